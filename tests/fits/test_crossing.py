@@ -9,10 +9,13 @@ from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from loss_surfaces import NOISE, curve_of, grid_of, simulate
+from small import REPOSITORY
 
 from shapelaw.fits.crossing import (
     GRID,
+    CrossingDraws,
     bootstrap_crossing,
+    decided,
     draw_crossings,
     gaps_of,
     paper_rule,
@@ -20,7 +23,7 @@ from shapelaw.fits.crossing import (
     smooth_loss,
     unit,
 )
-from shapelaw.fits.curves import Side, TransitionStatus, loss_curves, shared_range
+from shapelaw.fits.curves import Side, TransitionStatus, loss_curves, shared_range, sizes_in
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published
@@ -38,28 +41,29 @@ def compare(runs, noise=None, **options):
 def found_on(name, draws):
     """The transition and the true width of that many draws of a surface."""
     drawn = [draw_runs(SURFACES[name], number) for number in range(draws)]
-    return [(compare(runs, draws=200, seed=k)[0], width) for k, (runs, width) in enumerate(drawn)]
+    return [(compare(runs, draws=2000, seed=k)[0], width) for k, (runs, width) in enumerate(drawn)]
 
 
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [
-        ("power laws", 0.60, 0.84),
-        ("6 sizes a depth", 0.60, 0.96),
-        ("noise grows, repeats at small sizes", 0.55, 0.84),
-        ("scatter twice the noise", 0.42, 0.84),
-        ("noise falls, 20 degrees of freedom", 0.60, 0.84),
+        ("power laws", 0.68, 0.95),
+        ("6 sizes a depth", 0.68, 0.99),
+        ("noise grows, repeats at small sizes", 0.68, 0.95),
+        ("one run 7 sigma off near the crossing", 0.60, 0.90),
+        ("scatter twice the noise", 0.55, 0.90),
+        ("noise falls, 20 degrees of freedom", 0.68, 0.95),
     ],
 )
 def test_calibration(name, least, most):
     """40 experiments: the share of 68% intervals that hold the truth, and hardly a bias of the log width."""
     found = [(one, width) for one, width in found_on(name, 40) if one.status is TransitionStatus.CROSSING]
-    assert len(found) >= 36
+    assert len(found) >= 34
     assert least <= np.mean([one.width_low <= width <= one.width_high for one, width in found]) <= most
     errors = np.array([np.log(one.width / width) for one, width in found])
     sigmas = np.array([one.width_err / one.width for one, _ in found])
     assert abs(errors.mean()) < sigmas.mean() / 3
-    assert 0.65 < sigmas.mean() / np.sqrt((errors**2).mean()) < 1.6
+    assert 0.8 < np.median(sigmas) / np.sqrt((errors**2).mean()) < 2
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,8 @@ def test_equal_networks_have_no_transition():
         rng = np.random.default_rng(number)
         runs["test_loss"] = 2 + 30 * size**-0.2 + NOISE * rng.standard_normal(len(runs))
         reported += (
-            compare(runs, Noise(NOISE, np.inf), draws=300, seed=number)[0].status is TransitionStatus.CROSSING
+            compare(runs, Noise(NOISE, np.inf), draws=2000, seed=number)[0].status
+            is TransitionStatus.CROSSING
         )
     assert reported <= 6
 
@@ -188,11 +193,111 @@ def test_noise_by_width_narrows_intervals_where_networks_are_quiet():
     for number in range(12):
         runs, true_width = draw_runs(SURFACES["noise falls, 20 degrees of freedom"], number)
         one, ours = (
-            compare(runs, pooled_noise(runs, by_width=by_width), draws=200)[0] for by_width in (False, True)
+            compare(runs, pooled_noise(runs, by_width=by_width), draws=2000)[0] for by_width in (False, True)
         )
         ratio[true_width > 420].append(ours.width_err / one.width_err)
     assert np.median(ratio[True]) < 0.9
     assert np.median(ratio[False]) > 1.1 * np.median(ratio[True])
+
+
+@pytest.mark.parametrize("draws", [2_000, 20_000])
+def test_other_draws_say_nothing_else(draws):
+    """One layer against two over bytes: in 2.6% of draws one layer is not better at width 48, and 2.5% is the limit.
+
+    Without a doubt the status was "crossing" by 17 seeds of the draws and "at the edge" by 23. With three standard
+    errors of doubt one seed in hundreds decides (here the seed 7).
+    """
+    runs = pd.read_csv(REPOSITORY / "docs/results/laptop_vocabulary.csv").query("vocab_size == 257")
+    runs = runs.rename(columns={"test_loss": "loss"})
+    noise = pooled_noise(*(part for _, part in runs.groupby("embedding_rank", dropna=False)))
+    one_matrix = runs[runs["embedding_rank"].isna()]
+    found = [compare(one_matrix, noise, draws=draws, seed=seed)[0] for seed in range(8, 16)]
+    assert {(one.status, one.side) for one in found} == {(TransitionStatus.UNDECIDED, Side.BELOW)}
+    assert found[0].caution.startswith(f"{draws:,} draws don't tell whether 2.5% contradict a sign, so ")
+
+
+def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000, without=(0.0,) * 16):
+    """Draws of a crossing at log size 0 between -1 and 1, a share of which don't cross."""
+    crossings = spread * np.random.default_rng(0).standard_normal(draws)
+    crossings[: round(none * draws)] = 1.0
+    grid, few = np.linspace(-1, 1, GRID), np.empty((0, 0))
+    sizes, shares = np.linspace(-1, 1, len(worse)), np.array(worse, dtype=float)
+    return CrossingDraws(grid, -grid, few, sizes, shares, 0.0, np.sort(crossings), np.array(without), 1.0, ())
+
+
+CLEAR = (TransitionStatus.CROSSING, None)
+BEYOND_ALL = (TransitionStatus.AT_EDGE, Side.AT)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected", "undecided"),
+    [
+        ({}, CLEAR, ""),
+        ({"none": 0.04}, CLEAR, ""),
+        ({"none": 0.06}, BEYOND_ALL, ""),
+        ({"none": 0.048}, Side.AT, '5% don\'t cross, so "at the edge" or "crossing"'),
+        ({"none": 0.052}, Side.AT, '5% don\'t cross, so "at the edge" or "crossing"'),
+        ({"none": 0.052, "draws": 200_000}, BEYOND_ALL, ""),
+        ({"worse": (1, 0.98, 0.9, 0.6, 0.3, 0.1, 0.02, 0)}, CLEAR, ""),
+        ({"worse": (0.97, 0.9, 0.9, 0.6, 0.3, 0.1, 0.02, 0)}, (TransitionStatus.AT_EDGE, Side.BELOW), ""),
+        (
+            {"worse": (0.975, 0.9, 0.9, 0.6, 0.3, 0.1, 0.02, 0)},
+            Side.BELOW,
+            '2.5% contradict a sign, so "at the edge" or "crossing"',
+        ),
+        (
+            {"worse": (1, 1, 1, 1, 1, 1, 1, 0.974)},
+            Side.ABOVE,
+            '2.5% contradict a sign, so "at the edge" or "none in range, shallower better everywhere"',
+        ),
+        (
+            {"worse": (0.9, 0.9, 0.6, 0.6, 0.3, 0.1, 0.1, 0.0255)},
+            None,
+            '2.5% contradict a sign, so "at the edge" or "too noisy"',
+        ),
+        ({"spread": 0.503}, None, '68% lie within half of the sizes, so "crossing" or "too noisy"'),
+        ({"spread": 0.6}, (TransitionStatus.TOO_NOISY, None), ""),
+        ({"without": (-0.6, 0.6) * 8}, (TransitionStatus.TOO_NOISY, None), ""),
+    ],
+)
+def test_a_share_of_draws_at_its_limit_decides_nothing(changed, expected, undecided):
+    status, side, doubts = decided(made(**changed), (-0.9, 0.9))
+    if not undecided:
+        assert (status, side, doubts) == (*expected, [])
+        return
+    assert (status, side) == (TransitionStatus.UNDECIDED, expected)
+    assert doubts == [f"20,000 draws don't tell whether {undecided}"]
+
+
+def test_a_crossing_by_the_other_shapes_is_that_of_the_other_shapes():
+    runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005, seed=3)
+    noise = Noise(0.0005, np.inf)
+    shapes = [(depth, width) for depth in (6, 12) for width in WIDTHS[depth]]
+    whole = drawn(runs, noise)
+    assert whole.without.shape == (len(shapes),)
+    for at in (0, 4, 9, 13, 19):
+        depth, width = shapes[at]
+        others = drawn(runs[(runs["depth"] != depth) | (runs["width"] != width)], noise)
+        assert whole.without[at] == pytest.approx(others.crossing, abs=0.02)
+    deviations = whole.without - whole.without.mean()
+    assert whole.err_of_shapes == pytest.approx(np.sqrt(19 / 20 * (deviations**2).sum()))
+
+
+def test_an_interval_is_no_narrower_than_the_shapes_show():
+    for found, draws in (
+        compare(draw_runs(SURFACES["one run 7 sigma off near the crossing"], number)[0], draws=2000)
+        for number in range(6)
+    ):
+        if found.status is not TransitionStatus.CROSSING:
+            continue
+        interval = np.log(found.width_high / found.width_low)  # half of it in log size
+        low, high = draws.quantiles(0.16, 0.84)
+        assert interval == pytest.approx(max(high - low, 2 * draws.err_of_shapes) / 2, rel=1e-6)
+
+
+def test_of_four_sizes_none_can_be_left_out():
+    _, draws = compare(simulate(grid_of((6, 12), 1.5e6, 8e7, 4), {6: 360.0}))
+    assert (draws.without.size, draws.err_of_shapes) == (0, 0.0)
 
 
 WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)
@@ -202,7 +307,8 @@ TRUE = np.log(12 * 6 * 360.0**2)
 def drawn(runs, noise, draws=300):
     shallow, deep = loss_curves(runs.rename(columns={"test_loss": "loss"}), noise).values()
     span = shared_range(shallow, deep)
-    return draw_crossings(shallow, deep, noise, span, 8, draws, np.random.default_rng(0))
+    common = sizes_in(shallow, *span), sizes_in(deep, *span)
+    return draw_crossings(shallow, deep, noise, span, common, draws, np.random.default_rng(0))
 
 
 def shifted(by):
@@ -217,13 +323,14 @@ def test_the_crossing_of_clean_curves_is_the_true_one():
     assert found.crossing == pytest.approx(TRUE, abs=0.01)
     assert np.abs(found.crossings - TRUE).max() < 0.05
     assert (found.share_below, found.share_above, found.outliers) == (0, 0, ())
-    assert found.log_size.shape == found.difference.shape == found.signs.shape == (GRID,)
-    assert (found.low <= found.difference).all()
-    assert (found.difference <= found.high).all()
+    low, high = found.band()
+    assert found.log_size.shape == found.difference.shape == low.shape == (GRID,)
+    assert (low <= found.difference).all()
+    assert (found.difference <= high).all()
     left = found.log_size < TRUE
     assert (found.difference[left][:-1] > 0).all()  # the deeper one is worse there
     assert (found.difference[~left][1:] < 0).all()
-    assert found.signs[[0, -1]].tolist() == [1, -1]
+    assert found.worse[[0, -1]].tolist() == [1, 0]
 
 
 def test_curves_that_do_not_cross_cross_at_an_end_of_the_range():
@@ -231,7 +338,7 @@ def test_curves_that_do_not_cross_cross_at_an_end_of_the_range():
     assert (worse.share_above, better.share_below) == (1, 1)
     assert (worse.crossings == worse.log_size[-1]).all()
     assert (better.crossings == better.log_size[0]).all()
-    assert (set(worse.signs), set(better.signs)) == ({1}, {-1})
+    assert (set(worse.worse), set(better.worse)) == ({1.0}, {0.0})
 
 
 def test_twice_the_noise_spreads_the_crossings_twice_as_far():

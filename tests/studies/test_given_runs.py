@@ -13,7 +13,6 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.given_runs import (
     add_column_options,
-    add_mlflow_option,
     add_runs,
     given_budgets,
     measured_runs,

@@ -13,8 +13,9 @@ range; wiggles around zero still give one answer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 
 import numpy as np
 import numpy.typing as npt
@@ -89,29 +90,46 @@ def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
 
 GRID = 400
 INTERVAL = (0.16, 0.84)
-SIGNIFICANT = (0.025, 0.975)
+# draws that a band in a figure takes, and draws that fit into a processor's cache
+BAND_DRAWS, AT_ONCE = 2000, 1000
 
 
 @dataclass(frozen=True)
 class CrossingDraws:
     """The fitted difference of two loss curves, deeper minus shallower, and the crossings of its draws.
 
-    `log_size` (GRID,) spans the sizes that both curves cover; `difference`, `low` and `high` (GRID,) are the fit
-    and its 68% band there; `signs` (GRID,) are 1 where the deeper network is significantly worse (95%), -1 where it is
-    significantly better, else 0. `crossing` and `crossings` (n_draws,) are log sizes, at an end of the range for draws
-    without a crossing. `noise_scale` is the typical distance of a single run from its curve, in units of the seed
-    noise; `outliers` are the (depth, width, sigmas) of shapes more than 4 sigma off.
+    `log_size` (GRID,) spans the sizes that both curves cover; `difference` (GRID,) is the fit there, and `differences`
+    (GRID, BAND_DRAWS or fewer) are some of its draws. `worse` (m,) are the shares of draws in which the deeper network
+    is worse at the trained `sizes` (log, ascending). `crossing` and `crossings` (n_draws,) are log sizes, at an end of
+    the range for draws without a crossing, the draws' ascending; `without` (n,) are those of the fits that leave out
+    one shape each, empty where too few would be left. `noise_scale` is the typical distance of a single run from its
+    curve, in units of the seed noise; `outliers` are the (depth, width, sigmas) of shapes more than 4 sigma off.
     """
 
     log_size: Floats
     difference: Floats
-    low: Floats
-    high: Floats
-    signs: npt.NDArray[np.int8]
+    differences: Floats
+    sizes: Floats
+    worse: Floats
     crossing: float
     crossings: Floats
+    without: Floats
     noise_scale: float
     outliers: tuple[tuple[int, int, float], ...]
+
+    def quantiles(self, *shares: float) -> Floats:
+        """The log sizes below which these shares of the draws cross."""
+        return np.interp(shares, np.linspace(0.0, 1.0, len(self.crossings)), self.crossings)
+
+    def band(self) -> Floats:
+        """(2, GRID) low and high difference of 68% of the draws."""
+        return np.quantile(self.differences, INTERVAL, axis=1)
+
+    @property
+    def err_of_shapes(self) -> float:
+        """The jackknife's standard error of the crossing over shapes (Tukey 1958), which knows no noise of seeds."""
+        n = len(self.without)
+        return math.sqrt((n - 1) * float(np.var(self.without))) if n else 0.0
 
     @property
     def share_below(self) -> float:
@@ -126,13 +144,16 @@ class CrossingDraws:
 
 @dataclass(frozen=True)
 class _Model:
-    """One choice of orders. For n losses: `design` (n, k) is divided by the noise, `solve` (k, n) its pseudo-inverse.
+    """One choice of orders for n losses that are divided by their noise.
 
-    The last `order + 1` of the k coefficients are those of the difference.
+    Attributes:
+        fitted: (n, n) the projection on what the model can fit.
+        rest: (n, n - k) an orthonormal basis of what it can't.
+        solve: (MAX_ORDER + 1, n) the coefficients of the difference from the losses.
     """
 
-    order: int
-    design: Floats
+    fitted: Floats
+    rest: Floats
     solve: Floats
 
 
@@ -141,51 +162,73 @@ def draw_crossings(
     deep: Curve,
     noise: Noise,
     span: tuple[float, float],
-    n_common: int,
+    common: tuple[Floats, Floats],
     draws: int,
     rng: np.random.Generator,
 ) -> CrossingDraws:
-    """Fit both curves and draw their crossings in `span` (log sizes), where each has at least `n_common` >= 4 sizes."""
+    """Fit both curves and draw their crossings in `span`, where they have four `common` sizes or more (all log)."""
     x = np.concatenate([shallow.log_size, deep.log_size])
     y = np.concatenate([shallow.loss, deep.loss]) / noise.std
     widths = np.concatenate([shallow.width, deep.width])
     seeds = noise.runs_at(widths, np.concatenate([shallow.seeds, deep.seeds]))
     is_deep = np.arange(len(x)) >= len(shallow.size)
-    designs = _designs(x, is_deep, max_order=min(MAX_ORDER, n_common - 1))
+    n_common = min(map(len, common))
+    designs = _designs(x, is_deep, min(MAX_ORDER, n_common - 1))
     best, scatter = least([design for _, design in designs], y, seeds, noise.dof)
     err = scatter.std(seeds)
-    models = [
-        _Model(
-            order, design / err[:, None], np.asarray(np.linalg.pinv(design / err[:, None]), dtype=np.float64)
-        )
-        for order, design in designs
-    ]
-    fitted, coefficients = _fit(models, y[None, :] / err)
+    models = _models(designs, err)
+    coefficients, picked = _fit(models, y[None, :] / err)
     stds = scatter.draw(draws, rng, noise.drawn_tilts(widths, draws, rng))
-    drawn = fitted[0] + stds / err * rng.standard_normal((draws, len(x)))
-    _, drawn_coefficients = _fit(models, drawn)
+    drawn = models[picked[0]].fitted @ (y / err) + stds / err * rng.standard_normal((draws, len(x)))
+    drawn_coefficients, _ = _fit(models, drawn)
 
-    grid = np.linspace(*span, GRID)
-    basis = noise.std * legendre.legvander(unit(grid, x), MAX_ORDER)
-    differences = drawn_coefficients @ basis.T
-    worst, low, high, best_case = np.quantile(
-        differences, (SIGNIFICANT[0], *INTERVAL, SIGNIFICANT[1]), axis=0
-    )
-    difference = (coefficients @ basis.T)[0]
+    grid, sizes = np.linspace(*span, GRID), np.sort(np.clip(np.concatenate(common), *span))
+    basis = noise.std * _basis(grid, x)
     return CrossingDraws(
         log_size=grid,
-        difference=difference,
-        low=low,
-        high=high,
-        signs=(worst > 0).astype(np.int8) - (best_case < 0).astype(np.int8),
-        crossing=float(_crossing(difference[None, :], grid)[0]),
-        crossings=_crossing(differences, grid),
+        difference=basis @ coefficients[0],
+        differences=basis @ drawn_coefficients[:BAND_DRAWS].T,
+        sizes=sizes,
+        worse=np.mean(drawn_coefficients @ _basis(sizes, x).T > 0, axis=0),
+        crossing=float(_crossing(coefficients, grid, x)[0]),
+        crossings=np.sort(_crossing(drawn_coefficients, grid, x)),
+        without=_crossings_without(x, y / err, err, is_deep, span, n_common - 1),
         noise_scale=scatter.scale,
         outliers=tuple(
             ((deep if is_deep[at] else shallow).depth, int(widths[at]), pull)
             for at, pull in outlying(designs[best][1], y, seeds, noise.dof)
         ),
     )
+
+
+def _basis(at: Floats, x: Floats) -> Floats:
+    """(m, MAX_ORDER + 1) Legendre polynomials at (m,) log sizes, on the scale of the log sizes `x` of the curves."""
+    return np.asarray(legendre.legvander(unit(at, x), MAX_ORDER), dtype=np.float64)
+
+
+def _crossings_without(
+    x: Floats,
+    y: Floats,
+    err: Floats,
+    is_deep: npt.NDArray[np.bool_],
+    span: tuple[float, float],
+    n_common: int,
+) -> Floats:
+    """The crossings (n,) by the other shapes of each of n, whose losses `y` are divided by their noise `err`.
+
+    Each fit picks its orders anew and ends where its shapes do; the noise stays that of all. Empty where fewer than
+    four sizes in common are left.
+    """
+    if n_common < LEAST_SIZES:
+        return np.empty(0)
+    coefficients = _fit_without(_models(_designs(x, is_deep, min(MAX_ORDER, n_common - 1)), err), y)
+    crossings = np.empty(len(x))
+    for at in range(len(x)):
+        others = np.arange(len(x)) != at
+        shallow, deep = x[others & ~is_deep], x[others & is_deep]
+        low, high = max(span[0], shallow[0], deep[0]), min(span[1], shallow[-1], deep[-1])
+        crossings[at : at + 1] = _crossing(coefficients[at : at + 1], np.linspace(low, high, GRID), x)
+    return crossings
 
 
 def _designs(x: Floats, is_deep: npt.NDArray[np.bool_], max_order: int) -> list[tuple[int, Floats]]:
@@ -202,77 +245,120 @@ def _designs(x: Floats, is_deep: npt.NDArray[np.bool_], max_order: int) -> list[
     ]
 
 
-def _fit(models: list[_Model], y: Floats) -> tuple[Floats, Floats]:
-    """Fit (m, n) whitened losses by each model and keep, row by row, the one with the least AIC, `chi2 + 2 k`.
+def _models(designs: list[tuple[int, Floats]], err: Floats) -> list[_Model]:
+    """The models of `_designs` for losses of noise `err` (n,)."""
+    models = []
+    for order, design in designs:
+        white = design / err[:, None]
+        k = white.shape[1]
+        basis, _ = np.linalg.qr(white, mode="complete")
+        solve = np.zeros((MAX_ORDER + 1, len(white)))
+        solve[: order + 1] = np.linalg.pinv(white)[-order - 1 :]
+        models.append(_Model(basis[:, :k] @ basis[:, :k].T, basis[:, k:], solve))
+    return models
 
-    Returns the fitted losses (m, n) and the coefficients of `g` (m, MAX_ORDER + 1).
+
+def _fit(models: list[_Model], y: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Fit (m, n) whitened losses by each model and keep, row by row, the one with the least AIC.
+
+    AIC is `chi2 + 2 k`, and here less `2 n`.
+
+    Returns the coefficients of `g` (m, MAX_ORDER + 1) and the index (m,) of the model.
     """
-    least_aic = np.full(len(y), np.inf)
-    fitted, difference = np.empty_like(y), np.zeros((len(y), MAX_ORDER + 1))
+    residuals = [y @ model.rest for model in models]
+    aic = [np.einsum("mn,mn->m", left, left) - 2.0 * left.shape[1] for left in residuals]
+    picked = np.argmin(aic, axis=0)
+    coefficients = np.empty((len(y), MAX_ORDER + 1))
+    for index, model in enumerate(models):
+        coefficients[picked == index] = y[picked == index] @ model.solve.T
+    return coefficients, picked
+
+
+def _fit_without(models: list[_Model], y: Floats) -> Floats:
+    """The coefficients (n, MAX_ORDER + 1) of `_fit` to all of n whitened losses `y` but one, for each in turn.
+
+    A loss that lies on the curve through the others is as good as left out (Cook and Weisberg 1982, section 2.2).
+    """
+    aic, coefficients = [], []
     for model in models:
-        coefficients = y @ model.solve.T
-        values = coefficients @ model.design.T
-        aic = ((y - values) ** 2).sum(axis=1) + 2.0 * model.design.shape[1]
-        better = aic < least_aic
-        least_aic[better], fitted[better] = aic[better], values[better]
-        difference[better] = 0.0
-        difference[better, : model.order + 1] = coefficients[better, -model.order - 1 :]
-    return fitted, difference
+        residual = model.rest @ (model.rest.T @ y)
+        off = residual / np.square(model.rest).sum(axis=1)
+        aic.append(residual @ residual - residual * off - 2.0 * model.rest.shape[1])
+        coefficients.append(((model.solve @ y)[:, None] - model.solve * off).T)
+    picked: Floats = np.asarray(coefficients)[np.argmin(aic, axis=0), np.arange(len(y))]
+    return picked
 
 
-def _crossing(differences: Floats, grid: Floats) -> Floats:
-    """The x (m,) that maximises the integral from the left of (m, GRID) differences; see the module's docstring."""
-    steps = (differences[:, 1:] + differences[:, :-1]) / 2.0
-    integral = np.concatenate([np.zeros((len(differences), 1)), np.cumsum(steps, axis=1)], axis=1)
-    peak = integral.argmax(axis=1)
+def _crossing(coefficients: Floats, grid: Floats, x: Floats) -> Floats:
+    """The log sizes (m,) that maximise the integral from the left of differences; see the module's docstring.
+
+    Args:
+        coefficients: (m, MAX_ORDER + 1), on the scale of the log sizes `x` of the curves.
+        grid: (GRID,) equally spaced log sizes.
+    """
+    basis = _basis(grid, x)
+    integral = np.zeros_like(basis)
+    integral[1:] = np.cumsum((basis[1:] + basis[:-1]) / 2.0, axis=0)
+    blocks = range(0, len(coefficients), AT_ONCE)
+    peak = np.concatenate([(coefficients[at : at + AT_ONCE] @ integral.T).argmax(axis=1) for at in blocks])
     crossing: Floats = grid[peak]
     row = np.flatnonzero((peak > 0) & (peak < len(grid) - 1))
-    left = np.where(differences[row, peak[row]] >= 0, peak[row], peak[row] - 1)
-    before, after = differences[row, left], differences[row, left + 1]
+
+    def difference(place: npt.NDArray[np.intp]) -> Floats:
+        return np.asarray(np.einsum("mk,mk->m", coefficients[row], basis[place]))
+
+    left = np.where(difference(peak[row]) >= 0, peak[row], peak[row] - 1)
+    before, after = difference(left), difference(left + 1)
     crossing[row] = grid[left] + (grid[1] - grid[0]) * before / (before - after)
     return crossing
 
 
 BOOTSTRAP = "bootstrap"
+# a status hangs on shares near 2.5%, which so many draws know to a fourteenth
+DRAWS = 20_000
 # a share of draws below this counts as "none"
 RARE = 0.025
+# shares of draws on which a status hangs: those that contradict a sign, lie beyond an end of the interval, don't cross
+LIMITS = (RARE, INTERVAL[0], 2 * RARE)
+HANGS_ON = ("2.5% contradict a sign", "68% lie within half of the sizes", "5% don't cross")
+# a share within so many standard errors of its limit decides nothing; with two, draws at a limit decide in 1 of 20
+DOUBTFUL = 3.0
 # the least error of a bound, as a share of its width
 LEAST_BOUND_ERR = 0.01
 
 
 def bootstrap_crossing(
-    shallow: Curve, deep: Curve, noise: Noise | None, *, draws: int = 2000, seed: int = 0
+    shallow: Curve, deep: Curve, noise: Noise | None, *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[Transition, CrossingDraws | None]:
-    """The crossing of two loss curves with the 68% interval of its bootstrap distribution.
+    """The crossing of two loss curves with the 68% interval of its bootstrap distribution (`_interval`).
 
     `width_err` is half the interval, all in widths of the shallower network. A crossing is reported if the deeper
     network is significantly worse on its left, significantly better on its right and nowhere significantly the other
     way round; if at least 95% of the draws cross within the sizes that both depths cover; and if each depth has at
-    least two sizes on either side. Otherwise the status says what is known. The draws are None where no curves were
-    fitted (no noise, or fewer than 4 sizes in common).
+    least two sizes on either side. Otherwise the status says what is known, and "undecided" where other draws could
+    say something else. The draws are None where no curves were fitted (no noise, or fewer than 4 sizes in common).
     """
     if noise is None:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.NO_NOISE), None
     span = shared_range(shallow, deep)
-    sizes = [sizes_in(curve, *span) for curve in (shallow, deep)]
-    n_common = min(len(x) for x in sizes)
+    common = sizes_in(shallow, *span), sizes_in(deep, *span)
+    n_common = min(map(len, common))
     if n_common < LEAST_SIZES or span[0] >= span[1]:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.TOO_FEW_SIZES), None
 
-    found = draw_crossings(shallow, deep, noise, span, n_common, draws, np.random.default_rng(seed))
-    inner = (max(x[1] for x in sizes), min(x[-2] for x in sizes))
-    status, side = _verdict(found, np.clip(np.concatenate(sizes), *span), inner)
+    found = draw_crossings(shallow, deep, noise, span, common, draws, np.random.default_rng(seed))
+    inner = (max(x[1] for x in common), min(x[-2] for x in common))
+    status, side, doubts = decided(found, inner)
     transition = replace(
         no_transition(shallow, deep, BOOTSTRAP, status),
         noise_scale=found.noise_scale,
-        caution="; ".join(_cautions(shallow, deep, noise, found, n_common)),
+        caution="; ".join(doubts + _cautions(shallow, deep, noise, found, n_common)),
     )
     if inner[0] < inner[1]:
         low, high = (float(w) for w in shallow.width_at(inner))
         transition = replace(transition, reportable_low=low, reportable_high=high)
     if status is TransitionStatus.CROSSING:
-        quantiles = np.quantile(found.crossings, INTERVAL)
-        width, low, high = (float(w) for w in shallow.width_at([found.crossing, *quantiles]))
+        width, low, high = (float(w) for w in shallow.width_at([found.crossing, *_interval(found)]))
         err = (high - low) / 2
         transition = replace(transition, width=width, width_err=err, width_low=low, width_high=high)
     elif side is not None:
@@ -281,12 +367,52 @@ def bootstrap_crossing(
     return transition, found
 
 
+def _interval(found: CrossingDraws, end: float = INTERVAL[0]) -> tuple[float, float]:
+    """Low and high log size: the draws without a share `end` at either end, widened to twice the error of shapes."""
+    low, high = found.quantiles(end, 1 - end)
+    middle, half = (low + high) / 2, max((high - low) / 2, found.err_of_shapes)
+    return float(middle - half), float(middle + half)
+
+
+def decided(
+    found: CrossingDraws, inner: tuple[float, float]
+) -> tuple[TransitionStatus, Side | None, list[str]]:
+    """Status, side and doubts of all verdicts with each limit as it is and moved by the error of the share.
+
+    The side is the one that all allow: a bound holds for a crossing too.
+    """
+    verdicts = {moved: _verdict(found, inner, moved) for moved in product((-1, 0, 1), repeat=len(LIMITS))}
+    status, side = as_drawn = verdicts[0, 0, 0]
+    if set(verdicts.values()) == {as_drawn}:
+        return status, side, []
+    sides = {Side.AT if one is TransitionStatus.CROSSING else at for one, at in verdicts.values()}
+    bounds = sides - {Side.AT}
+    side = None if len(bounds) > 1 else next(iter(bounds), Side.AT)
+    statuses = sorted({f'"{one}"' for one, _ in verdicts.values()})
+    if len(statuses) == 1:
+        return status, side, []
+    # alone, or with the others where none does it alone
+    alone = [verdicts[tuple(by * (at == place) for at in range(3))] for place in range(3) for by in (-1, 1)]
+    deciding = [
+        words for place, words in enumerate(HANGS_ON) if set(alone[2 * place : 2 * place + 2]) != {as_drawn}
+    ]
+    unknown = " and ".join(deciding or HANGS_ON)
+    doubt = f"{len(found.crossings):,} draws don't tell whether {unknown}, so {' or '.join(statuses)}"
+    return TransitionStatus.UNDECIDED, side, [doubt]
+
+
 def _verdict(
-    found: CrossingDraws, sizes: Floats, inner: tuple[float, float]
+    found: CrossingDraws, inner: tuple[float, float], moved: tuple[int, ...]
 ) -> tuple[TransitionStatus, Side | None]:
-    """Status and side from the significant signs of the difference at the trained `sizes` (log, any order)."""
-    at = np.searchsorted(found.log_size, np.sort(sizes)).clip(0, len(found.log_size) - 1)
-    signs = found.signs[at]
+    """Status and side from the significant signs of the difference at the trained sizes.
+
+    Args:
+        moved: by how many of their errors the `LIMITS` are moved.
+    """
+    of_sign, of_end, of_none = (
+        max(limit + by * _error(limit, found), 0.0) for limit, by in zip(LIMITS, moved, strict=True)
+    )
+    signs = (found.worse >= 1 - of_sign).astype(int) - (found.worse <= of_sign)
     changes = [int(sign) for sign, _ in groupby(signs[signs != 0])]
     if len(changes) > 2:
         return TransitionStatus.SEVERAL, None
@@ -304,21 +430,26 @@ def _verdict(
         )
     if not changes:
         return TransitionStatus.TOO_NOISY, None
-    low, high = np.quantile(found.crossings, INTERVAL)
+    low, high = _interval(found, of_end)
     if high - low > (found.log_size[-1] - found.log_size[0]) / 2:
         return TransitionStatus.TOO_NOISY, None
-    inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above < 2 * RARE
+    inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above <= of_none
     return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)
+
+
+def _error(share: float, found: CrossingDraws) -> float:
+    """How far the share of the draws may lie from that of endlessly many."""
+    return DOUBTFUL * math.sqrt(share * (1 - share) / len(found.crossings))
 
 
 def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, float]:
     """The width beyond which 84% of the draws cross, and its distance to that of 97.5%; or the crossing's own."""
     if side is Side.AT:
-        low, high = shallow.width_at(np.quantile(found.crossings, INTERVAL))
+        low, high = shallow.width_at(_interval(found))
         bound, err = float(shallow.width_at(found.crossing)), float(high - low) / 2
     else:
         likely = (0.16, 0.025) if side is Side.ABOVE else (0.84, 0.975)
-        at, further = shallow.width_at(np.quantile(found.crossings, likely))
+        at, further = shallow.width_at(found.quantiles(*likely))
         bound, err = float(at), abs(float(further - at))
     return bound, max(err, LEAST_BOUND_ERR * bound)
 

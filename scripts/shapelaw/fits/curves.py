@@ -40,6 +40,7 @@ class TransitionStatus(StrEnum):
     SHALLOWER_BETTER = "none in range, shallower better everywhere"
     AT_EDGE = "at the edge"
     TOO_NOISY = "too noisy"
+    UNDECIDED = "undecided"  # by this many draws
     NO_NOISE = "no noise estimate"
     TOO_FEW_SIZES = "too few sizes"
 

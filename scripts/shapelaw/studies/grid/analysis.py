@@ -263,9 +263,8 @@ def _surfaces(analyses: Sequence[CellAnalysis], options: Options) -> Iterator[tu
         if len(one.runs.drop_duplicates(["depth", "width"])) < LEAST_SHAPES:
             continue
         noise = one.losses[1]
-        asked = SurfaceOptions(
-            options.size, (), None if noise is None else noise.std, options.draws, options.seed
-        )
+        draws = min(options.draws, SurfaceOptions.draws)  # no status of a surface hangs on a share of 2.5%
+        asked = SurfaceOptions(options.size, (), None if noise is None else noise.std, draws, options.seed)
         found = analyse_surface(Budget(one.runs, math.nan, "networks of one cell"), asked)
         if found.surface.usable:
             yield place, found

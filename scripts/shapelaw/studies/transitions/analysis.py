@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
+from shapelaw.fits.crossing import (
+    BOOTSTRAP,
+    DRAWS,
+    PAPER_RULE,
+    CrossingDraws,
+    bootstrap_crossing,
+    paper_rule,
+)
 from shapelaw.fits.curves import (
     SIZE_COLUMNS,
     Curve,
@@ -42,7 +49,7 @@ class Options:
     loss: str = "test_loss"
     noise: float | None = None
     method: str = BOOTSTRAP
-    draws: int = 2000
+    draws: int = DRAWS
     seed: int = 0
     size: SizeAxis = SizeAxis.BLOCK
 

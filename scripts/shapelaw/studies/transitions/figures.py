@@ -143,7 +143,8 @@ def _difference(pair: Pair, x: Span) -> Panel:
     if pair.draws is not None:
         size, smooth = np.exp(pair.draws.log_size), "smoothed, 68% band"
         marks.append(Points(size, pair.draws.difference, smooth, INK, line="-", more={"linewidth": 0.9}))
-        marks.append(Band(size, pair.draws.low, pair.draws.high, alpha=0.3))
+        low, high = pair.draws.band()
+        marks.append(Band(size, low, high, alpha=0.3))
     return Panel([*marks, *_marks(pair)], x, Span("deeper −\nshallower"))
 
 

@@ -56,7 +56,12 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
         help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
         "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
     )
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=Options.draws,
+        help=f"bootstrap draws (default: {Options.draws:,}); fewer leave more statuses undecided",
+    )
 
 
 def options_of(arguments: argparse.Namespace) -> Options:

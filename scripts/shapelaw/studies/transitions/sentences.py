@@ -53,7 +53,8 @@ def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator
             found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
         else:
             bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
-            found = f"{row['status']}{bound}"
+            doubt = f" ({row['caution']})" if row["status"] == TransitionStatus.UNDECIDED else ""
+            found = f"{row['status']}{bound}{doubt}"
             if row["depth"] in rule.index:
                 width, err = rule.loc[row["depth"], ["width", "width_err"]]
                 found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
@@ -237,5 +238,7 @@ def _why_none(mine: pd.DataFrame) -> str:
         else f", so a crossing would lie {row['side']} width {short_number(float(bound))}"
     )
     status = str(row["status"])
+    if status == TransitionStatus.UNDECIDED:
+        return f"Whether a depth overtakes another is undecided; {pair}: {row['caution']}{limit}."
     why = NO_ONE_BETTER.get(TransitionStatus(status), status) if status in set(TransitionStatus) else status
     return f"Not at these sizes; {pair}: {why}{limit}."
