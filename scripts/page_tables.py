@@ -197,7 +197,7 @@ def cell_of(form: str, row: Row) -> str:
     if any(pd.isna(row[name]) for name in used):
         return NOTHING
     values = {name: _Chance(row[name]) if name.startswith("p_") else row[name] for name in row}
-    cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form}
+    cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form and name not in row}
     return form.format_map(values | cells)
 
 
