@@ -15,8 +15,8 @@ A table of a page stands between two comments. The first says where its numbers 
 `from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
 makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
 rows are averaged, each number with its spread as NAME_std. `columns` has for each heading a format of the row's
-columns, or the name of one of `CELLS`, which may stand in a format too. With `rows`, `across` and `cell` in place of `columns` each value of `across`
-is a column of its own, and `rows` the first one, under the heading `corner`.
+columns, or the name of one of `CELLS`, which may stand in a format too. With `rows`, `across` and `cell` in place of
+`columns` each value of `across` is a column of its own, and `rows` the first one, under the heading `corner`.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 """
@@ -194,7 +194,7 @@ def cell_of(form: str, row: Row) -> str:
     used = [name for name in row if re.search(rf"\{{{name}\W", form)]
     if any(pd.isna(row[name]) for name in used):
         return NOTHING
-    cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form}
+    cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form and name not in row}
     return form.format_map({**row, **cells})
 
 
