@@ -226,7 +226,7 @@ def _gap(row: Row) -> str:
 def _embedding(row: Row) -> str:
     """The vocabulary and the rank of its embedding."""
     rank = row["embedding_rank"]
-    return f"V = {row['vocab_size']:,}, " + ("one matrix" if pd.isna(rank) else f"rank {rank:.0f}")
+    return f"V = {row['vocab_size']:,.0f}, " + ("one matrix" if pd.isna(rank) else f"rank {rank:.0f}")
 
 
 def _values(row: Row) -> str:

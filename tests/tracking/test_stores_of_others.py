@@ -45,7 +45,11 @@ from shapelaw.tracking.table import read_experiment
         ("sqlite:////proc/nothing/mlflow.db", "can't be opened"),
     ],
 )
-def test_a_wrong_uri_is_a_sentence(results: Path, uri: str, sentence: str) -> None:
+def test_a_wrong_uri_is_a_sentence(
+    results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uri: str, sentence: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # a checkout may have the demo's results/mlflow.db
     with pytest.raises(UserError) as caught:
         open_store(uri, results)
     assert sentence in str(caught.value)
