@@ -222,7 +222,9 @@ def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000
     crossings[: round(none * draws)] = 1.0
     grid, few = np.linspace(-1, 1, GRID), np.empty((0, 0))
     sizes, shares = np.linspace(-1, 1, len(worse)), np.array(worse, dtype=float)
-    return CrossingDraws(grid, -grid, few, sizes, shares, 0.0, np.sort(crossings), np.array(without), 1.0, ())
+    return CrossingDraws(
+        grid, -grid, few, few, sizes, shares, 0.0, np.sort(crossings), np.array(without), 1.0, ()
+    )
 
 
 CLEAR = (TransitionStatus.CROSSING, None)

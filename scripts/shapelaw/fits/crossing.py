@@ -90,25 +90,30 @@ def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
 
 GRID = 400
 INTERVAL = (0.16, 0.84)
-# draws that a band in a figure takes, and draws that fit into a processor's cache
-BAND_DRAWS, AT_ONCE = 2000, 1000
+# draws that a band in a figure takes
+BAND_DRAWS = 2000
+# draws of one product of matrices: few enough for a cache, and for BLAS to take one thread (on a busy machine a product
+# that several threads share waits for the last of them)
+OF_FITS, OF_CROSSINGS = 500, 64
 
 
 @dataclass(frozen=True)
 class CrossingDraws:
     """The fitted difference of two loss curves, deeper minus shallower, and the crossings of its draws.
 
-    `log_size` (GRID,) spans the sizes that both curves cover; `difference` (GRID,) is the fit there, and `differences`
-    (GRID, BAND_DRAWS or fewer) are some of its draws. `worse` (m,) are the shares of draws in which the deeper network
-    is worse at the trained `sizes` (log, ascending). `crossing` and `crossings` (n_draws,) are log sizes, at an end of
-    the range for draws without a crossing, the draws' ascending; `without` (n,) are those of the fits that leave out
-    one shape each, empty where too few would be left. `noise_scale` is the typical distance of a single run from its
-    curve, in units of the seed noise; `outliers` are the (depth, width, sigmas) of shapes more than 4 sigma off.
+    `log_size` (GRID,) spans the sizes that both curves cover; `difference` (GRID,) is the fit there, and `basis`
+    (GRID, k) times one of the `coefficients` (n_draws, k) is a draw of it. `worse` (m,) are the shares of draws in
+    which the deeper network is worse at the trained `sizes` (log, ascending). `crossing` and `crossings` (n_draws,) are
+    log sizes, at an end of the range for draws without a crossing, the draws' ascending; `without` (n,) are those of
+    the fits that leave out one shape each, empty where too few would be left. `noise_scale` is the typical distance of
+    a single run from its curve, in units of the seed noise; `outliers` are the (depth, width, sigmas) of shapes more
+    than 4 sigma off.
     """
 
     log_size: Floats
     difference: Floats
-    differences: Floats
+    basis: Floats
+    coefficients: Floats
     sizes: Floats
     worse: Floats
     crossing: float
@@ -123,7 +128,7 @@ class CrossingDraws:
 
     def band(self) -> Floats:
         """(2, GRID) low and high difference of 68% of the draws."""
-        return np.quantile(self.differences, INTERVAL, axis=1)
+        return np.quantile(self.basis @ self.coefficients[:BAND_DRAWS].T, INTERVAL, axis=1)
 
     @property
     def err_of_shapes(self) -> float:
@@ -181,15 +186,17 @@ def draw_crossings(
     stds = scatter.draw(draws, rng, noise.drawn_tilts(widths, draws, rng))
     drawn = models[picked[0]].fitted @ (y / err) + stds / err * rng.standard_normal((draws, len(x)))
     drawn_coefficients, _ = _fit(models, drawn)
+    blocks = _blocks(draws, OF_FITS)
 
     grid, sizes = np.linspace(*span, GRID), np.sort(np.clip(np.concatenate(common), *span))
-    basis = noise.std * _basis(grid, x)
+    basis, at_sizes = noise.std * _basis(grid, x), _basis(sizes, x).T
     return CrossingDraws(
         log_size=grid,
         difference=basis @ coefficients[0],
-        differences=basis @ drawn_coefficients[:BAND_DRAWS].T,
+        basis=basis,
+        coefficients=drawn_coefficients,
         sizes=sizes,
-        worse=np.mean(drawn_coefficients @ _basis(sizes, x).T > 0, axis=0),
+        worse=sum(np.sum(drawn_coefficients[block] @ at_sizes > 0, axis=0) for block in blocks) / draws,
         crossing=float(_crossing(coefficients, grid, x)[0]),
         crossings=np.sort(_crossing(drawn_coefficients, grid, x)),
         without=_crossings_without(x, y / err, err, is_deep, span, n_common - 1),
@@ -265,13 +272,20 @@ def _fit(models: list[_Model], y: Floats) -> tuple[Floats, npt.NDArray[np.intp]]
 
     Returns the coefficients of `g` (m, MAX_ORDER + 1) and the index (m,) of the model.
     """
-    residuals = [y @ model.rest for model in models]
-    aic = [np.einsum("mn,mn->m", left, left) - 2.0 * left.shape[1] for left in residuals]
-    picked = np.argmin(aic, axis=0)
-    coefficients = np.empty((len(y), MAX_ORDER + 1))
-    for index, model in enumerate(models):
-        coefficients[picked == index] = y[picked == index] @ model.solve.T
+    coefficients, picked = np.empty((len(y), MAX_ORDER + 1)), np.empty(len(y), dtype=np.intp)
+    for block in _blocks(len(y), OF_FITS):
+        residuals = [y[block] @ model.rest for model in models]
+        aic = [np.einsum("mn,mn->m", left, left) - 2.0 * left.shape[1] for left in residuals]
+        picked[block] = np.argmin(aic, axis=0)
+        for index in np.unique(picked[block]):
+            rows = block.start + np.flatnonzero(picked[block] == index)
+            coefficients[rows] = y[rows] @ models[index].solve.T
     return coefficients, picked
+
+
+def _blocks(count: int, size: int) -> list[slice]:
+    """The parts of `count` rows, of `size` each."""
+    return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
 def _fit_without(models: list[_Model], y: Floats) -> Floats:
@@ -299,8 +313,8 @@ def _crossing(coefficients: Floats, grid: Floats, x: Floats) -> Floats:
     basis = _basis(grid, x)
     integral = np.zeros_like(basis)
     integral[1:] = np.cumsum((basis[1:] + basis[:-1]) / 2.0, axis=0)
-    blocks = range(0, len(coefficients), AT_ONCE)
-    peak = np.concatenate([(coefficients[at : at + AT_ONCE] @ integral.T).argmax(axis=1) for at in blocks])
+    blocks = _blocks(len(coefficients), OF_CROSSINGS)
+    peak = np.concatenate([(coefficients[block] @ integral.T).argmax(axis=1) for block in blocks])
     crossing: Floats = grid[peak]
     row = np.flatnonzero((peak > 0) & (peak < len(grid) - 1))
 

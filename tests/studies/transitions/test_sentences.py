@@ -39,7 +39,7 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     two = {22: 3.342, 34: 3.013, 46: 2.850, 68: 2.605, 90: 2.511}
     rows = [(depth, width, loss) for depth, losses in ((1, one), (2, two)) for width, loss in losses.items()]
     runs = pd.DataFrame(rows, columns=["depth", "width", "test_loss"]).assign(seed=0)
-    found = analyse_runs(check_runs(runs, "made"), Options(draws=200, noise=0.006))
+    found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
     (sentence,) = transition_sentences("rank 32", found)
     assert sentence == (
         "rank 32: depth 1 against 2: at the edge, above 71 (the paper's rule: 80 ± 16) at equal "
