@@ -27,9 +27,8 @@ from shapelaw.scheduling.plan import (
 )
 from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
-from shapelaw.specs.cost import CostModel, model_to_dict
+from shapelaw.specs.cost import CostModel, duration, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
-from shapelaw.storage.progress import duration
 
 MODEL = CostModel(overhead=1.0, per_layer=0.0, per_number=0.0, per_flop=0.0, extra_seconds=800.0, factor=1.25)
 

@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_help_explains():
     done = command("--help", cwd=REPOSITORY)
     assert done.returncode == 0
-    for word in ("--runs", "--transitions", "--method", "--noise", "Exit codes"):
+    for word in ("RUNS", "--transitions", "--method", "--noise", "Exit codes"):
         assert word in done.stdout
 
 

@@ -69,7 +69,7 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
         (("nan",), "SIZE is nan"),
         (("--params=-1B",), "SIZE is -1B"),
         ((), "Give one SIZE"),
-        (("1B", "--params", "2B"), "Give one SIZE"),
+        (("1B", "--params", "2B"), "argument --params: not allowed with argument SIZE"),
         (("1B", "--vocab", 1), "--vocab is 1; give a whole number of at least 2"),
         (("1B", "--vocab", "32,5k"), "--vocab is 32,5k"),
         (("1B", "--vocab", "1.5"), "--vocab is 1.5; give a whole number"),

@@ -9,7 +9,7 @@ from made_runs import a_memorization_run
 from shapelaw.errors import UserError
 from shapelaw.scheduling.jobs import job_resources, level_of, train_minutes
 from shapelaw.scheduling.plan import cost_of
-from shapelaw.specs.cost import CostModel, model_to_dict, read_cost_model, run_seconds, step_counts
+from shapelaw.specs.cost import CostModel, duration, model_to_dict, read_cost_model, run_seconds, step_counts
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 
@@ -65,3 +65,19 @@ def test_hours_and_time_limits_follow_the_model() -> None:
     assert [level_of(run, model) for run in runs] == ["small", "medium"]
     assert train_minutes(runs[1], model) == pytest.approx(1030 / 60)
     assert job_resources(runs, model, 1, 10**6, 1).minutes >= 5 + 1.5 * 1030 / 60
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (1.2, "1 second"),
+        (40, "40 seconds"),
+        (62, "1 minute"),
+        (720, "12 minutes"),
+        (18720, "5.2 hours"),
+        (100000, "27.8 hours"),
+        (267840, "3.1 days"),
+    ],
+)
+def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

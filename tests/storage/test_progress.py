@@ -13,7 +13,6 @@ from shapelaw.storage.progress import (
     Liveness,
     RecordFolder,
     StudyProgress,
-    duration,
     find_records,
     lines_of,
     progress_of,
@@ -84,22 +83,6 @@ def test_a_damaged_record_is_named(results: Path) -> None:
     (results / "runs" / KEYS[0] / "summary.json").write_text("{")
     with pytest.raises(UserError, match=r"summary\.json is not whole JSON"):
         progress(results)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (1.2, "1 second"),
-        (40, "40 seconds"),
-        (62, "1 minute"),
-        (720, "12 minutes"),
-        (18720, "5.2 hours"),
-        (100000, "27.8 hours"),
-        (267840, "3.1 days"),
-    ],
-)
-def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 def test_records_are_found_by_key_and_folders_of_studies_are_none(tmp_path: Path) -> None:

@@ -19,9 +19,8 @@ from shapelaw.scheduling.jobs import (
 )
 from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
-from shapelaw.specs.cost import CostModel, Speed, read_cost_model, run_seconds
+from shapelaw.specs.cost import CostModel, Speed, duration, read_cost_model, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
-from shapelaw.storage.progress import duration
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 

@@ -102,3 +102,12 @@ def read_cost_model(path: Path) -> CostModel:
 
 def _is_constant(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def duration(seconds: float) -> str:
+    """`40 seconds`, `12 minutes`, `5.2 hours`, `3.1 days`."""
+    for unit, name in ((86400, "days"), (3600, "hours")):
+        if seconds >= unit * (2 if name == "days" else 1):
+            return f"{seconds / unit:,.1f} {name}"
+    number, name = (seconds / 60, "minutes") if seconds >= 60 else (seconds, "seconds")
+    return f"{number:.0f} {name}" if round(number) != 1 else f"1 {name[:-1]}"

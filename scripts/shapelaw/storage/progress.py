@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
+from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage.files import has, is_alive
 from shapelaw.storage.records import (
@@ -224,12 +225,3 @@ def lines_of(progress: StudyProgress) -> list[str]:
 
 def _more(keys: tuple[str, ...]) -> str:
     return f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-
-
-def duration(seconds: float) -> str:
-    """`40 seconds`, `12 minutes`, `5.2 hours`, `3.1 days`."""
-    for unit, name in ((86400, "days"), (3600, "hours")):
-        if seconds >= unit * (2 if name == "days" else 1):
-            return f"{seconds / unit:,.1f} {name}"
-    number, name = (seconds / 60, "minutes") if seconds >= 60 else (seconds, "seconds")
-    return f"{number:.0f} {name}" if round(number) != 1 else f"1 {name[:-1]}"

@@ -24,6 +24,7 @@ def test_everything_declared_is_made_or_left_out_with_its_reason(tmp_path: Path,
     grid_runs(**GRIDS[name]).to_parquet(tmp_path / "runs.parquet")
     parser = argparse.ArgumentParser()
     parser.add_argument("--input", type=Path)
+    parser.add_argument("--keep", action="store_true")
     results.add_options(parser)
     words = ["--input", str(tmp_path / "runs.parquet"), "--draws", "200"]
     words += ["--axes", "depth", "width", "heads", "embedding_rank", "vocab_size"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shapelaw.settings.sections import Settings
-from shapelaw.storage.progress import duration
+from shapelaw.specs.cost import duration
 from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_grids, rank_problems
 from shapelaw.studies.study import OURS, Key, Study
 
