@@ -233,7 +233,9 @@ def _of_evidence(costs: Costs, block: str) -> Witness:
 
 
 def _of_law(law: Transitions, costs: Costs) -> Witness:
-    depth, low, high = law.depth(costs)
+    """What a law says; at equal time nothing, since it compares equal sizes and knows no costs."""
+    timed = costs.question.equal_time
+    depth, low, high = (math.inf,) * 3 if timed else law.depth(costs)
     blocks = costs.blocks if not math.isfinite(depth) else costs.blocks_at(depth)
     remarks = []
     if law.p_value < BADLY:
@@ -252,6 +254,7 @@ def _of_law(law: Transitions, costs: Costs) -> Witness:
         law.sizes,
         math.exp(outside(blocks, law.sizes)),
         tuple(remarks),
+        "compares equal sizes alone" if timed else "",
     )
 
 

@@ -124,7 +124,7 @@ def _best(cell: Costs) -> list[float]:
     """Logs of the best depth and its intervals, and how far beyond the evidence by all parameters and by blocks."""
     best = cell.best
     ends = [math.log(one) for one in (best.low, best.high, best.own_low, best.own_high)]
-    return [cell.log_best, *ends, cell.beyond, cell.evidence.beyond(cell.blocks, None)]
+    return [cell.log_best, *ends, cell.beyond, cell.evidence.beyond(cell.blocks, None, cell.best.depth)]
 
 
 def _roots(cell: Costs) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shapelaw.fits.shape_answer import Network, Priced, Row, ShapeAnswer, Witness, times, whole
-from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost
+from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost, outside
 from shapelaw.specs.sizes import SizeAxis, big
 
 SIZES = {
@@ -140,6 +140,12 @@ def _why(found: ShapeAnswer) -> str:
     if found.question.tokens < LEAST_TOKENS:
         first, least = big(evidence.tokens[0]), big(LEAST_TOKENS)
         return f"Its losses begin at {first} tokens, and below {least} nothing follows from them."
+    if outside(costs.best.depth, evidence.depths) > math.log(OUTSIDE):
+        shallow, deep = evidence.depths
+        return (
+            f"Its networks have {shallow:.0f} to {deep:.0f} layers, and the best depth by it would be about "
+            f"{costs.best.depth:,.0f}: more than {OUTSIDE:g} times outside."
+        )
     low, high = evidence.blocks
     return (
         f"Its networks have {big(low)} to {big(high)} parameters in blocks, and these have about {big(costs.blocks)}: "
