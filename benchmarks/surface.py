@@ -30,6 +30,7 @@ from scattered_shapes import (
     flat_valley,
     middle_depth,
     power_law,
+    sharp_valley,
     symmetric,
     true_depth,
 )
@@ -57,7 +58,7 @@ DESIGNS = {
 FORM = "symmetric (a form)"
 SURFACES: Mapping[str, Surface] = {**UNLIKE, FORM: symmetric}
 VALLEY = "flat valley"
-PRICED: Mapping[str, Surface] = {**SURFACES, VALLEY: flat_valley}
+PRICED: Mapping[str, Surface] = {**SURFACES, "sharp valley": sharp_valley, VALLEY: flat_valley}
 
 
 def no_depth(x, z):
