@@ -1,9 +1,10 @@
 """Forms of the loss as a smooth function of size and depth, each with its best depth for every size.
 
-With x = log size and z = log depth, about their means: four forms replace the size N of a power law by an effective
+With x = log size and z = log depth, about their means: six forms replace the size N of a power law by an effective
 one, log N_eff = x - q p(t), where t = z - z*(x) is the distance from the best depth and p the penalty. They differ in
-z* and in p; the fifth is a polynomial of the second degree, the sixth (`surface_smooth.py`) has no form. Several are
-needed: one form alone is overconfident where the truth is another.
+z* and in p; the seventh is a polynomial of the second degree, the eighth (`surface_smooth.py`) has no form. Several
+are needed: one form alone is overconfident where the truth is another, and what none of them can do shows in no
+residual that is smaller than the noise.
 """
 
 from __future__ import annotations
