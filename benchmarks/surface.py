@@ -91,7 +91,7 @@ def answers(draws: int, kept: Path) -> pd.DataFrame:
 
 def _drawn(draws: int, kept: Path, rows_of: Callable[[int], list[dict[str, object]]]) -> pd.DataFrame:
     """The rows of each draw, each written into the file `kept` when done; draws that are there are taken from it."""
-    told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": []})
+    told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": np.array([], dtype=np.int64)})
     for seed in range(draws):
         if seed not in set(told["draw"]):
             told = pd.concat([told, pd.DataFrame(rows_of(seed))], ignore_index=True)

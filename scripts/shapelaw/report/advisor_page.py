@@ -58,8 +58,8 @@ VOCABULARIES = np.geomspace(16, 1e6, 9)
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
 NEAR = 0.3  # log size within which a shipped model is shown
-# coarser, of the best depths at equal time: every third size, every second number of rows
-TIMED_SIZES, TIMED_ROWS = SIZES[::3], ROWS[::2]
+# coarser, of the best depths at equal time: every second size and number of rows
+TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 1, 2, 3, 5]
 EXAMPLES = {
     "size": "1.3B",
     "vocab": "32k",
@@ -153,7 +153,7 @@ def at_equal_time(question: Question, evidence: Evidence) -> dict[str, Any]:
     The last column is 1 where a depth is told and 0 where it is not: beyond the evidence, or far from the depths that
     were timed.
     """
-    tokens, rows = tokens_of(evidence)[MODEL_TOKENS], []
+    tokens, rows = tokens_of(evidence)[TIMED_TOKENS], []
     for size, table, tied, one in product(TIMED_SIZES, TIMED_ROWS, (False, True), tokens):
         counting = Counting(vocab_size=round(table * math.sqrt(size) / (1 if tied else 2)), tied=tied)
         asked = replace(question, size=size, counting=counting, tokens=one, equal_time=True)
