@@ -174,11 +174,11 @@ def _pointed(t: Floats, bend: Floats) -> Floats:
     """Near t² and far off like |t|; log cosh as a sum that doesn't overflow."""
     wide = _valley(bend)
     far = np.abs(t) / wide
-    return 2.0 * wide**2 * (far + np.log1p(np.exp(-2.0 * far)) - np.log(2.0))
+    return np.asarray(2.0 * wide**2 * (far + np.log1p(np.exp(-2.0 * far)) - np.log(2.0)))
 
 
 def _valley(bend: Floats) -> Floats:
-    return VALLEY * np.exp(np.clip(bend, -5.0, 5.0))
+    return np.asarray(VALLEY * np.exp(np.clip(bend, -5.0, 5.0)))
 
 
 def _powers(frame: Frame, theta: Floats, x: Floats, z: Floats) -> Floats:
