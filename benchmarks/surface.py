@@ -6,15 +6,15 @@ Writes held.csv (the share of 68% intervals that hold the truth, by surface and 
 can't tell the best depth), penalties.csv (the share of 68% intervals that hold what a shape costs and the loss of one
 more run), rolled_out.csv (best depths of sizes four times beyond the shapes) and unseen.csv (errors of
 left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on FILE) to DIR and prints
-them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv draw by draw, so that a
-call that was stopped goes on where it was.
+them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv draw by draw, those of
+penalties.csv in costs.csv, so that a call that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from scattered_shapes import (
     flat_valley,
     middle_depth,
     power_law,
+    sharp_valley,
     symmetric,
     true_depth,
 )
@@ -57,7 +58,7 @@ DESIGNS = {
 FORM = "symmetric (a form)"
 SURFACES: Mapping[str, Surface] = {**UNLIKE, FORM: symmetric}
 VALLEY = "flat valley"
-PRICED: Mapping[str, Surface] = {**SURFACES, VALLEY: flat_valley}
+PRICED: Mapping[str, Surface] = {**SURFACES, "sharp valley": sharp_valley, VALLEY: flat_valley}
 
 
 def no_depth(x, z):
@@ -83,20 +84,17 @@ def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
 
 
 def answers(draws: int, kept: Path) -> pd.DataFrame:
-    """A row an answer: the best depth of one size of one draw of a surface and design, beside the true one.
+    """A row an answer: the best depth of one size of one draw of a surface and design, beside the true one."""
+    cases = [(surface, design) for design in DESIGNS for surface in SURFACES]
+    return _drawn(draws, kept, lambda seed: [row for case in cases for row in _asked_of_one(*case, seed)])
 
-    Draw by draw, each written into the file `kept` when it is done; draws that are there already are taken from it.
-    """
-    told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": []})
+
+def _drawn(draws: int, kept: Path, rows_of: Callable[[int], list[dict[str, object]]]) -> pd.DataFrame:
+    """The rows of each draw, each written into the file `kept` when done; draws that are there are taken from it."""
+    told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": np.array([], dtype=np.int64)})
     for seed in range(draws):
         if seed not in set(told["draw"]):
-            rows = [
-                row
-                for design in DESIGNS
-                for surface in SURFACES
-                for row in _asked_of_one(surface, design, seed)
-            ]
-            told = pd.concat([told, pd.DataFrame(rows)], ignore_index=True)
+            told = pd.concat([told, pd.DataFrame(rows_of(seed))], ignore_index=True)
             told.to_csv(kept, index=False)
     return told[told["draw"] < draws]
 
@@ -150,39 +148,40 @@ def _shares(some: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def costs_held(draws: int) -> pd.DataFrame:
+def costs_held(draws: int, kept: Path) -> pd.DataFrame:
     """A row a surface and number of shapes: how often 68% intervals hold costs and new runs; one over all but the last.
 
     Only shapes of sizes whose best depth is told count.
     """
-    rows = []
-    for count in (12, 22, 40):
-        parts = {name: _costs_held_of(truth, Design(count), draws) for name, truth in PRICED.items()}
-        rows += [{"shapes": count, "surface": name} | part.mean().to_dict() for name, part in parts.items()]
-        together = pd.concat([part for name, part in parts.items() if name != VALLEY])
-        rows.append({"shapes": count, "surface": f"all but the {VALLEY}"} | together.mean().to_dict())
-    return pd.DataFrame(rows)
+    cases = [(count, name) for count in (12, 22, 40) for name in PRICED]
+    told = _drawn(draws, kept, lambda seed: [row for case in cases for row in _costs_of_one(*case, seed)])
+    others = told[told["surface"] != VALLEY].assign(surface=f"all but the {VALLEY}")
+    shares = pd.concat([told, others]).groupby(["shapes", "surface"], sort=False)
+    parts = {name: shares[name].mean() for name in ("told", "penalty held", "new run held")}
+    return pd.DataFrame({"draws": shares["draw"].nunique(), **parts}).reset_index()
 
 
-def _costs_held_of(truth: Surface, design: Design, draws: int) -> pd.DataFrame:
+def _costs_of_one(count: int, name: str, seed: int) -> list[dict[str, object]]:
     """A row a shape: whether the intervals of its penalty (NaN where none is told) and of a new run's loss held."""
-    rows = []
-    for seed in range(draws):
-        shapes, _ = draw_shapes(truth, design, seed)
-        surface = fit_surface(shapes, None, draws=BOOTSTRAP_DRAWS, seed=seed)
-        if not surface.told:
-            continue
-        rng = np.random.default_rng([seed, 1])
-        for x, z, cost in zip(shapes.x, shapes.z, penalties(surface), strict=True):
-            own, best = truth(np.array([x]), np.array([z]))[0], np.log(true_depth(truth, x))
-            true = own - truth(np.array([x]), np.array([best]))[0]
-            told = cost.status is SurfaceStatus.CONVERGED
-            at = middle_depth(x) + rng.uniform(-0.8, 0.8)
-            loss = truth(np.array([x]), np.array([at]))[0] + NOISE * rng.standard_normal()
-            _, low, high = new_run(surface, float(np.exp(x)), float(np.exp(at)))
-            held = float(cost.low <= true + 1e-6 and true <= cost.high) if told else np.nan
-            rows.append({"told": told, "penalty held": held, "new run held": low <= loss <= high})
-    return pd.DataFrame(rows, columns=["told", "penalty held", "new run held"]).astype(float)
+    truth = PRICED[name]
+    shapes, _ = draw_shapes(truth, Design(count), seed)
+    surface = fit_surface(shapes, None, draws=BOOTSTRAP_DRAWS, seed=seed)
+    case: dict[str, object] = {"shapes": count, "surface": name, "draw": seed}
+    if not surface.told:
+        return [{**case, "told": 0.0, "penalty held": np.nan, "new run held": np.nan}]
+    rng, rows = np.random.default_rng([seed, 1]), []
+    for x, z, cost in zip(shapes.x, shapes.z, penalties(surface), strict=True):
+        own, best = truth(np.array([x]), np.array([z]))[0], np.log(true_depth(truth, x))
+        true = own - truth(np.array([x]), np.array([best]))[0]
+        told = cost.status is SurfaceStatus.CONVERGED
+        at = middle_depth(x) + rng.uniform(-0.8, 0.8)
+        loss = truth(np.array([x]), np.array([at]))[0] + NOISE * rng.standard_normal()
+        _, low, high = new_run(surface, float(np.exp(x)), float(np.exp(at)))
+        held = float(cost.low <= true + 1e-6 and true <= cost.high) if told else np.nan
+        rows.append(
+            {**case, "told": float(told), "penalty held": held, "new run held": float(low <= loss <= high)}
+        )
+    return rows
 
 
 def statuses(draws: int) -> pd.DataFrame:
@@ -273,7 +272,7 @@ def main() -> None:
     tables = {
         "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
         "statuses": lambda: statuses(arguments.draws),
-        "penalties": lambda: costs_held(arguments.draws),
+        "penalties": lambda: costs_held(arguments.draws, arguments.out / "costs.csv"),
         "rolled_out": lambda: rolled_out(arguments.draws),
         "held": lambda: held(answers(arguments.draws, arguments.out / "answers.csv")),
     }

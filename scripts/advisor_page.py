@@ -1,21 +1,23 @@
 """Write what `shapelaw shape` answers for every size as one page with sliders, opened in any browser.
 
   shapelaw advisor --out advisor.html
-  shapelaw advisor --fit DIR --out advisor.html
+  shapelaw advisor --fit DIR --speed speed.csv --out advisor.html
 
 The page needs no server and no network. It shows what depths cost by the fits of public losses, the best depth, the
-published law and, of DIR, a folder of fit_transitions.py, your own as witnesses, shipped models, and times.
+published law and, of DIR, a folder of fit_transitions.py, your own as witnesses, shipped models, and times: public
+ones, or those of --speed, a file of `shapelaw speed`.
 Exit codes: 0 written, 2 unusable input.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.known_redundancy import published_series
-from shapelaw.fits.shape_costs import Question, transitions_of
+from shapelaw.fits.shape_costs import Question, read_clock, transitions_of
 from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.storage.files import replacing
@@ -31,6 +33,12 @@ def main() -> None:
         "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
     )
     parser.add_argument(
+        "--speed",
+        type=Path,
+        metavar="FILE",
+        help="times of your machine, of `shapelaw speed` (default: public ones)",
+    )
+    parser.add_argument(
         "--out",
         default=Path("advisor.html"),
         type=Path,
@@ -41,7 +49,10 @@ def main() -> None:
     own = [] if arguments.fit == PUBLISHED else [transitions_of(own_law(arguments.fit), own=True)]
     evidence = public_evidence()
     any_size = Question(1e9, Counting(), 1e10, evidence.clock)
-    models = {axis: shipped_models(axis) for axis in (SizeAxis.TOTAL, SizeAxis.BLOCK)}
+    if arguments.speed is not None:
+        usual = any_size.counting.vocab_size, any_size.context
+        any_size = replace(any_size, clock=read_clock(arguments.speed, *usual, evidence.clock))
+    models = {axis: shipped_models(axis) for axis in (SizeAxis.TOTAL, SizeAxis.BLOCK, SizeAxis.FLOPS)}
     series = published_series(published_json("vocabulary_findings"))
     content = content_of(any_size, evidence, [*own, published_law()], models, series)
     with replacing(arguments.out) as temporary:

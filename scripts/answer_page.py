@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
-from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask
+from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask, read_clock
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.shape_text import cost_text, ends, text_of
@@ -29,10 +30,12 @@ from shapelaw.studies.public_evidence import public_answer, public_evidence, shi
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, CHECKS = Path("docs/answer.md"), Path("docs/results/evidence_checks.csv")
+SPEED = Path("docs/results/h200_speed.csv")  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48`
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
 SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
 MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
+SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
 NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
 MEANINGS: Mapping[str, tuple[SizeAxis, bool, bool]] = {
     "blocks": (SizeAxis.BLOCK, False, False),
@@ -50,7 +53,14 @@ def asked(size: float, counting: Counting, equal_time: bool = False) -> Question
 
 def tables() -> dict[str, Callable[[], str]]:
     """The page's generated parts, by the names in their markers."""
-    return {"example": _example, "sizes": _sizes, "meanings": _meanings, "models": _models, "checks": _checks}
+    return {
+        "example": _example,
+        "sizes": _sizes,
+        "meanings": _meanings,
+        "times": _times,
+        "models": _models,
+        "checks": _checks,
+    }
 
 
 def page_of(text: str) -> str:
@@ -110,6 +120,32 @@ def _meanings() -> str:
             for axis, tied, equal_time in MEANINGS.values()
         ]
         rows.append((big(size), *cells))
+    return _pipe(rows)
+
+
+def _times() -> str:
+    rows: list[tuple[str, ...]] = [
+        ("times", "best depth at equal time (68%)", "below 0.005 nats", "a shape", "time at equal size")
+    ]
+    counting, public = Counting(vocab_size=VOCAB), public_evidence().clock
+    for name, clock in (
+        (public.source, public),
+        ("H200, one card", read_clock(ROOT / SPEED, VOCAB, CONTEXT, public)),
+    ):
+        question = Question(SIZE, counting, TOKENS, clock, CONTEXT)
+        found, same = public_answer(replace(question, equal_time=True)), public_answer(question).costs
+        assert found.advised is not None
+        low, high, shape = *found.costs.flat(), found.advised.shape
+        slower = same.relative_time(DEEP) / same.relative_time(SHALLOW)
+        rows.append(
+            (
+                name,
+                _depths(found),
+                f"{low} to {high}",
+                f"{shape.depth} x {shape.width:,}, {shape.heads} heads",
+                f"{DEEP} layers take {slower:.2f} of what {SHALLOW} take",
+            )
+        )
     return _pipe(rows)
 
 

@@ -199,7 +199,7 @@ def _question(arguments: argparse.Namespace, model: Model | None) -> Question:
 
 def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
     clock = public_evidence().clock
-    return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock.exponent)
+    return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock)
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:

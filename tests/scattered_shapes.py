@@ -93,6 +93,11 @@ def flat_valley(x, z):
     return power_law(x - 0.4 * np.maximum(np.abs(z - middle_depth(x)) - 0.5, 0.0) ** 2)
 
 
+def sharp_valley(x, z):
+    """A penalty that grows like |t|^1.5 from the best depth on, where no curvature is finite."""
+    return power_law(x - 0.25 * np.abs(z - middle_depth(x)) ** 1.5)
+
+
 UNLIKE: dict[str, Surface] = {
     "three power laws": three_powers,
     "penalty in nats": in_nats,

@@ -32,6 +32,7 @@ from shapelaw.studies.transitions.analysis import published
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
 BLOCK = Counting(SizeAxis.BLOCK)
+PUBLIC = Clock(0.7, np.log([1.0, 512.0]), np.zeros(2), "public", 0.02)
 
 
 def asked(size: float, tokens: float = 3e10, counting: Counting = BLOCK, **options: object) -> Costs:
@@ -173,7 +174,7 @@ def test_a_machine_s_own_times_are_read(tmp_path: Path) -> None:
     rows = [(12, 2.0e8, 1e-6), (24, 2.0e8, 1.4e-6), (48, 2.0e8, 2.2e-6)]
     lines = ["# made", "depth,width,block_params,seconds_per_token"]
     file.write_text("\n".join([*lines, *(f"{L},512,{n},{s}" for L, n, s in rows)]), encoding="utf-8")
-    clock = read_clock(file, 257, 128, 0.7)
+    clock = read_clock(file, 257, 128, PUBLIC)
     work = log_work(np.log([2e8] * 3), np.log([12.0, 24.0, 48.0]), 257, 128)
     times = np.exp(clock.at(work, np.log([12.0, 24.0, 48.0])))
     assert times / times[0] == pytest.approx(np.array([1.0, 1.4, 2.2]), rel=1e-6)
@@ -181,7 +182,7 @@ def test_a_machine_s_own_times_are_read(tmp_path: Path) -> None:
     # the table's own vocabulary and context, where it has them
     more = [f"{line},257,128" for line in file.read_text(encoding="utf-8").splitlines()[2:]]
     file.write_text("\n".join([lines[1] + ",vocab_size,context_length", *more]), encoding="utf-8")
-    assert read_clock(file, 50257, 2048, 0.7).log_time == pytest.approx(clock.log_time)
+    assert read_clock(file, 50257, 2048, PUBLIC).log_time == pytest.approx(clock.log_time)
 
 
 def test_times_of_several_sizes_say_how_time_follows_size(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_times_of_several_sizes_say_how_time_follows_size(tmp_path: Path) -> Non
             work = float(np.exp(log_work(np.log([blocks]), np.log([float(depth)]), 257, 128))[0])
             rows.append(f"{depth},{blocks},{work**0.9 * depth**0.2}")
     file.write_text("\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8")
-    clock = read_clock(file, 257, 128, 0.7)
+    clock = read_clock(file, 257, 128, PUBLIC)
     assert clock.exponent == pytest.approx(0.9)
     assert np.diff(clock.log_time)[0] == pytest.approx(0.2 * math.log(2.0))
 
@@ -209,15 +210,67 @@ def test_a_wrong_table_of_times_is_a_sentence(tmp_path: Path, text: str, sentenc
     file = tmp_path / "speed.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=sentence):
-        read_clock(file, 257, 128, 0.7)
+        read_clock(file, 257, 128, PUBLIC)
     with pytest.raises(UserError, match="can't be read"):
-        read_clock(tmp_path / "none.csv", 257, 128, 0.7)
+        read_clock(tmp_path / "none.csv", 257, 128, PUBLIC)
 
 
 def test_beyond_its_depths_a_clock_goes_on_as_it_was() -> None:
     clock = Clock(1.0, np.log([10.0, 20.0]), np.log([1.0, 2.0]), "made")
     found = np.exp(clock.at(np.zeros(3), np.log([5.0, 14.142135623730951, 40.0])))
     assert found == pytest.approx(np.array([0.5, math.sqrt(2.0), 4.0]))
+
+
+def test_times_between_depths_have_no_corner_that_draws_the_best_depth() -> None:
+    """Lines from 12 to 24 to 48 layers made every second draw's best depth 24."""
+    clock = Clock(0.8, np.log([12.0, 24.0, 48.0]), np.log([1.0, 1.05, 1.27]), "made")
+    depths = np.log(np.geomspace(6.0, 96.0, 400))
+    slopes = np.diff(clock.at(np.zeros_like(depths), depths)) / np.diff(depths)
+    assert np.abs(np.diff(slopes)).max() < 0.01
+    assert slopes[0] == pytest.approx(slopes[1])  # straight beyond
+    assert np.exp(clock.at(np.zeros(3), clock.log_depth)) == pytest.approx([1.0, 1.05, 1.27])
+
+
+def test_the_errors_of_times_are_in_the_intervals_at_equal_time() -> None:
+    counting = Counting(vocab_size=32000)
+    exact = Clock(0.8, np.log([12.0, 24.0, 48.0]), np.log([1.0, 1.05, 1.27]), "made")
+    found = []
+    for error in (0.0, 0.05, 0.2):
+        clock = replace(exact, time_err=np.full(3, error))
+        found.append(ask(EVIDENCE, Question(1.3e9, counting, 3e10, clock, equal_time=True)))
+    widths = [math.log(one.best.high / one.best.low) for one in found]
+    assert widths[0] < 1.1 * widths[0] < widths[1] < 1.5 * widths[1] < widths[2]
+    costs = [one.at(40) for one in found]
+    assert len({one.value for one in costs}) == 1
+    assert costs[0].high < costs[1].high < costs[2].high
+    sure = ask(EVIDENCE, Question(1.3e9, counting, 3e10, replace(exact, time_err=None), equal_time=True))
+    assert sure.best == found[0].best
+
+
+def test_draws_of_times_have_their_errors() -> None:
+    clock = Clock(1.0, np.log([10.0, 20.0]), np.zeros(2), "made", 0.1, np.array([0.02, 0.04]))
+    off = clock.errors(np.zeros(2), clock.log_depth, 400)
+    assert off.std(axis=0) == pytest.approx([0.02, 0.04], rel=1e-6)
+    larger = clock.errors(np.full(2, 3.0), clock.log_depth, 400)
+    assert larger.std(axis=0) == pytest.approx([math.hypot(0.3, 0.02), math.hypot(0.3, 0.04)], rel=0.1)
+
+
+def test_a_table_of_times_tells_their_errors_by_its_steps_or_its_scatter(tmp_path: Path) -> None:
+    file, head = tmp_path / "speed.csv", "depth,block_params,seconds_per_token,low,high\n"
+    file.write_text(head + "12,1e8,1.0,0.98,1.02\n24,1e8,1.2,,\n48,1e8,1.6,1.5,1.7\n", encoding="utf-8")
+    errors = read_clock(file, 257, 128, PUBLIC).time_err
+    assert errors == pytest.approx([0.02, 0.0, math.log(1.7 / 1.5) / 2], rel=1e-3, abs=1e-9)
+    scattered = [(6, 1.0), (12, 1.3), (24, 1.0), (48, 1.3), (96, 1.0)]
+    file.write_text(head + "".join(f"{L},1e8,{s},{s},{s}\n" for L, s in scattered), encoding="utf-8")
+    errors = read_clock(file, 257, 128, PUBLIC).time_err
+    assert errors is not None
+    assert (errors > 0.1).all()
+
+
+def test_no_cost_is_told_where_the_best_depth_lies_far_beyond_the_evidence_s() -> None:
+    """Of 3 to 80 layers: 500 of width 32 beside a vocabulary of two million, 460 after 1e20 tokens."""
+    assert not asked(125e6, 2.5e9, Counting(vocab_size=2_000_000)).told
+    assert not asked(1.3e9, 1e20, Counting()).told
 
 
 def test_outside_counts_e_folds() -> None:

@@ -1,6 +1,7 @@
 """What depths cost by a surface of one's own, at its sizes and as a witness of another question."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,3 +114,26 @@ def test_shapes_too_shallow_are_a_bound() -> None:
     said = own(deep).witness(asked(3e8, Counting(SizeAxis.BLOCK)))
     assert said.said.startswith("above ")
     assert math.isinf(said.depth)
+
+
+def test_a_surface_answers_what_it_covers_and_nothing_else(surface: Surface) -> None:
+    block, mine = Counting(SizeAxis.BLOCK), own(surface)
+    found = mine.costs(asked(3e8, block), 0.04)
+    assert found is not None
+    assert found.told
+    assert found.best.depth == pytest.approx(16, abs=1)
+    assert found.shift == pytest.approx(
+        0.04 * math.log(10.0), rel=1e-6
+    )  # a billion tokens, and ten are asked for
+    assert mine.costs(asked(4.0 * surface.shapes.size.max(), block), 0.04) is None
+    assert mine.costs(asked(1e5, Counting(SizeAxis.TOTAL, 50257)), 0.04) is None  # no room for blocks
+
+
+def test_at_equal_time_a_surface_prefers_fewer_layers(surface: Surface) -> None:
+    slow = Clock(1.0, np.array([0.0, 6.0]), np.array([0.0, 1.2]), "none")
+    question = replace(asked(3e8, Counting(SizeAxis.TOTAL, 257)), clock=slow)
+    same = own(surface).costs(question, 0.0)
+    timed = own(surface).costs(replace(question, equal_time=True), 0.0)
+    assert same is not None
+    assert timed is not None
+    assert timed.best.depth < same.best.depth

@@ -17,7 +17,9 @@ def best(form, theta, x, coefficients=(3.0, -0.2)):
     return z[losses.argmin()]
 
 
-@pytest.mark.parametrize(("name", "skew"), [("symmetric", ()), ("skewed", (0.9,)), ("two-sided", (-0.8,))])
+@pytest.mark.parametrize(
+    ("name", "skew"), [("symmetric", ()), ("skewed", (0.9,)), ("two-sided", (-0.8,)), ("pointed", (-1.5,))]
+)
 def test_best_depth_on_a_line(name, skew):
     for x in (FRAME.x - 1.0, FRAME.x + 1.0):
         expected = 2.7 + 0.4 * (x - FRAME.x)
@@ -54,3 +56,16 @@ def test_sizes_that_are_one_need_no_power_of_size():
     narrow = Frame(FRAME.x, FRAME.z, 0.1, FRAME.z_span)
     assert surface_forms(narrow)[-1].linear == 3
     assert FORMS["quadratic"].linear == 6
+
+
+def test_a_pointed_valley_is_a_parabola_near_its_best_depth_and_straight_far_off():
+    theta = np.array([1e-9, 0.0, FRAME.z, 0.0, -1.5])  # q = 1; the effective size is -p(t)
+
+    def penalty(t):
+        return -FORMS["pointed"].model.columns(theta, np.full_like(t, FRAME.x), FRAME.z + t)[:, 1]
+
+    near, far = np.array([0.005, 0.01]), np.array([1.0, 1.5, 2.0])
+    np.testing.assert_allclose(penalty(near), near**2, rtol=0.01)
+    steps = np.diff(penalty(far))
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-3)
+    assert np.isfinite(penalty(np.array([-9.0, 9.0]))).all()

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from browsers import needs_browser, started
 from commands import run_here
 from scipy.interpolate import RegularGridInterpolator
-from small import SCRIPTS
+from small import REPOSITORY, SCRIPTS
 
 from shapelaw.fits.shape_answer import price
 from shapelaw.fits.shape_costs import DEPTHS, Costs, Question, ask
@@ -23,15 +24,16 @@ from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.public_evidence import public_evidence, published_law, shipped_models
 
 EVIDENCE = public_evidence()
-LARGEST_FILE = 300_000  # bytes
+LARGEST_FILE = 250_000  # bytes
 # how far the page may lie from the command
-DEPTH, INTERVAL, WIDTH, TIME = 0.05, 0.1, 0.02, 0.03  # as shares
+DEPTH, INTERVAL, WIDTH, TIME, TIMED = 0.05, 0.1, 0.02, 0.03, 0.1  # as shares
 COST, HIGH_COST, MODEL = (
     0.0025,
     0.006,
     0.006,
 )  # nats, of depths that cost less than CHEAP, and of shipped models
 CHEAP = 0.03
+AXES = [{SizeAxis.BLOCK: 0.2, SizeAxis.TOTAL: 0.6, SizeAxis.FLOPS: 0.2}[axis] for axis in SizeAxis]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def questions(count: int, seed: int = 0) -> Iterator[Costs]:
     rng = np.random.default_rng(seed)
     while count:
         size, vocab, tokens = np.exp(rng.uniform(np.log([1e7, 257, 1e9]), np.log([5e9, 262_144, 1e13])))
-        axis = SizeAxis.BLOCK if rng.random() < 0.2 else SizeAxis.TOTAL
+        axis = list(SizeAxis)[rng.choice(3, p=AXES)]
         counting = Counting(axis, int(vocab), bool(rng.integers(2)))
         if counting.width_at(size, 1.0) > 64:
             found = ask(EVIDENCE, Question(float(size), counting, float(tokens), EVIDENCE.clock))
@@ -72,7 +74,8 @@ def questions(count: int, seed: int = 0) -> Iterator[Costs]:
 
 def place_of(found: Costs) -> list[float]:
     counting, size = found.question.counting, found.question.size
-    rows = 0 if counting.axis is SizeAxis.BLOCK else counting.vocab_size * (1 if counting.tied else 2)
+    tables = {SizeAxis.BLOCK: 0, SizeAxis.FLOPS: 1, SizeAxis.TOTAL: 1 if counting.tied else 2}[counting.axis]
+    rows = counting.vocab_size * tables
     return [math.log(size), math.log1p(rows / math.sqrt(size))]
 
 
@@ -104,6 +107,28 @@ def test_between_the_nodes_the_tables_are_the_command_s_answers(content: dict[st
         assert math.exp(logs[1] - logs[0]) == pytest.approx(
             found.relative_time(48) / found.relative_time(16), rel=TIME
         )
+
+
+def test_best_depths_at_equal_time_are_the_command_s(content: dict[str, Any]) -> None:
+    timed, checked = interpolated(content["timed"]), 0
+    for found in questions(60, seed=3):
+        if found.question.counting.axis is not SizeAxis.TOTAL or found.question.tokens > 2e12:
+            continue
+        tied = float(found.question.counting.tied)
+        *logs, told = timed([*place_of(found), tied, math.log(found.question.tokens)])[0]
+        if told > 0.999:
+            best = ask(EVIDENCE, replace(found.question, equal_time=True)).best
+            assert logs[0] == pytest.approx(math.log(best.depth), abs=max(TIMED, 0.6 / best.depth))
+            assert logs[1:] == pytest.approx(np.log([best.low, best.high]), abs=TIMED + 0.6 / best.depth)
+            checked += 1
+    assert checked > 15
+
+
+def test_times_of_one_s_own_machine_are_those_of_the_page(tmp_path: Path) -> None:
+    speed = REPOSITORY / "docs" / "results" / "h200_speed.csv"
+    done = run_here(SCRIPTS / "advisor_page.py", "--speed", speed, "--out", "mine.html", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "h200_speed.csv" in (tmp_path / "mine.html").read_text(encoding="utf-8")
 
 
 def test_the_law_and_shipped_models_are_the_command_s(content: dict[str, Any]) -> None:
@@ -215,8 +240,13 @@ def test_models_and_witnesses_have_names(browser: Any) -> None:
     give(browser, vocab="32k", tokens="30B")
     drawn = text_of(browser, "figure")
     assert all(
-        name in drawn for name in ("Your network", "Gemstones", "Levine et al. 2020", "TinyLlama-1.1B")
+        name in drawn
+        for name in ("Your network", "at equal time", "Gemstones", "Levine et al. 2020", "TinyLlama-1.1B")
     )
+    assert re.search(r"At equal time about 1\d layers are best", text_of(browser, "flat"))
+    witnesses = text_of(browser, "witnesses")
+    assert re.search(r"Gemstones \(McLeish et al. 2025\) \d+ \(\d+ to \d+\) 22.6M to 1.77B inside", witnesses)
+    assert re.search(r"Levine et al. 2020, table 4a 4\d .* 4.9 times outside", witnesses)
     assert "Llama-3.2-1B (2024) 16 2,048 128k tied 1.24B" in text_of(browser, "shipped")
     assert len(browser.find_elements("css selector", "#figure circle.model")) >= 8
 

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from commands import run_here
 from scattered_shapes import Design, draw_shapes, symmetric
-from small import SCRIPTS
+from small import REPOSITORY, SCRIPTS
+
+LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 
 
 def shape(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -136,13 +138,40 @@ def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
     assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
 
 
+def fit_runs(runs: pd.DataFrame, folder: Path) -> None:
+    """Fit a surface to runs, in the folder `mine`."""
+    runs.to_csv(folder / "runs.csv", index=False)
+    fitting = ("--runs", "runs.csv", "--out", "mine", "--draws", "200")
+    fitted = run_here(SCRIPTS / "fit_surface.py", *fitting, cwd=folder)
+    assert fitted.returncode == 0, fitted.stderr
+
+
+def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(tmp_path: Path) -> None:
+    fit_runs(pd.read_parquet(LAPTOP), tmp_path)
+    asked = ("393k", "--size", "block", "--vocab", 257, "--tokens", "8.19M")
+    public = numbers(tmp_path, *asked)
+    assert (public["best"]["by"], public["costs"]) == (None, [])
+    own = numbers(tmp_path, *asked, "--fit", "mine", "--depth", 4, "--width", 90)
+    assert (own["best"]["by"], own["best"]["depth"], own["shape"]["depth"]) == ("mine", 2, 2)
+    assert own["best"]["low"] <= 2 <= own["best"]["high"]
+    by_depth = {row["depth"]: row["cost"] for row in own["costs"]}
+    assert by_depth[2] == 0.0
+    assert 0.02 < by_depth[1] < 0.045
+    assert own["given"]["cost"] > 0.01
+    longer = numbers(tmp_path, *asked[:-1], "1B", "--fit", "mine")
+    one, same = ({row["depth"]: row for row in found["costs"]}[1] for found in (longer, own))
+    assert one["high"] - one["low"] > 1.5 * (same["high"] - same["low"])
+    said = " ".join(shape(tmp_path, *asked, "--fit", "mine").stdout.split())
+    assert "costs, best depth and interval are those of your own" in said
+    assert "Costs are by your own fit, mine." in said
+    assert "Take 2 layers of width 128" in said
+    inside = numbers(tmp_path, "1.3B", "--fit", "mine")  # there the evidence answers, and the fit can't tell
+    assert inside["best"]["by"].startswith("Gemstones")
+
+
 def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
     shapes, _ = draw_shapes(symmetric, Design(24), 0)
-    runs = pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "test_loss": shapes.loss})
-    runs.to_csv(tmp_path / "runs.csv", index=False)
-    fitting = ("--runs", "runs.csv", "--out", "mine", "--draws", "200")
-    fitted = run_here(SCRIPTS / "fit_surface.py", *fitting, cwd=tmp_path)
-    assert fitted.returncode == 0, fitted.stderr
+    fit_runs(pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "test_loss": shapes.loss}), tmp_path)
     found = numbers(tmp_path, "3e8", "--size", "block", "--fit", "mine")
     (own,) = (one for one in found["witnesses"] if one["name"] == "mine")
     assert 13 <= own["low"] <= own["depth"] <= own["high"] <= 20

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -101,9 +102,29 @@ class Witness:
 
 
 class Own(Protocol):
-    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`."""
+    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`.
+
+    `costs` are those of a question that it covers, None where it tells no best depth; `per_log_tokens` is the standard
+    deviation of log depth for each e-fold of tokens between its runs and the question.
+    """
+
+    @property
+    def source(self) -> str: ...
 
     def witness(self, question: Question) -> Witness: ...
+
+    def costs(self, question: Question, per_log_tokens: float) -> Costs | None: ...
+
+
+Tells = Callable[[Question], Costs | None]
+
+
+@dataclass(frozen=True)
+class Teller:
+    """Who answers: a name, and its costs of any question, None where it tells none."""
+
+    name: str
+    tells: Tells
 
 
 @dataclass(frozen=True)
@@ -112,9 +133,10 @@ class ShapeAnswer:
 
     Attributes:
         question: the question.
-        costs: what the evidence says; its `told` is whether it reaches this size.
+        costs: what the evidence says, or where it doesn't reach and a surface of one's own does, what that says.
         best: the best depth with its predictive interval; by the own fit where the evidence doesn't reach.
         by: who says so; empty where nobody can.
+        public: the name of the evidence, which says so wherever it reaches.
         advised: the shape of the best depth; None where it can't be told.
         rows: the table of costs; empty where the evidence can't tell them.
         witnesses: in the order in which they are heard.
@@ -128,6 +150,7 @@ class ShapeAnswer:
     costs: Costs
     best: Best
     by: str
+    public: str
     advised: SizedShape | None
     rows: tuple[Row, ...]
     witnesses: tuple[Witness, ...]
@@ -165,7 +188,10 @@ def answer(
     witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
     if question.counting.block == "gpt2":
         witnesses.sort(key=lambda one: one.block == evidence_block)
-    best, by = (costs.best, evidence.name) if costs.told else _by_own(costs, laws)
+    public, teller = costs, Teller(evidence.name, lambda question: _told(evidence, question))
+    if not costs.told and (mine := _by_surface(question, own, evidence.spread.per_log_tokens)):
+        costs, teller = mine
+    best, by = (costs.best, teller.name) if costs.told else _by_own(costs, laws)
     rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
     advised = shape_of_size(costs.size_at(best.depth), whole(best.depth), question.counting) if by else None
     shape = None if advised is None else advised.shape
@@ -174,12 +200,13 @@ def answer(
         costs,
         best,
         by,
+        evidence.name,
         advised,
         rows,
         tuple(witnesses),
-        tuple(price(network, costs) for network in _nearest(networks, question)),
-        None if given is None else price(given, costs),
-        None if question.equal_time or not costs.told else _best_at_equal_time(costs),
+        tuple(price(network, public) for network in _nearest(networks, question)),
+        None if given is None else price(given, costs, teller.tells),
+        None if question.equal_time or not costs.told else _best_at_equal_time(costs, teller.tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
     )
 
@@ -194,12 +221,30 @@ def whole(depth: float) -> int:
     return max(1, round(depth))
 
 
-def _best_at_equal_time(costs: Costs) -> Best | None:
-    """The best depth at equal time, of all parameters; None where it is far from the depths that were timed."""
+def _told(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of a question by the evidence; None where it doesn't reach, or the vocabulary leaves no room."""
     try:
-        return ask(costs.evidence, _timed(costs.question, costs)).best
-    except UserError:
+        found = ask(evidence, question)
+    except (
+        UserError
+    ):  # larger vocabularies than the formula of standard blocks leaves room for, depths never timed
         return None
+    return found if found.told else None
+
+
+def _by_surface(question: Question, own: Sequence[Own], per_log_tokens: float) -> tuple[Costs, Teller] | None:
+    """The costs by the first surface of one's own that covers a question."""
+    for one in own:
+        found = one.costs(question, per_log_tokens)
+        if found is not None:
+            return found, Teller(one.source, partial(one.costs, per_log_tokens=per_log_tokens))
+    return None
+
+
+def _best_at_equal_time(costs: Costs, tells: Tells) -> Best | None:
+    """The best depth at equal time, of all parameters; None where it can't be told or is far from those timed."""
+    found = tells(_timed(costs.question, costs))
+    return None if found is None else found.best
 
 
 def _timed(question: Question, costs: Costs) -> Question:
@@ -233,7 +278,9 @@ def _of_evidence(costs: Costs, block: str) -> Witness:
 
 
 def _of_law(law: Transitions, costs: Costs) -> Witness:
-    depth, low, high = law.depth(costs)
+    """What a law says; at equal time nothing, since it compares equal sizes and knows no costs."""
+    timed = costs.question.equal_time
+    depth, low, high = (math.inf,) * 3 if timed else law.depth(costs)
     blocks = costs.blocks if not math.isfinite(depth) else costs.blocks_at(depth)
     remarks = []
     if law.p_value < BADLY:
@@ -254,6 +301,7 @@ def _of_law(law: Transitions, costs: Costs) -> Witness:
         law.sizes,
         math.exp(outside(blocks, law.sizes)),
         tuple(remarks),
+        "compares equal sizes alone" if timed else "",
     )
 
 
@@ -270,10 +318,13 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
     return costs.best, ""
 
 
-def price(network: Network, costs: Costs) -> Priced:
-    """The cost of a network against the best of its own size, at the question's tokens."""
+def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
+    """The cost of a network against the best of its own size, at the question's tokens, by who answers it."""
     size = network.size()
-    own = at_own_size(network, costs.question, costs.evidence)
+    if tells is None:
+        own = at_own_size(network, costs.question, costs.evidence)
+    else:
+        own = tells(_of_own_size(network, costs.question))
     if own is None:
         return Priced(network, size, math.nan, None)
     cost = own.at(network.depth, network.block_params) if own.told else None
@@ -282,11 +333,14 @@ def price(network: Network, costs: Costs) -> Priced:
 
 def at_own_size(network: Network, question: Question, evidence: Evidence) -> Costs | None:
     """The costs of depths at a network's own size and vocabulary; None where the vocabulary leaves no room."""
-    own = replace(question, size=network.size(), counting=network.counting, equal_time=False)
     try:
-        return ask(evidence, own)
+        return ask(evidence, _of_own_size(network, question))
     except UserError:  # the vocabulary is larger than what the formula of standard blocks leaves room for
         return None
+
+
+def _of_own_size(network: Network, question: Question) -> Question:
+    return replace(question, size=network.size(), counting=network.counting, equal_time=False)
 
 
 def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:

@@ -37,6 +37,7 @@ SMALLER = np.log(
 )  # sizes that a cost is worth, over the asked one
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
+NUDGE = 0.02  # e-folds of size over which slopes are taken
 TURNS = 12  # steps towards the depth of which the size is at equal time
 
 
@@ -74,65 +75,118 @@ def log_work(
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds a token, up to a factor: a power of the work, times a function of depth.
+    """Seconds a token, up to a factor: a power of the work, times a smooth function of depth.
+
+    The function is a parabola in the logs, or with two depths a line, and goes on straight beyond the depths that were
+    timed. Lines from depth to depth would have corners, and the best depth at equal time would lie on one of them.
 
     Attributes:
         exponent: of the work (see `log_work`).
-        log_depth, log_time: (k,) logs of depths, rising, and of seconds at one work; linear between and beyond.
+        log_depth, log_time: (k,) logs of depths, rising, and of seconds at one work.
         source: where it was measured.
+        exponent_err: standard error of `exponent`.
+        time_err: (k,) standard errors of `log_time`; none where nothing is known of them.
     """
 
     exponent: float
     log_depth: Floats
     log_time: Floats
     source: str
+    exponent_err: float = 0.0
+    time_err: Floats | None = None
 
     def at(self, work: Floats, log_depth: Floats) -> Floats:
         """Logs of seconds a token, at logs of works and depths."""
-        right = np.clip(np.searchsorted(self.log_depth, log_depth), 1, len(self.log_depth) - 1)
-        x0, x1 = self.log_depth[right - 1], self.log_depth[right]
-        y0, y1 = self.log_time[right - 1], self.log_time[right]
-        of_depth = y0 + (y1 - y0) * (log_depth - x0) / (x1 - x0)
-        return np.asarray(self.exponent * work + of_depth)
+        return np.asarray(self.exponent * work + parabola(self.log_depth, log_depth) @ self.log_time)
+
+    def errors(self, work: Floats, log_depth: Floats, count: int) -> Floats:
+        """(count, p) draws of the errors of `at`, at (p,) logs of works and depths."""
+        rng, several = np.random.default_rng(2), 1 + len(self.log_depth)
+        normals = np.stack([rng.permutation(normal_scores(count)) for _ in range(several)], axis=1)
+        found = self.exponent_err * normals[:, :1] * work
+        if self.time_err is not None:
+            found = found + (normals[:, 1:] * self.time_err) @ parabola(self.log_depth, log_depth).T
+        return np.asarray(found)
 
 
-def read_clock(path: Path, vocab_size: int, context: int, exponent: float) -> Clock:
+def parabola(known: Floats, at: Floats) -> Floats:
+    """(..., k) weights of the values at (k,) `known` points, of which the least-squares parabola at `at` is the sum.
+
+    With two points it is a line. Beyond the first and the last point it goes on straight.
+    """
+    middle, terms = float(known.mean()), min(3, len(known))
+    solved = np.linalg.pinv(np.vander(known - middle, terms, increasing=True))
+    ends = np.clip(at, known[0], known[-1])
+    inner = (np.asarray(ends) - middle)[..., None] ** np.arange(terms)
+    slopes = np.zeros_like(inner)
+    slopes[..., 1:] = np.arange(1, terms) * inner[..., :-1]
+    return np.asarray((inner + slopes * (np.asarray(at) - ends)[..., None]) @ solved)
+
+
+def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
     """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
+
+    The error of a depth's time is that by which its steps differ (`low, high`: the quantiles between which 68% of them
+    lie), or by which times lie off a smooth function of depth, where that is more.
 
     Args:
         path: the file.
         vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
-        exponent: of the work, which is taken where the shapes have one size.
+        public: the times which say how time follows the work, where the shapes have one size.
 
     Raises:
         UserError: the file is missing, or has fewer than two depths with numbers.
     """
+    table = _speed_table(path, vocab_size, context)
+    depth, blocks, seconds = np.log(table[:, :3]).T
+    steps = np.log(table[:, 4] / table[:, 3]) / 2.0
+    depths = np.unique(depth)
+    if len(depths) < 2:
+        raise UserError(
+            f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
+        )
+    work = log_work(blocks, depth, table[:, 5], table[:, 6])
+    exponent, exponent_err = public.exponent, public.exponent_err
+    if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
+        of_depth = (depth[:, None] == depths).astype(np.float64)
+        design = np.column_stack([work, of_depth])
+        exponent = float(np.linalg.lstsq(design, seconds, rcond=None)[0][0])
+        off = seconds - design @ np.linalg.lstsq(design, seconds, rcond=None)[0]
+        variance = float(off @ off) / max(len(off) - design.shape[1], 1)
+        exponent_err = math.sqrt(variance * np.linalg.pinv(design.T @ design)[0, 0])
+    left = seconds - exponent * work
+    times = np.array([left[depth == one].mean() for one in depths])
+    spread = np.array([math.sqrt(float(np.mean(steps[depth == one] ** 2))) for one in depths])
+    off_smooth = times - parabola(depths, depths) @ times
+    misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
+    return Clock(exponent, depths, times, str(path), exponent_err, np.maximum(spread, misfit))
+
+
+def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:
+    """(r, 7) depths, blocks, seconds, low and high ends of them, vocabularies and contexts of a speed.csv.
+
+    Raises:
+        UserError: it can't be read.
+    """
     needed = ("depth", "block_params", "seconds_per_token")
-    known = {"vocab_size": vocab_size, "context_length": context}
     try:
         with path.open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-        numbers = [[float({**known, **row}[name] or "nan") for name in (*needed, *known)] for row in rows]
+        usual = {"vocab_size": vocab_size, "context_length": context}
+        numbers = [
+            [float(row[name] or "nan") for name in needed]
+            + [float(row.get(end) or row["seconds_per_token"] or "nan") for end in ("low", "high")]
+            + [float(row.get(name) or usual[name]) for name in usual]
+            for row in rows
+        ]
     except OSError as error:
         raise UserError(f"--speed {path} can't be read ({error.strerror}).") from None
     except (KeyError, TypeError, ValueError):
         raise UserError(
             f"--speed {path} is no table of `shapelaw speed`; it needs numbers in {', '.join(needed)}."
         ) from None
-    table = np.array(numbers).reshape(-1, len(needed) + len(known))
-    table = table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
-    depth, blocks, seconds = np.log(table[:, :3]).T
-    depths = np.unique(depth)
-    if len(depths) < 2:
-        raise UserError(
-            f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
-        )
-    work = log_work(blocks, depth, table[:, 3], table[:, 4])
-    if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
-        of_depth = (depth[:, None] == depths).astype(np.float64)
-        exponent = float(np.linalg.lstsq(np.column_stack([work, of_depth]), seconds, rcond=None)[0][0])
-    left = seconds - exponent * work
-    return Clock(exponent, depths, np.array([left[depth == one].mean() for one in depths]), str(path))
+    table = np.array(numbers).reshape(-1, 7)
+    return np.asarray(table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)])
 
 
 class Drawn(Protocol):
@@ -165,6 +219,7 @@ class Evidence:
         least_tokens: below which nothing follows from them.
         least_size: the smallest size, as the question counts it, whose best loss is known.
         few_shapes: whether intervals of costs are those of few shapes (`interval_of_few`).
+        depths: smallest and largest depth of the evidence's networks.
     """
 
     draws: Drawn
@@ -178,25 +233,27 @@ class Evidence:
     least_tokens: float = LEAST_TOKENS
     least_size: float = 0.0
     few_shapes: bool = False
+    depths: tuple[float, float] = (1.0, (DEEPEST - 1) / OUTSIDE)
 
     @cached_property
     def normals(self) -> Floats:
         """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
-        return np.random.default_rng(0).permutation(_normal_scores(len(self.draws)))
+        return np.random.default_rng(0).permutation(normal_scores(len(self.draws)))
 
-    def beyond(self, blocks: float, total: float | None) -> float:
-        """E-folds beyond the sizes at which costs are told; at most 0 where they are.
+    def beyond(self, blocks: float, total: float | None, depth: float) -> float:
+        """E-folds beyond the sizes and best depths at which costs are told; at most 0 where they are.
 
         They are told for blocks within a factor of three of the evidence's, or for such a total with blocks of ten:
-        small totals are embedding for the most part, the evidence's own too.
+        small totals are embedding for the most part, the evidence's own too. The best depth has to lie within a
+        factor of three of its depths.
         """
         out = outside(blocks, self.blocks)
         if total is not None and out <= math.log(MOSTLY_EMBEDDING):
             out = min(out, outside(total, self.totals))
-        return out - math.log(OUTSIDE)
+        return max(out, outside(depth, self.depths)) - math.log(OUTSIDE)
 
 
-def _normal_scores(count: int) -> Floats:
+def normal_scores(count: int) -> Floats:
     """Scores that have a normal distribution's quantiles, a standard deviation of one and a mean of zero."""
     many = np.sort(np.random.default_rng(1).standard_normal(200 * count)).reshape(count, -1).mean(axis=1)
     centred = many - many.mean()
@@ -208,7 +265,14 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     ranges, times = content["range"], content["time"]
     spread = content["spread"]
     ends = np.log([1.0, float(DEEPEST)])
-    clock = Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"])
+    clock = Clock(
+        1.0 - times["work"],
+        ends,
+        -times["depth"] * ends,
+        times["source"],
+        times["work_err"],
+        times["depth_err"] * ends,
+    )
     blocks, totals, tokens = (
         (float(low), float(high))
         for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))
@@ -221,6 +285,7 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         tokens,
         clock,
         content["name"],
+        depths=(float(ranges["depth"][0]), float(ranges["depth"][1])),
     )
 
 
@@ -288,6 +353,7 @@ class Costs:
         log_best: log of the best depth, before it was made a whole one.
         best: the best depth.
         shift: the standard deviation by which ridges were moved.
+        block_errors: (D, 201) errors of `log_blocks` by those of the times; None but at equal time.
     """
 
     question: Question
@@ -297,6 +363,7 @@ class Costs:
     log_best: float
     best: Best
     shift: float
+    block_errors: Floats | None = None
 
     def blocks_at(self, depth: float) -> float:
         """Parameters of the blocks at a depth."""
@@ -315,14 +382,13 @@ class Costs:
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        within = self.question.tokens >= self.evidence.least_tokens and self.best.depth < DEEPEST
-        return within and self.beyond <= 0.0
+        return self.question.tokens >= self.evidence.least_tokens and self.beyond <= 0.0
 
     @property
     def beyond(self) -> float:
-        """E-folds beyond the sizes at which costs are told; at most 0 where they are."""
+        """E-folds beyond the sizes and depths at which costs are told; at most 0 where they are."""
         total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
-        return self.evidence.beyond(self.blocks, total)
+        return self.evidence.beyond(self.blocks, total, self.best.depth)
 
     @cached_property
     def _means(self) -> Floats:
@@ -345,9 +411,11 @@ class Costs:
         return self._moved(np.interp(log_depth, self.grid, self.log_blocks), log_depth)[:, 0]
 
     def _moved(self, log_blocks: Floats, log_depth: Floats) -> Floats:
-        """(D, p) losses by the draws, with their ridges moved."""
-        shift = self.shift * self.evidence.normals
-        return self.evidence.draws.losses(log_blocks, log_depth, math.log(self.question.tokens), shift)
+        """(D, p) losses by the draws, with their ridges moved, and at equal time their sizes."""
+        errors = self.block_errors
+        if errors is not None:
+            errors = np.stack([np.interp(log_depth, self.grid, row) for row in errors])
+        return _moved(self.evidence, self.question, log_blocks, log_depth, self.shift, errors)
 
     def _middle(self, log_blocks: Floats, log_depth: Floats) -> Floats:
         """(p,) losses by all draws together."""
@@ -488,14 +556,49 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     middle = float(lowest(together[None], grid)[0][0])
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
-    moved = evidence.draws.losses(log_blocks, grid, log_tokens, shift * evidence.normals)
+    errors = _block_errors(evidence, question, sizes, middle) if question.equal_time else None
+    moved = _moved(evidence, question, log_blocks, grid, shift, errors)
     ends = [np.quantile(lowest(losses, grid)[0], (LOW, HIGH)) for losses in (moved, own)]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
     depth = _whole(middle, together, grid)
     if question.equal_time:
         _check_timed(question.clock, depth)
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
-    return Costs(question, evidence, sizes, log_blocks, middle, best, shift)
+    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, errors)
+
+
+def _moved(
+    evidence: Evidence,
+    question: Question,
+    log_blocks: Floats,
+    log_depth: Floats,
+    shift: float,
+    block_errors: Floats | None,
+) -> Floats:
+    """(D, p) losses by the draws, with ridges moved by `shift` standard deviations and blocks by (D, p) errors."""
+    moves, log_tokens = shift * evidence.normals, math.log(question.tokens)
+    losses = evidence.draws.losses(log_blocks, log_depth, log_tokens, moves)
+    if block_errors is None:
+        return losses
+    larger = evidence.draws.losses(log_blocks + NUDGE, log_depth, log_tokens, moves)
+    return losses + (larger - losses) / NUDGE * block_errors
+
+
+def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_best: float) -> Floats:
+    """(D, 201) errors of the logs of blocks at equal time: a depth that is slower than thought has fewer.
+
+    They are against the best depth, whose size is the asked one whatever the times are.
+    """
+    grid, counting = evidence.grid, question.counting
+    log_blocks, larger = (_log_blocks(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
+    rate = (_log_times(question, larger, grid) - _log_times(question, log_blocks, grid)) / (
+        larger - log_blocks
+    )
+    places = np.append(grid, log_best)
+    blocks = np.append(log_blocks, np.interp(log_best, grid, log_blocks))
+    work = log_work(blocks, places, counting.vocab_size, question.context)
+    off = question.clock.errors(work, places, len(evidence.draws))
+    return np.asarray((off[:, -1:] - off[:, :-1]) / rate)
 
 
 def _check_timed(clock: Clock, depth: float) -> None:

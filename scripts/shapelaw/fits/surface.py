@@ -19,7 +19,17 @@ from scipy import special, stats  # type: ignore[import-untyped]
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, Scatter, scatter_about
 from shapelaw.fits.separable import sensitivities, solve
-from shapelaw.fits.surface_forms import FLAT, FREE, NARROW, SKEWED, SYMMETRIC, Form, Frame, surface_forms
+from shapelaw.fits.surface_forms import (
+    FLAT,
+    FREE,
+    NARROW,
+    POINTED,
+    SKEWED,
+    SYMMETRIC,
+    Form,
+    Frame,
+    surface_forms,
+)
 from shapelaw.fits.surface_shapes import (
     Shapes,
     SurfaceStatus,
@@ -30,7 +40,7 @@ from shapelaw.fits.surface_smooth import Smooth, draw_smooth, fit_smooth, mean_s
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05
-FAMILIES = (SYMMETRIC, SKEWED, FLAT, FREE)
+FAMILIES = (SYMMETRIC, SKEWED, FLAT, POINTED, FREE)
 BOOTSTRAPS = 2000
 DROWNED = 8.0  # residuals of so many times the seed noise replace it
 SPARE = 2  # shapes that a form needs beyond its parameters

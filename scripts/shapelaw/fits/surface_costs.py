@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.line import Floats
 from shapelaw.fits.projection import SizeRule
@@ -173,11 +174,29 @@ class OwnSurface:
         depth, low, high = (math.inf,) * 3 if said else (best.depth, best.low, best.high)
         return Witness(self.source, "your own", depth, low, high, span, beyond, tuple(remarks), said)
 
-    def ask(self, question: Question) -> SizeCosts:
+    def costs(self, question: Question, per_log_tokens: float) -> Costs | None:
+        """The costs of a question's depths where the surface tells a best one; else None.
+
+        Args:
+            question: the question; at equal time only depths that were timed are told.
+            per_log_tokens: see `ask`.
+        """
+        try:
+            found = self.ask(question, per_log_tokens)
+        except UserError:  # no room beside the vocabulary, or depths that were never timed: nothing is told
+            return None
+        return found.costs if found.status in ANSWERED else None
+
+    def ask(self, question: Question, per_log_tokens: float = 0.0) -> SizeCosts:
         """The costs of a question's depths by the surface, along its own sizes of the question's blocks.
 
+        Args:
+            question: the question.
+            per_log_tokens: standard deviation by which best depths are wider for each e-fold of tokens between the
+                surface's runs and the question.
+
         Raises:
-            UserError: the vocabulary leaves no room for blocks.
+            UserError: the vocabulary leaves no room for blocks, or the best depth at equal time was never timed.
         """
         shapes, counting = self.surface.shapes, question.counting
         widths = np.array([counting.width_at(question.size, math.exp(z)) for z in DEPTHS])
@@ -185,7 +204,10 @@ class OwnSurface:
         blocks = self.rule.blocks * shapes.depth * shapes.width**2 if self._converts else shapes.size
         span = float(blocks.min()), float(blocks.max())
         evidence = _evidence(self.surface, self._log_size, along, span, self.source)
-        found = ask(evidence, replace(question, equal_time=False))
+        if math.isfinite(self.tokens):
+            spread = replace(evidence.spread, per_log_tokens=per_log_tokens)
+            evidence = replace(evidence, spread=spread, tokens=(self.tokens, self.tokens))
+        found = ask(evidence, question)
         out = outside(found.blocks, span)
         ends = math.log(found.best.own_low), math.log(found.best.own_high)
         status = status_of(*ends, evidence.grid, out > SAME_SIZE, self.surface.told)

@@ -1,9 +1,10 @@
 """Forms of the loss as a smooth function of size and depth, each with its best depth for every size.
 
-With x = log size and z = log depth, about their means: four forms replace the size N of a power law by an effective
+With x = log size and z = log depth, about their means: six forms replace the size N of a power law by an effective
 one, log N_eff = x - q p(t), where t = z - z*(x) is the distance from the best depth and p the penalty. They differ in
-z* and in p; the fifth is a polynomial of the second degree, the sixth (`surface_smooth.py`) has no form. Several are
-needed: one form alone is overconfident where the truth is another.
+z* and in p; the seventh is a polynomial of the second degree, the eighth (`surface_smooth.py`) has no form. Several
+are needed: one form alone is overconfident where the truth is another, and what none of them can do shows in no
+residual that is smaller than the noise.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.separable import Separable
 
 # families: forms that share an assumption about the penalty share its weight before the data speak
-SYMMETRIC, SKEWED, FLAT, FREE = "symmetric", "skewed", "flat", "free"
-# half of a flat valley's width in log depth, at k = 0: within it the penalty grows with the fourth power
+SYMMETRIC, SKEWED, FLAT, POINTED, FREE = "symmetric", "skewed", "flat", "pointed", "free"
+# half of a valley's width in log depth, at k = 0: within it a flat one's penalty grows with the fourth power, and
+# beyond it a pointed one's with the first
 VALLEY = 0.4
 # distances in log depth over which the two-sided penalty turns from one side's curvature to the other's
 TURN = 0.08
@@ -70,6 +72,7 @@ def surface_forms(frame: Frame) -> tuple[Form, ...]:
         _effective(frame, "two-sided", power + "t² e^(k sign t)" + line, SKEWED, _two_sided),
         _effective(frame, "law", power + "t², N = 12 L* exp(2 a + 2 b L*)", SYMMETRIC, _square, law=True),
         _effective(frame, "flat", power + "t⁴ / (t² + w²), w = 0.4 e^k" + line, FLAT, _flat),
+        _effective(frame, "pointed", power + "2 w² log cosh(t / w), w = 0.4 e^k" + line, POINTED, _pointed),
         quadratic(frame),
     )
 
@@ -95,7 +98,7 @@ Penalty = Callable[[Floats, Floats], Floats]
 def _effective(
     frame: Frame, name: str, formula: str, family: str, penalty: Penalty, law: bool = False
 ) -> Form:
-    bent = family in (SKEWED, FLAT)
+    bent = family in (SKEWED, FLAT, POINTED)
     # alpha, log q, then z* at the middle size and its slope (or, of the law, log(b L*) there), then k
     mean = np.array([0.2, np.log(0.3), frame.z, 0.0 if law else 0.3, *([0.0] if bent else [])])
     std = np.array([0.25, 1.5, 1.5 * frame.z_span, 1.0 if law else 0.5, *([1.0] if bent else [])])
@@ -164,8 +167,18 @@ def _two_sided(t: Floats, skew: Floats) -> Floats:
 
 
 def _flat(t: Floats, bend: Floats) -> Floats:
-    wide = VALLEY * np.exp(np.clip(bend, -5.0, 5.0))
-    return t**4 / (t**2 + wide**2)
+    return t**4 / (t**2 + _valley(bend) ** 2)
+
+
+def _pointed(t: Floats, bend: Floats) -> Floats:
+    """Near t² and far off like |t|; log cosh as a sum that doesn't overflow."""
+    wide = _valley(bend)
+    far = np.abs(t) / wide
+    return np.asarray(2.0 * wide**2 * (far + np.log1p(np.exp(-2.0 * far)) - np.log(2.0)))
+
+
+def _valley(bend: Floats) -> Floats:
+    return np.asarray(VALLEY * np.exp(np.clip(bend, -5.0, 5.0)))
 
 
 def _powers(frame: Frame, theta: Floats, x: Floats, z: Floats) -> Floats:

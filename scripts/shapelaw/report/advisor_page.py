@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shapelaw.errors import UserError
 from shapelaw.fits.evidence import Floats
 from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.projection import FARTHEST
@@ -57,6 +58,8 @@ VOCABULARIES = np.geomspace(16, 1e6, 9)
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
 NEAR = 0.3  # log size within which a shipped model is shown
+# coarser, of the best depths at equal time: every second size and number of rows
+TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 1, 2, 3, 5]
 EXAMPLES = {
     "size": "1.3B",
     "vocab": "32k",
@@ -124,7 +127,7 @@ def _best(cell: Costs) -> list[float]:
     """Logs of the best depth and its intervals, and how far beyond the evidence by all parameters and by blocks."""
     best = cell.best
     ends = [math.log(one) for one in (best.low, best.high, best.own_low, best.own_high)]
-    return [cell.log_best, *ends, cell.beyond, cell.evidence.beyond(cell.blocks, None)]
+    return [cell.log_best, *ends, cell.beyond, cell.evidence.beyond(cell.blocks, None, cell.best.depth)]
 
 
 def _roots(cell: Costs) -> Floats:
@@ -142,6 +145,26 @@ def times(question: Question) -> dict[str, Any]:
     work = log_work(math.log(12.0) + depth + 2.0 * width, depth, vocab, question.context)
     axes = [np.log(VOCABULARIES), np.log(WIDTHS), np.log(LAYERS)]
     return packed(axes, question.clock.at(work, depth))
+
+
+def at_equal_time(question: Question, evidence: Evidence) -> dict[str, Any]:
+    """Logs of the best depth at equal time and of its interval's ends, over sizes, rows, untied or tied, and tokens.
+
+    The last column is 1 where a depth is told and 0 where it is not: beyond the evidence, or far from the depths that
+    were timed.
+    """
+    tokens, rows = tokens_of(evidence)[TIMED_TOKENS], []
+    for size, table, tied, one in product(TIMED_SIZES, TIMED_ROWS, (False, True), tokens):
+        counting = Counting(vocab_size=round(table * math.sqrt(size) / (1 if tied else 2)), tied=tied)
+        asked = replace(question, size=size, counting=counting, tokens=one, equal_time=True)
+        try:
+            found = ask(evidence, asked)
+        except UserError:  # depths that were never timed
+            rows.append([0.0, 0.0, 0.0, 0.0])
+            continue
+        ends = (found.best.low, found.best.high)
+        rows.append([found.log_best, *map(math.log, ends), float(found.told)])
+    return packed([np.log(TIMED_SIZES), np.log1p(TIMED_ROWS), np.array([0.0, 1.0]), np.log(tokens)], rows)
 
 
 def content_of(
@@ -163,6 +186,7 @@ def content_of(
     return {
         **answers(question, evidence, laws),
         "time": times(question),
+        "timed": at_equal_time(question, evidence),
         "witnesses": [
             {"name": evidence.name, "blocks": evidence.blocks},
             *({"name": law.source, "blocks": law.sizes} for law in laws),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shapelaw.fits.shape_answer import Network, Priced, Row, ShapeAnswer, Witness, times, whole
-from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost
+from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost, outside
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.specs.sizes import SizeAxis, big
 
@@ -80,7 +80,8 @@ def _costs(found: ShapeAnswer) -> str:
     ]
     clock = found.question.clock
     lines.append(
-        "Cost: loss above the best. Worth: the share of its size by which the best could be smaller and as good. "
+        ("Costs are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
+        + "Cost: loss above the best. Worth: the share of its size by which the best could be smaller and as good. "
         + ("Size: all parameters in the same time; " if timed else "Time: a token's, over that of the best; ")
         + f"measured on {clock.source}."
     )
@@ -114,8 +115,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _flat(found: ShapeAnswer) -> str:
-    low, high = found.costs.flat()
-    return f"Less than {found.question.within:g} nats: {low} to {high} layers."
+    return f"Less than {found.question.within:g} nats: {_depths(*found.costs.flat())}."
+
+
+def _depths(low: int, high: int) -> str:
+    """`24 to 54 layers`, `2 layers`, `1 layer`."""
+    return f"{low} to {high} layers" if high > low else f"{low} layer{'s' if low > 1 else ''}"
 
 
 def ends(best: Best) -> tuple[int, int]:
@@ -140,6 +145,12 @@ def _why(found: ShapeAnswer) -> str:
     if found.question.tokens < LEAST_TOKENS:
         first, least = big(evidence.tokens[0]), big(LEAST_TOKENS)
         return f"Its losses begin at {first} tokens, and below {least} nothing follows from them."
+    if outside(costs.best.depth, evidence.depths) > math.log(OUTSIDE):
+        shallow, deep = evidence.depths
+        return (
+            f"Its networks have {shallow:.0f} to {deep:.0f} layers, and the best depth by it would be about "
+            f"{costs.best.depth:,.0f}: more than {OUTSIDE:g} times outside."
+        )
     low, high = evidence.blocks
     return (
         f"Its networks have {big(low)} to {big(high)} parameters in blocks, and these have about {big(costs.blocks)}: "
@@ -150,11 +161,28 @@ def _why(found: ShapeAnswer) -> str:
 def _spread(found: ShapeAnswer) -> str:
     if not found.costs.told:
         return "The evidence doesn't reach this size; the interval is your fit's, widened by what sources differ by."
+    if by_own_surface(found):
+        return (
+            "The public evidence doesn't reach this question, so costs, best depth and interval are those of your own "
+            f"fit: for networks like its runs, trained as they were.{_other_tokens(found)}"
+        )
     low, high = ends(Best(found.best.depth, found.best.own_low, found.best.own_high, 0.0, 0.0))
     return (
         f"The interval is for your network, not for the evidence's: its own fits leave {low} to {high} open, and best "
         f"depths of different sources differ by {math.expm1(found.costs.evidence.spread.sources):.0%} besides."
     )
+
+
+def by_own_surface(found: ShapeAnswer) -> bool:
+    """Whether the table of costs is a surface's of the user's own, where the public evidence doesn't reach."""
+    return bool(found.rows) and found.by != found.public
+
+
+def _other_tokens(found: ShapeAnswer) -> str:
+    costs = found.costs
+    if outside(found.question.tokens, costs.evidence.tokens) <= SAME:
+        return ""
+    return " Its runs saw another number of tokens, by which the interval is wider."
 
 
 def _witnesses(witnesses: Iterable[Witness]) -> str:
@@ -191,7 +219,7 @@ def _by_witness(one: Witness) -> str:
 def _given(priced: Priced, found: ShapeAnswer) -> str:
     one = priced.network
     asked = found.question.size
-    text = f"Your shape, {one.depth} layers of width {one.width:,}"
+    text = f"Your shape, {_depths(one.depth, one.depth)} of width {one.width:,}"
     if abs(priced.size / asked - 1.0) > SAME:
         text += f", has {big(priced.size)} where {big(asked)} was asked ({priced.size / asked - 1.0:+.0%})"
     if priced.cost is None:
@@ -233,23 +261,22 @@ def paragraph(found: ShapeAnswer) -> list[str]:
     """What to take and why, when to go deeper and when shallower, in sentences."""
     if found.advised is None:
         depths = sorted({one.network.depth for one in found.shipped})
-        layers = f"{depths[0]} to {depths[-1]}" if len(depths) > 1 else f"{depths[0]}"
+        shipped = f"{depths[0]} to {depths[-1]}" if len(depths) > 1 else f"{depths[0]}"
         return [
-            f"Nothing here tells which depth is best at this size. What is shipped near it has {layers} layers. Train "
+            f"Nothing here tells which depth is best at this size. What is shipped near it has {shipped} layers. Train "
             "eight shapes at a size that you can afford, half and twice as deep, and ask `shapelaw fit` what depth "
             "costs there."
         ]
     shape = found.advised.shape
-    said = [
-        f"Take {shape.depth} layers of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}."
-    ]
+    layers = _depths(shape.depth, shape.depth)
+    said = [f"Take {layers} of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}."]
     if not found.rows:
         return [*said, "What other depths cost is not known at this size."]
     low, high = found.costs.flat()
     within = found.question.within
+    flat = f"Depths from {low} to {high} cost" if high > low else "Only this depth costs"
     said.append(
-        f"Depths from {low} to {high} cost less than {within:g} nats, which a network smaller by "
-        f"{found.costs.worth(within):.0%} would lose too."
+        f"{flat} less than {within:g} nats, which a network smaller by {found.costs.worth(within):.0%} would lose too."
     )
     if not found.question.equal_time:
         quick = found.costs.relative_time(low)
@@ -257,7 +284,7 @@ def paragraph(found: ShapeAnswer) -> list[str]:
             said.append(
                 f"Where time counts take the shallow end: {low} layers take {1.0 - quick:.0%} less time a token."
             )
-        if found.equal_time is not None:
+        if found.equal_time is not None and whole(found.equal_time.depth) != shape.depth:
             fast = whole(found.equal_time.depth)
             side = "shallower" if fast < shape.depth else "deeper"
             said.append(
