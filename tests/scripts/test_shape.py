@@ -71,7 +71,6 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
         (("nan",), "SIZE is nan"),
         (("--params=-1B",), "SIZE is -1B"),
         ((), "Give one SIZE"),
-        (("1B", "--params", "2B"), "argument --params: not allowed with argument SIZE"),
         (("1B", "--vocab", 1), "--vocab is 1; give a whole number of at least 2"),
         (("1B", "--vocab", "32,5k"), "--vocab is 32,5k"),
         (("1B", "--vocab", "1.5"), "--vocab is 1.5; give a whole number"),
@@ -100,6 +99,12 @@ def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ..
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_size_given_twice(tmp_path: Path) -> None:
+    done = shape(tmp_path, "1B", "--params", "2B")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "argument --params: not allowed with argument SIZE" in done.stderr
 
 
 def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
