@@ -54,7 +54,7 @@ ifeq ($(TORCH),cuda)
 	$(BIN)/python -m pip uninstall --quiet --yes torch
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.asks
+	@PYTHONPATH=scripts $(BIN)/python -c "import sys; from shapelaw.jobs.plan import tell_build; sys.exit(tell_build())"
 else ifneq ($(TORCH),)
 	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
 endif

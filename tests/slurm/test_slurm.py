@@ -501,7 +501,7 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     Both ask for too little memory first, and then for twice as much.
     """
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    jobs_py = project.folder / "scripts/shapelaw/scheduling/jobs.py"
+    jobs_py = project.folder / "scripts/shapelaw/jobs/resources.py"
     jobs_py.write_text(jobs_py.read_text().replace("_START_MB = 2000.0", "_START_MB = 300.0", 1))
     train_py = project.folder / "scripts/train.py"  # Slurm looks at the memory every two seconds
     waiting = "    import time\n\n    time.sleep(4)\n    sys.exit(main())"
