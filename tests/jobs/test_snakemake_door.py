@@ -251,12 +251,17 @@ def test_an_account_is_checked_once_and_none_is_guessed(monkeypatch: pytest.Monk
     assert len(checked) == 1
 
 
-def test_snakemakes_line_on_a_restart_is_left_out() -> None:
+def test_what_is_said_better_is_left_out_and_the_refusal_of_an_array_is_kept() -> None:
+    made, _ = make_executor(Told())
+
     def passes(text: str) -> bool:
-        return snakemake_door._without_restarts(logging.LogRecord("", 20, "", 1, text, None, None))
+        return bool(made._hear(logging.LogRecord("", 20, "", 1, text, None, None)))
 
     assert not passes("Trying to restart job 5.")
     assert passes("Finished jobid: 5")
+    refused = "SLURM sbatch failed for array job submission (tasks 1-2). The error message was 'x'."
+    assert not passes(refused)
+    assert made._local.refused == refused
 
 
 def test_a_training_job_of_an_earlier_workflow_is_taken_over_and_no_other(

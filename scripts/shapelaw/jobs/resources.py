@@ -169,6 +169,47 @@ def together(ended: Sequence[Attempt]) -> Attempt:
     )
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What a failed attempt means.
+
+    Attributes:
+        again: there is another attempt.
+        counted: attempts that count from now on; the job is given up once these are all.
+        sentence: its state, where it stood, and what comes next.
+    """
+
+    again: bool
+    counted: float
+    sentence: str
+
+
+def verdict(ended: Attempt, number: int, last: float, state: str, known: str) -> Verdict:
+    """Whether a failed attempt counts, and whether another one may help.
+
+    An attempt that advanced its run is free, so that a run which is longer than all attempts together ends too.
+
+    Args:
+        ended: what it achieved.
+        number: the attempt's, among those that count.
+        last: number of the last attempt; infinite where that is not known.
+        state: why it ended, in Slurm's word.
+        known: what Snakemake said of a job that failed.
+    """
+    again = number < last and not ended.for_good
+    then = f"attempt {number}" + (f" of {last}" if math.isfinite(last) else "")
+    if ended.for_good:
+        then = "another attempt would end the same"
+    elif ended.advanced and last > 1:  # --retries 0 means none
+        then, again = "it advanced, so it doesn't count", True
+    if again:
+        then += "; trying again" + (" with more memory" if state == OUT_OF_MEMORY else "")
+    at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
+    why = f" ({known})" if state == "FAILED" and known else ""
+    counted = last if not again else number - 1 if ended.advanced else number
+    return Verdict(again, counted, f"{state}{at}; {then}{why}")
+
+
 @dataclass
 class Attempts:
     """The attempts at the jobs of this workflow.
@@ -214,12 +255,13 @@ class Attempts:
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
     paths = [path for folder in folders for pattern in ("step-*.pt", COPY) for path in folder.glob(pattern)]
-    return max((_written(path) for path in paths), default=0.0)
+    return max((written(path) for path in paths), default=0.0)
 
 
-def _written(path: Path) -> float:
+def written(path: str | Path) -> float:
+    """When a file was written, in seconds since 1970; 0 where there is none."""
     try:
-        return path.stat().st_mtime
+        return Path(path).stat().st_mtime
     except FileNotFoundError:  # an older checkpoint, deleted since
         return 0.0
 

@@ -13,12 +13,13 @@ import pwd
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from shapelaw.jobs.plan import Ask
 from shapelaw.jobs.resources import OUT_OF_MEMORY
@@ -196,6 +197,14 @@ def reason(state: str, said: str) -> str:
     return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
 
 
+def said_in(log: str | Path | None) -> str:
+    """What Slurm's log of a job says; empty where there is none, or none yet."""
+    try:
+        return Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
+    except OSError:
+        return ""
+
+
 def nodes_of(number: str) -> list[str]:
     """The nodes of a job, as Slurm lists them, from accounting; none where there is no accounting."""
     text = answer("sacct", "-n", "-X", "-P", "-o", "NodeList", "-j", number) or ""
@@ -246,6 +255,50 @@ def refusal_of(message: str) -> Refusal:
     lines = list(dict.fromkeys(line.strip().rstrip(".") for line in _ERROR.findall(text)))
     reason = "; ".join(lines) or " ".join(text.split())
     return Refusal(reason, _PASSES.search(reason) is not None)
+
+
+class WaitingRoom:
+    """The jobs that Slurm did not take for the moment; asked by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._full = ""  # why Slurm takes no more jobs now
+        self._held: list[Any] = []
+        self._asking: set[Any] = set()  # those that are submitted again
+        self._told: set[str] = set()
+
+    def holds_back(self, job: Any) -> bool:
+        """Whether a job had better not be submitted now; it is kept then."""
+        with self._lock:
+            waits = bool(self._full) and job not in self._asking
+            if waits:
+                self._held.append(job)
+            return waits
+
+    def turned_away(self, job: Any, reason: str) -> bool:
+        """Keep a job that was refused; return whether this reason is a new one."""
+        with self._lock:
+            self._full = reason
+            self._asking.discard(job)
+            self._held.append(job)
+            is_new = reason not in self._told
+            self._told.add(reason)
+            return is_new
+
+    def taken(self, job: Any) -> None:
+        """Note that Slurm took a job: where it had refused it before, it has room again."""
+        with self._lock:
+            if job in self._asking:
+                self._asking.remove(job)
+                self._full = ""
+
+    def asks_again(self, ended: int) -> list[Any]:
+        """The jobs to submit again: as many as have ended, else one; all of them where there is room."""
+        with self._lock:
+            room = max(1, ended) if self._full else len(self._held)
+            again, self._held = self._held[:room], self._held[room:]
+            self._asking.update(again)
+            return again
 
 
 _UNQUOTED = frozenset("'\"$`\\%")  # the last one is of the names of logs, as in %j

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from shapelaw.errors import say
 from shapelaw.jobs import slurm
-from shapelaw.jobs.resources import OUT_OF_MEMORY, Attempts, Name, in_turn, together
+from shapelaw.jobs.resources import Attempts, Name, in_turn, together, verdict, written
 from shapelaw.storage.pool import snakemake_reason
 
 LOST = {
@@ -47,7 +47,7 @@ LOST = {
     "_attempt": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
     "restart_times": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
 }
-_RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
+_RESTARTS = "Trying to restart job"  # Snakemake's line
 _REFUSED_ARRAY = "SLURM sbatch failed for array job submission"  # the plugin's
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
 
@@ -234,13 +234,9 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
         self._local = threading.local()  # what this thread was refused
         self._lock = threading.Lock()  # the plugin submits in two threads and asks for states in a third
         self._silent = False  # Slurm doesn't answer
-        self._full = ""  # why Slurm takes no more jobs now
-        self._held: list[Any] = []  # jobs that it did not take
-        self._asking: set[Any] = set()  # of those, the ones that are submitted again
-        self._said_refusals: set[str] = set()
+        self._room = slurm.WaitingRoom()
         self.attempts.watched = True
-        logging.getLogger(logger.name).addFilter(_without_restarts)
-        logging.getLogger(logger.name).addFilter(self._hear_refusal)
+        logging.getLogger(logger.name).addFilter(self._hear)
         super().__init__(workflow, logger)
 
     # --- submission ---
@@ -258,11 +254,8 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
         if (number := self._orphan(job)) is not None:
             self._take_over(job, number)
             return
-        with self._lock:
-            if self._full and job not in self._asking:
-                self._held.append(job)
-                return
-        super().run_job(job)
+        if not self._room.holds_back(job):
+            super().run_job(job)
 
     def run_array_jobs(self, jobs: Sequence[Any]) -> None:
         """Submit jobs as arrays."""
@@ -293,7 +286,8 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
             if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
                 self._queue = time.monotonic(), slurm.my_jobs() or {}
         left = slurm.left_over(self._queue[1], str(self.workflow.workdir_init), self._names)
-        return slurm.find_orphan(left, slurm.comment_of(job.name, _wildcards(job)), _newest(job.input))
+        newest = max(map(written, job.input), default=0.0)
+        return slurm.find_orphan(left, slurm.comment_of(job.name, _wildcards(job)), newest)
 
     def _take_over(self, job: Any, number: str) -> None:
         from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -318,13 +312,7 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
             self._count(job, math.inf)  # another attempt would be refused likewise
             super().report_job_error(job_info)
             return
-        with self._lock:
-            self._full = refusal.reason
-            self._asking.discard(job)
-            self._held.append(job)
-            is_new = refusal.reason not in self._said_refusals
-            self._said_refusals.add(refusal.reason)
-        if is_new:
+        if self._room.turned_away(job, refusal.reason):
             self.logger.warning(
                 f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
                 "They have not failed; this workflow can also be stopped, and the same command goes on later."
@@ -333,21 +321,12 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
     def print_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
         """Nothing: of each failure a line is printed already, in place of the job's whole command."""
 
-    def _hear_refusal(self, record: logging.LogRecord) -> bool:
-        """Keep what the plugin says of a refused array, whose jobs it only refers to that; its call is long."""
-        is_refusal = record.getMessage().startswith(_REFUSED_ARRAY)
-        if is_refusal:
-            self._local.refused = record.getMessage()
-        return not is_refusal
-
-    async def _submit_held(self, ended: int) -> None:
-        """Submit jobs again that Slurm did not take: as many as have ended, else one."""
-        with self._lock:
-            room = max(1, ended) if self._full else len(self._held)
-            again, self._held = self._held[:room], self._held[room:]
-            self._asking.update(again)
-        for job in again:
-            await asyncio.to_thread(self.run_job, job)
+    def _hear(self, record: logging.LogRecord) -> bool:
+        """Leave out what ours says better: restarts, and a refused array, which is kept for its jobs."""
+        said = record.getMessage()
+        if is_refusal := said.startswith(_REFUSED_ARRAY):
+            self._local.refused = said
+        return not is_refusal and not said.startswith(_RESTARTS)
 
     def _tell(self, job: Any, reason: str) -> None:
         for one in _members(job):
@@ -355,10 +334,7 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
 
     def report_job_submission(self, job_info: Any, register_job: bool = True) -> None:
         """Note the number of a submitted job."""
-        with self._lock:
-            if job_info.job in self._asking:
-                self._asking.remove(job_info.job)
-                self._full = ""
+        self._room.taken(job_info.job)
         self._names[str(job_info.external_jobid)] = _name(job_info.job)
         super().report_job_submission(job_info, register_job)
 
@@ -382,8 +358,8 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
             if found is None or not self._has_ended(info, found[str(info.external_jobid)]):
                 ended -= 1
                 yield info
-        if self._held:
-            await self._submit_held(ended)
+        for job in self._room.asks_again(ended):
+            await asyncio.to_thread(self.run_job, job)
 
     def _say_silence(self, silent: bool) -> None:
         if silent != self._silent:
@@ -414,25 +390,15 @@ class SlurmExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
     def _report_failure(self, info: Any, state: str) -> None:
         """Say in a line what became of an attempt, and let Snakemake try again where that may help."""
         job: Any = info.job
-        said = _said((info.aux or {}).get("slurm_logfile"))
+        said = slurm.said_in((info.aux or {}).get("slurm_logfile"))
         state = slurm.reason(state, said)
         known = snakemake_reason(said) if state == "FAILED" else f"Slurm ended it: {state}."
         self._tell(job, known)
         ended = together([self.attempts.end(_wildcards(one), state) for one in _members(job)])
-        number, last = job.attempt, _last(job)
-        again = number < last and not ended.for_good
-        then = f"attempt {number} of {last}" if math.isfinite(last) else f"attempt {number}"
-        if ended.for_good:
-            then = "another attempt would end the same"
-        elif ended.advanced and last > 1:
-            then, again = "it advanced, so it doesn't count", True
-        self._count(job, last if not again else number - 1 if ended.advanced else number)
-        more = " with more memory" if state == OUT_OF_MEMORY else ""
-        then += f"; trying again{more}" if again else ""
-        at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
-        then += f" ({known})" if state == "FAILED" and known else ""
-        log = "" if again or not job.log else f" Its log: {job.log[0]}"
-        self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {state}{at}; {then}.{log}")
+        found = verdict(ended, job.attempt, _last(job), state, known)
+        self._count(job, found.counted)
+        log = "" if found.again or not job.log else f" Its log: {job.log[0]}"
+        self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {found.sentence}.{log}")
         super().report_job_error(info)
 
     def _count(self, job: Any, attempts: float) -> None:
@@ -469,17 +435,6 @@ def _last(job: Any) -> float:
     return 1 + job.restart_times if _has(job, "restart_times") else math.inf
 
 
-def _said(log: str | Path | None) -> str:
-    try:
-        return Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
-    except OSError:
-        return ""
-
-
-def _without_restarts(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(_RESTARTS)
-
-
 def _wildcards(job: Any) -> Name:
     return () if job.is_group() else tuple(map(str, job.wildcards or ()))
 
@@ -491,8 +446,3 @@ def _members(job: Any) -> list[Any]:
 
 def _name(job: Any) -> str:
     return slurm.job_name(job.name, _wildcards(job))
-
-
-def _newest(paths: Sequence[str]) -> float:
-    """When the newest of these files was written, in seconds since 1970; 0 without any."""
-    return max((Path(path).stat().st_mtime for path in paths if Path(path).exists()), default=0.0)
