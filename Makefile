@@ -80,8 +80,8 @@ ui: $(READY)
 status: $(READY)
 	@$(BIN)/python scripts/status.py
 
-queue: # names in full; squeue's own columns show eight letters
-	@squeue --me -o '%.12i %.9T %.11M %.11l %j %R'
+queue: # by the plugin's comment, rule_<rule>_wildcards_<run>; the name is one for all jobs of a workflow
+	@squeue --me -o '%.12i %.9T %.11M %.11l %k %R'
 
 # two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
 # CPU seconds what the CPU says of itself

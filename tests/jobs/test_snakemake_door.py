@@ -3,12 +3,14 @@
 Without a Slurm; tests/slurm has the whole.
 """
 
+import asyncio
 import logging
 import math
 import os
 import re
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -293,6 +295,32 @@ def test_a_training_job_of_an_earlier_workflow_is_taken_over_and_no_other(
     made._names.clear()
     made.attempts.folders = lambda name: []  # a job that doesn't train: its name says not all of what it does
     assert made._orphan(job) is None
+
+
+def test_a_slurm_that_does_not_answer_loses_no_job(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it is asked; the plugin by itself drops all jobs after five questions."""
+    made, failed = make_executor(Told())
+    made._room, made._silent = slurm.WaitingRoom(), False
+    made.workflow.executor_settings = SimpleNamespace(
+        init_seconds_before_status_checks=1, requeue=True, keep_successful_logs=True
+    )
+    made.status_rate_limiter = nullcontext()
+    done: list[Any] = []
+    monkeypatch.setattr(made, "report_job_success", done.append)
+    jobs = [SimpleNamespace(job=Job(1, 5), external_jobid=number, aux={}) for number in ("45", "46")]
+
+    async def check(active: list[Any]) -> list[Any]:
+        return [info async for info in made.check_active_jobs(active)]
+
+    monkeypatch.setattr(slurm, "states_of", lambda numbers: None)
+    for _ in range(10):
+        assert asyncio.run(check(jobs)) == jobs
+    monkeypatch.setattr(slurm, "states_of", lambda numbers: {"45": "COMPLETED", "46": "RUNNING"})
+    assert asyncio.run(check(jobs)) == jobs[1:]
+    assert (done, failed) == (jobs[:1], [])
+    assert caplog.messages == ["squeue doesn't answer; waiting for it.", "squeue answers again."]
 
 
 def test_what_is_taken_over_has_the_log_that_the_plugin_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
