@@ -150,13 +150,12 @@ def test_without_the_registry_jobs_are_the_plugins(
     from snakemake_interface_executor_plugins import registry
 
     door, attempts = Door(SimpleNamespace(is_main_process=True)), Attempts(lambda name: [])
-    monkeypatch.setattr(registry, "ExecutorPluginRegistry", SimpleNamespace)
+    monkeypatch.delattr(registry, "ExecutorPluginRegistry")
     door.use_slurm(attempts)
     assert f"has no plugins, so {LOST['plugins']}" in capsys.readouterr().err
     plugin = SimpleNamespace(executor=Executor)
-    monkeypatch.setattr(
-        registry, "ExecutorPluginRegistry", lambda: SimpleNamespace(plugins={"slurm": plugin})
-    )
+    found = SimpleNamespace(plugins={"slurm": plugin})
+    monkeypatch.setattr(registry, "ExecutorPluginRegistry", lambda: found, raising=False)
     door.use_slurm(attempts)
     assert issubclass(plugin.executor, SlurmExecutor)
     assert plugin.executor.attempts is attempts
@@ -181,6 +180,7 @@ DOOR = Door(Hiding(workflow, {hidden!r}))
 OF_WORKFLOW = list(LOST)[: list(LOST).index("plugins")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", OF_WORKFLOW)
 def test_what_a_newer_snakemake_lacks_is_told_once_and_the_workflow_runs(
     hidden: str, tmp_path: Path, with_corpus: Path

@@ -51,6 +51,7 @@ def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
     number = max(
         math.ceil(sum(minutes[run] for run in short) / _IN_TURN_MINUTES), math.ceil(len(short) / MOST_RUNS)
     )
+    # longest first, each to the shortest job so far: no job ends more than its last run after the others
     loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which job
     jobs: list[list[Run]] = [[] for _ in loads]
     for run in sorted(short, key=lambda run: -minutes[run]):
@@ -103,6 +104,7 @@ def _joined(packs: Iterable[list[AnyPacked]], size: int, padding: float) -> list
     for one, other in combinations(found, 2):
         offer(one, other)
     while offers:
+        # an offer of a pack that was joined since is stale: it is passed over here, since a heap can't be searched
         _, added, one, other = heapq.heappop(offers)
         if one in found and other in found and added <= left:
             left -= added

@@ -197,9 +197,10 @@ class Door:
         """Let `--executor slurm` of the main process be `SlurmExecutor`; without the plugin do nothing."""
         if not self.is_main or "snakemake_executor_plugin_slurm" not in sys.modules:
             return
-        from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+        # the plugins that this process has loaded; Snakemake offers no option for an executor of one's own
+        from snakemake_interface_executor_plugins import registry as place
 
-        registry = ExecutorPluginRegistry()
+        registry: Any = getattr(place, "ExecutorPluginRegistry", object)()
         if _has(registry, "plugins") and (plugin := registry.plugins.get("slurm")) is not None:
             bases = (SlurmExecutor, plugin.executor)
             plugin.executor = type("ShapelawExecutor", bases, {"attempts": attempts})
