@@ -27,27 +27,28 @@ export MLFLOW_DISABLE_TELEMETRY := true
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.transitions.results \
   shapelaw.corpora.sources
-READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
+INSTALLED := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
+READY := $(VENV)/placed-$(shell pwd -P | cksum | cut -d' ' -f1)
 DOCS_READY := $(VENV)-docs/installed-$(shell cksum < envs/docs.lock | cut -d' ' -f1)
 
 .PHONY: env demo workflow test test-slow test-all test-slurm ui status queue lint docs report lock
 .DELETE_ON_ERROR:
 
-$(READY):
+$(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "shapelaw needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock
 	@# pip would compile all 20,000 files, on one core; what the workflow imports is a fifth of them
 	printf '%s\n' $(COMPILED) | PYTHONPATH=scripts xargs -P $(CORES) -I{} $(BIN)/python -c 'import {}'
-	@# the command `shapelaw`, of this clone
-	printf '#!%s\nimport sys\nsys.path.insert(0, "%s")\nfrom shapelaw.cli import main\nsys.exit(main())\n' \
-	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/shapelaw
-	@# and `snakemake`, which first tells mistakes of the command line that Snakemake answers with a traceback
-	printf '#!%s\nimport sys\nsys.path.append("%s")\nfrom shapelaw.settings.command_line import main\nsys.exit(main())\n' \
-	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/snakemake
-	chmod +x $(BIN)/shapelaw $(BIN)/snakemake
 	rm -f $(VENV)/installed-*
+	touch $@
+
+# also of an environment that was moved or copied here
+$(READY): $(INSTALLED)
+	$(BIN)/python -m venv --without-pip $(VENV)
+	$(BIN)/python envs/commands.py
+	rm -f $(VENV)/placed-*
 	touch $@
 
 env: $(READY)
@@ -56,7 +57,7 @@ ifeq ($(TORCH),cuda)
 	$(BIN)/python -m pip uninstall --quiet --yes torch
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.asks
+	@PYTHONPATH=scripts $(BIN)/python -c "import sys; from shapelaw.jobs.plan import tell_build; sys.exit(tell_build())"
 else ifneq ($(TORCH),)
 	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
 endif
@@ -79,8 +80,8 @@ ui: $(READY)
 status: $(READY)
 	@$(BIN)/python scripts/status.py
 
-queue: # names in full; squeue's own columns show eight letters
-	@squeue --me -o '%.12i %.9T %.11M %.11l %j %R'
+queue: # by the plugin's comment, rule_<rule>_wildcards_<run>; the name is one for all jobs of a workflow
+	@squeue --me -o '%.12i %.9T %.11M %.11l %k %R'
 
 # two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
 # CPU seconds what the CPU says of itself

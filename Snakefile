@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -22,8 +21,17 @@ min_version("9.0")
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
+import shapelaw
+
+# by a command that was made for another clone, whose code is not this Snakefile's
+if not Path(shapelaw.__file__).resolve().is_relative_to(BASE.resolve()):
+    sys.exit(
+        f"This snakemake was made for another folder ({Path(shapelaw.__file__).parent}); in {BASE} run: make env"
+    )
+
 from shapelaw.errors import UserError, say_last
-from shapelaw.scheduling.plan import job_environment
+from shapelaw.jobs.plan import job_environment
+from shapelaw.jobs.snakemake_door import Door
 from shapelaw.settings.loading import layered
 from shapelaw.campaign.config import load_config, studies_of
 from shapelaw.campaign.outlook import missing_tokenizers, warnings
@@ -37,58 +45,55 @@ from shapelaw.campaign.start import (
     tracker_warnings,
 )
 from shapelaw.campaign.submission import (
+    VARIABLE,
     latest_submission,
     read_submission,
     submission_of,
+    submitted_to,
     write_submission,
 )
 
+DOOR = Door(workflow)
+
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
 # stand beside that of depth 1. And a job reads what its workflow was submitted with, whatever config.yaml says by then:
-# `--config submitted=FILE` takes the place of the user's own options in the command of every job.
+# the file's path reaches it by the environment. A start ignores one that it inherits, as inside of a job.
 try:
-    if workflow.is_main_process:
-        given = workflow.config_settings
-        workflow.configfiles[:0] = [] if given.replace_workflow_config else [str(BASE / "config.yaml")]
+    if DOOR.is_main:
         values = {}
         # a report without a config of its own is of what was submitted last
         last = latest_submission(Path("results")) if reports_alone(sys.argv[1:]) else None
         if last is None:
-            values = layered(map(Path, workflow.configfiles), given.config)
+            values = layered([] if DOOR.replaces_config else [BASE / "config.yaml"], config)
             config_given = load_config(values, BASE / "workflow" / "scales", Path.cwd())
             SUBMITTED = submission_of(config_given, BASE, Path.cwd())
         else:
             SUBMITTED = read_submission(last)
-        CONFIG, SUBMITTED_FILE = SUBMITTED.config, SUBMITTED.path
-        asked = workflow.resource_settings
-        start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, asked.cores, asked.nodes)
+        CONFIG = SUBMITTED.config
+        start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, DOOR.cores, DOOR.jobs)
         check_start(start, CONFIG, SUBMITTED.runs)
-        given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
-    elif "submitted" not in config:
-        raise UserError(
-            "Another version of shapelaw submitted this job; stop its workflow and start it again."
-        )
     else:
-        SUBMITTED_FILE = Path(config["submitted"])
-        SUBMITTED = read_submission(SUBMITTED_FILE)
+        SUBMITTED = submitted_to(os.environ)
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
 CONFIG, RUNS = SUBMITTED.config, SUBMITTED.runs
 STUDIES = studies_of(CONFIG)  # those of the list and the config's own grids
 
-os.environ.update(job_environment(BASE, CONFIG, SUBMITTED_FILE))
+os.environ.update(job_environment(BASE, CONFIG, SUBMITTED.path))
 
-# profiles/default gives `cores: all`, this machine's, and wins over any other profile; what runs elsewhere (--jobs) and
-# has a bound of its own (max-threads, as in slurm/config.yaml) must not be cut down to it.
-if None not in (workflow.resource_settings.nodes, workflow.resource_settings.max_threads):
-    workflow.resource_settings.cores = workflow.global_resources["_cores"] = sys.maxsize
+
+envvars:
+    VARIABLE,  # Slurm passes on the whole environment, other schedulers what is named here
+
+
+DOOR.lift_cores()
 
 
 report: "workflow/report/workflow.rst"
 
 
 # Only where it is asked for: Snakemake would take an image for another environment and train everything again.
-if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+if DOOR.in_containers:
 
     container: str(BASE / "envs" / "shapelaw.sif")
 
@@ -130,19 +135,19 @@ include: "workflow/rules/plan.smk"
 
 
 # a dry run starts nothing, so its onstart is not called; what it lists may be long
-if workflow.is_main_process and workflow.output_settings.dryrun:
+if DOOR.is_main and DOOR.is_dry_run:
     say_last(*warned())
-elif workflow.is_main_process:
+elif DOOR.is_main:
     atexit.register(say_ending)
 
 
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
-    for sentence in [*warned(), *limited(), *left_to_train()]:
+    for sentence in [*warned(), *queued(), *left_to_train()]:
         print(sentence, file=sys.stderr)
     try:
-        if {job.rule.name for job in workflow.dag.needrun_jobs()} != {"plan"}:
+        if {job.rule for job in DOOR.needed_jobs()} != {"plan"}:
             write_submission(SUBMITTED, Path.cwd())
         link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:

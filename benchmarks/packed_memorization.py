@@ -31,6 +31,7 @@ from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
+from shapelaw.jobs.resources import filled_up
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import (
     forward,
@@ -41,7 +42,6 @@ from shapelaw.models.memorizer import (
     positions,
     shared_gradients,
 )
-from shapelaw.scheduling.jobs import filled_up
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import (

@@ -16,7 +16,7 @@ from pathlib import Path
 from page_tables import MADE
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.scheduling.plan import device_hours, speed_of
+from shapelaw.jobs.plan import device_hours, speed_of
 from shapelaw.settings.sections import Settings
 from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.scheduling.jobs import jobs_of_packs, pack_seconds, packed_speed, packed_step_seconds
-from shapelaw.scheduling.plan import speed_of
+from shapelaw.jobs.packs import jobs_of_packs
+from shapelaw.jobs.plan import speed_of
+from shapelaw.jobs.resources import pack_seconds, packed_speed, packed_step_seconds
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import Speed, run_seconds

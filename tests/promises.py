@@ -28,8 +28,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from golden_tables import rewrite  # noqa: E402
 
 from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
-from shapelaw.scheduling.jobs import jobs_in_turn, jobs_of_packs  # noqa: E402
-from shapelaw.scheduling.plan import speed_of  # noqa: E402
+from shapelaw.jobs.packs import jobs_in_turn, jobs_of_packs  # noqa: E402
+from shapelaw.jobs.plan import speed_of  # noqa: E402
 from shapelaw.settings.sections import Settings  # noqa: E402
 from shapelaw.specs.runs import Run  # noqa: E402
 from shapelaw.studies.registry import STUDIES as REGISTRY  # noqa: E402

@@ -14,7 +14,7 @@ FLOORS = [
     {"errors"},
     {"specs"},
     {"settings", "storage"},
-    {"scheduling", "cluster"},
+    {"jobs"},
     {"theory"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},

@@ -12,7 +12,7 @@ from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.campaign.config import Config, load_config, runs_of
-from shapelaw.scheduling.plan import cost_of
+from shapelaw.jobs.plan import cost_of
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
 from shapelaw.studies.registry import STUDIES
@@ -133,7 +133,7 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 def test_what_the_snakefile_imports_is_light() -> None:
     heavy = ("torch", "mlflow", "pandas", "numpy")
-    ours = "shapelaw.campaign.config, shapelaw.scheduling.workload, shapelaw.storage.pool"
+    ours = "shapelaw.campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool"
     code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ from small import REPOSITORY
 from test_site import anchors
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.scheduling.plan import cost_line, speed_of
+from shapelaw.jobs.plan import cost_line, speed_of
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 

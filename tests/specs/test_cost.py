@@ -7,8 +7,9 @@ import pytest
 from made_runs import a_memorization_run
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.jobs import job_resources, level_of, train_minutes
-from shapelaw.scheduling.plan import cost_of
+from shapelaw.jobs.packs import level_of, train_minutes
+from shapelaw.jobs.plan import cost_of
+from shapelaw.jobs.resources import job_resources
 from shapelaw.specs.cost import CostModel, duration, model_to_dict, read_cost_model, run_seconds, step_counts
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape

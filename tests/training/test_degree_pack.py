@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 
-from shapelaw.scheduling.jobs import in_packs
+from shapelaw.jobs.packs import in_packs
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.degree_pack import (
     DegreePack,

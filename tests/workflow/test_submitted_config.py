@@ -46,16 +46,50 @@ def test_every_job_reads_the_config_of_the_start(project: Project) -> None:
     assert len(list((project.folder / "results/submitted").iterdir())) == 2
 
 
-def job(project: Project, *options: str, ok: bool = True) -> str:
-    """A job as Slurm starts it, of what was submitted last."""
+def job(project: Project, submitted: str | None, ok: bool = True) -> str:
+    """A job as Slurm starts it, of what was submitted: that reaches it by the environment."""
     key = min(KEYS)
+    with pytest.MonkeyPatch.context() as patch:
+        if submitted is not None:
+            patch.setenv("SUBMITTED", submitted)
+        return started_job(project, key, ok)
+
+
+def started_job(project: Project, key: str, ok: bool) -> str:
     done = project.snakemake(
         f"results/runs/{key}/summary.json",
         *("--mode", "remote", "--allowed-rules", "train_small", "--force", "--nolock", "--no-hooks"),
-        *("--cores", "1", *options),
+        *("--cores", "1"),
         ok=ok,
     )
     return done.stderr
+
+
+def test_a_start_ignores_what_another_workflow_submitted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As inside of an interactive job that inherited its environment."""
+    monkeypatch.setenv("SUBMITTED", "results/submitted/0123456789abcdef.json")
+    assert project.planned("results/depth_width/keys.txt") == ["list_runs"]
+
+
+def test_what_configfile_and_config_say_stands_on_top_of_the_config(project: Project) -> None:
+    """Also where a job starts: Snakemake hands both on to it, and it reads what was submitted."""
+    more = project.folder / "more.yaml"
+    more.write_text(yaml.safe_dump({"depth_width": {"widths": {1: [4], 2: [8]}, "repeated": {}}}))
+    target = "results/depth_width/keys.txt"
+    options = ("--configfile", str(more), "--config", "depth_width={widths: {1: [16]}}")
+    project.snakemake(target, *options, "--quiet", "rules")
+    keys = (project.folder / target).read_text().splitlines()
+    assert sorted(key.split("-")[2:4] for key in keys) == [["L1", "d16"], ["L2", "d8"]]
+    (project.folder / target).unlink()
+    more.write_text("training: {steps: 0}")
+    assert "training.steps" in project.snakemake(target, *options[:2], ok=False).stderr
+    replaced = project.snakemake(
+        target, "--configfile", str(project.folder / "config.yaml"), "--replace-workflow-config"
+    )
+    assert "Finished jobid" in replaced.stderr
+    assert {line.split()[0] for line in (project.folder / target).read_text().splitlines()} == KEYS
 
 
 @pytest.mark.slow
@@ -63,20 +97,20 @@ def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> N
     key = min(KEYS)
     project.snakemake("results/depth_width/keys.txt", "--quiet", "rules")
     (submitted,) = (project.folder / "results/submitted").iterdir()
-    option = ("--config", f"submitted={submitted.relative_to(project.folder)}")
+    path = str(submitted.relative_to(project.folder))
     (project.folder / "config.yaml").write_text("half: [written")
-    job(project, *option)
+    job(project, path)
     spec = json.loads((project.folder / f"results/runs/{key}/spec.json").read_text())
     assert spec["training"]["learning_rate"] == pytest.approx(0.003)
     # a file that is not the one submitted, or that is gone
     content = submitted.read_text()
     submitted.write_text(content.replace('"steps": 30', '"steps": 31'))
     assert f"submitted/{submitted.name}, the config that this job was submitted with, was changed" in job(
-        project, *option, ok=False
+        project, path, ok=False
     )
     submitted.unlink()
-    assert "can't be read" in job(project, *option, ok=False)
-    said = job(project, ok=False)
+    assert "can't be read" in job(project, path, ok=False)
+    said = job(project, None, ok=False)
     assert "Another version of shapelaw submitted this job" in said
     assert "Traceback" not in said
 

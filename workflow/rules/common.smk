@@ -4,11 +4,23 @@ import shlex
 import time
 
 from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
-from shapelaw.cluster.attempts import Attempts
-from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
-from shapelaw.scheduling.asks import Queue, impossible, queues_of, refusals, refused_build, requests_of
-from shapelaw.scheduling.plan import ask_line, asks_of, cost_line, total_line, train_cpus
-from shapelaw.scheduling.workload import (
+from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line, train_cpus
+from shapelaw.jobs.resources import Attempts
+from shapelaw.jobs.slurm import (
+    Queue,
+    comment_of,
+    impossible,
+    left_over,
+    left_over_sentence,
+    limit_sentence,
+    lowest_limit,
+    my_jobs,
+    place_problems,
+    queues_of,
+    refusals,
+    requests_of,
+)
+from shapelaw.jobs.workload import (
     Workload,
     gpt2_options,
     measured_paths,
@@ -27,12 +39,9 @@ SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
 # What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
 ATTEMPTS = Attempts(WORK.checkpoint_folders)
-if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules:
-    from shapelaw.cluster.executor import use_for_slurm
-
-    use_for_slurm(ATTEMPTS)
+DOOR.use_slurm(ATTEMPTS)
 ERRORS = SnakemakeErrors()
-if workflow.is_main_process:
+if DOOR.is_main:
     logger.addHandler(ERRORS)
 TRAIN_CPUS = train_cpus(EXECUTION)
 FOUND = [*CONFIG.studies, *CONFIG.extras]
@@ -106,12 +115,12 @@ def say_ending():
     reported = REPORT and Path(REPORT).exists() and Path(REPORT).stat().st_mtime >= STARTED
     if not ENDED and not reported:
         return
-    rules = {job.rule.name for job in workflow.dag.jobs}
+    rules = DOOR.rules()
     if not (found := [STUDIES[name] for name in FOUND if name in rules]):
         return
     of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
     runs = {name: runs for name, runs in RUNS.items() if name in rules}
-    minutes = cpu_minutes() if ENDED and workflow.resource_settings.nodes is None else None
+    minutes = cpu_minutes() if ENDED and DOOR.jobs is None else None
     for line in ending(found, runs, REPORT if reported else of_all, minutes):
         print(line)
 
@@ -119,50 +128,54 @@ def say_ending():
 def said_failures():
     """Why jobs failed: a sentence for every run of the config that could not go on, and what other jobs said last."""
     sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), WORK.pool)))
-    failed = []
-    for job in sorted(workflow.scheduler.failed, key=lambda job: job.jobid):
-        for one in job.jobs if job.is_group() else [job]:
-            name = (one.rule.name, *one.wildcards)
-            reason = ATTEMPTS.told.get(name, "") or ERRORS.reason_of(one.output)
-            failed.append(FailedJob(" ".join(name), Path(one.log[0]) if one.log else None, reason))
+    failed = [
+        FailedJob(" ".join(name), job.log, ATTEMPTS.told.get(name, "") or ERRORS.reason_of(job.outputs))
+        for job in DOOR.failed_jobs()
+        for name in [(job.rule, *job.wildcards)]
+    ]
     return told_again(failed, sentences) + sentences
 
 
 def refused():
     """A sentence for everything that jobs would ask in vain: partitions, accounts, nodes, a GPU of this PyTorch."""
-    jobs = list(workflow.dag.needrun_jobs())
-    made = {str(file) for job in jobs for file in job.output}
+    jobs = DOOR.needed_jobs()
+    made = {file for job in jobs for file in job.outputs}
     if missing := list(missing_tokenizers(CONFIG, RUNS, Path.cwd(), made.__contains__)):
         return [f"{sentence}." for sentence in missing]
-    needed = {rule for job in jobs for rule in job.rules}
+    needed = {job.rule for job in jobs}
     asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
-    if workflow.executor_plugin.name != "slurm":
+    if DOOR.executor != "slurm":
         return refused_build(asks, os.environ)
     if odd := place_problems([str(BASE), str(Path.cwd())]):
         return odd
-    given = workflow.resource_settings
-    default = raw_values(given._parsed_default_resources)
-    own = {name: raw_values(parsed) for name, parsed in given._parsed_overwrite_resources.items()}
+    default, own = DOOR.default_resources, DOOR.own_resources
     queues = refusals(queues_of(default, own.values()))
     return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, own))]
 
 
-def limited():
-    """A sentence where this workflow would have more jobs in Slurm's queue than it takes."""
-    if workflow.executor_plugin.name != "slurm":
-        return []
-    given = workflow.resource_settings
-    default = raw_values(given._parsed_default_resources)
-    (queue,) = queues_of(default, []) - {Queue()} or {Queue()}
-    jobs = sum(not job.is_local for job in workflow.dag.needrun_jobs())
-    limit = lowest_limit(queue.account, queue.partition, workflow.executor_settings.qos or "")
-    sentence = limit_sentence(limit, jobs, given.nodes, str(Path.cwd()))
-    return [f"Warning: {sentence}."] if sentence else []
+def queued():
+    """What to know of the queue: a limit that this workflow meets, jobs of an earlier one, what its jobs still read."""
+    found = []
+    if DOOR.executor:  # Snakemake hands it on to them
+        found += [
+            f"jobs read {path} too, as they start: leave it where it is until they end"
+            for path in DOOR.config_files
+        ]
+    if DOOR.executor == "slurm":
+        (queue,) = queues_of(DOOR.default_resources, []) - {Queue()} or {Queue()}
+        jobs = [job for job in DOOR.needed_jobs() if not job.is_local]
+        limit = lowest_limit(queue.account, queue.partition, DOOR.qos)
+        found.append(limit_sentence(limit, len(jobs), DOOR.jobs or len(jobs), str(Path.cwd())))
+        taken = {
+            comment_of(job.rule, job.wildcards) for job in jobs if WORK.checkpoint_folders(job.wildcards)
+        }
+        found.append(left_over_sentence(left_over(my_jobs() or {}, str(Path.cwd()), ()), taken))
+    return [f"Warning: {sentence}." for sentence in found if sentence]
 
 
 def left_to_train():
     """How many runs the workflow trains, which its number of steps doesn't tell."""
-    made = [str(file) for job in workflow.dag.needrun_jobs() for file in job.output]
+    made = [file for job in DOOR.needed_jobs() for file in job.outputs]
     runs = sum(file.startswith("results/runs/") and file.endswith("/summary.json") for file in made)
     if not runs:
         return []
@@ -170,15 +183,10 @@ def left_to_train():
     return [f"{runs:,} of {len(WORK.pool):,} runs {'is' if runs == 1 else 'are'} left to train; {others}."]
 
 
-def raw_values(parsed):
-    """Resources as they were written."""
-    return {name: one.raw for name, one in parsed.items()}
-
-
 def warned():
     """What the runs of the config will not give, and what is probably a slip."""
-    here = None if workflow.resource_settings.nodes else workflow.cores
+    here = None if DOOR.jobs else workflow.cores
     found = [*warnings(CONFIG, RUNS, Path.cwd(), here, values), *tracker_warnings(CONFIG, os.environ)]
-    if workflow.output_settings.dryrun:
+    if DOOR.is_dry_run:
         found += missing_tokenizers(CONFIG, RUNS, Path.cwd(), lambda path: not Path(path).exists())
     return [f"Warning: {sentence}." for sentence in found]

@@ -12,7 +12,7 @@ from typing import Any
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
-from shapelaw.scheduling.workload import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
+from shapelaw.jobs.workload import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
 from shapelaw.settings.sections import (
     PACKAGED_MB,
     TEXT_SUFFIXES,

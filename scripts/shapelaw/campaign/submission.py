@@ -17,7 +17,7 @@ from typing import Any
 from shapelaw.campaign.config import Config, runs_of, studies_of
 from shapelaw.campaign.outlook import hopeless
 from shapelaw.errors import UserError
-from shapelaw.scheduling.plan import speed_of
+from shapelaw.jobs.plan import speed_of
 from shapelaw.settings.problems import listed
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import CostModel, Speed
@@ -29,6 +29,7 @@ from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
 FOLDER = Path("results/submitted")
+VARIABLE = "SUBMITTED"  # of the environment: the file that a job reads
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
 
 
@@ -96,6 +97,19 @@ def write_submission(submission: Submission, folder: Path) -> None:
     with replacing(folder / submission.path) as temporary:
         temporary.write_text(submission.content, encoding="utf-8")
     add_asked(folder / "results", submission.runs)
+
+
+def submitted_to(environment: Mapping[str, str]) -> Submission:
+    """What a job's workflow was started with.
+
+    Raises:
+        UserError: the environment names no file, or its file can't be used.
+    """
+    if VARIABLE not in environment:
+        raise UserError(
+            f"Another version of shapelaw submitted this job, or its scheduler passes no {VARIABLE} on; {_AGAIN}."
+        )
+    return read_submission(Path(environment[VARIABLE]))
 
 
 def read_submission(path: Path) -> Submission:

@@ -1,7 +1,7 @@
 """The command line of Snakemake: its mistakes as sentences, where Snakemake itself answers with a traceback.
 
-`make env` starts Snakemake through `main`; where it is started otherwise, profiles/default calls `check`. Everything
-else in the config is checked once Snakemake reads the Snakefile.
+profiles/default calls `check`, before Snakemake reads these options; a `snakemake` that an earlier `make env` wrote
+calls `main`. Everything else in the config is checked once Snakemake reads the Snakefile.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, An
     """The values of config files, each on top of the one before, and of overrides on top of all.
 
     Args:
-        files: config.yaml, and what `--configfile` names.
-        overrides: the values of `--config`; the keys inside of them are texts, also where they spell a number.
+        files: config.yaml.
+        overrides: what Snakemake made of `--configfile` and `--config`; the keys of the latter are texts, also where
+            they spell a number.
 
     Raises:
         UserError: a file can't be read, is no YAML, or has no keys or one of them twice.
@@ -41,7 +42,13 @@ def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, An
     values: dict[str, Any] = {}
     for path in files:
         values = merge(values, read_values(path))
-    return merge(values, overrides)
+    return merge(values, _last_spelling(overrides))
+
+
+def _last_spelling(values: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Of keys that are spelled alike, as 1 and '1', the last: Snakemake keeps both, of a file and of `--config`."""
+    last = {str(key): (key, value) for key, value in values.items()}
+    return {key: _last_spelling(one) if isinstance(one, Mapping) else one for key, one in last.values()}
 
 
 def read_values(path: Path) -> dict[str, Any]:

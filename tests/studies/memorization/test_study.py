@@ -10,7 +10,7 @@ from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.scheduling.plan import cost_of
+from shapelaw.jobs.plan import cost_of
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.studies.registry import STUDIES

@@ -7,25 +7,29 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from made_runs import RATE, a_memorization_run, a_run
 from shipped import SCALES, shipped
 
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError
-from shapelaw.scheduling.jobs import JobResources
-from shapelaw.scheduling.plan import (
+from shapelaw.jobs import plan
+from shapelaw.jobs.plan import (
     Ask,
     ask_line,
     asks_of,
     cost_line,
     cost_of,
+    cpu_build,
     device_hours,
     job_environment,
+    refused_build,
     speed_of,
     total_line,
     train_cpus,
 )
-from shapelaw.scheduling.workload import Workload
+from shapelaw.jobs.resources import JobResources
+from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import CostModel, duration, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
@@ -184,3 +188,52 @@ def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs() -> None:
     seconds = 100 * 0.005  # no step is taken for shorter
     assert ask.jobs == pytest.approx(10_000 * seconds / 60, rel=0.3)
     assert ask.resources.minutes <= 10
+
+
+VERSION = """from typing import Optional
+__version__ = '2.9.1{local}'
+cuda: Optional[str] = {cuda}
+git_version = 'cf30153c4c131c8164ee7798e5022d810682e2cb'
+hip: Optional[str] = {hip}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cuda", "hip", "expected"),
+    [("None", "None", "2.9.1+x"), ("'12.8'", "None", None), ("None", "'6.4'", None)],
+)
+def test_a_build_is_for_cpus_when_it_has_neither_cuda_nor_hip(
+    tmp_path: Path, cuda: str, hip: str, expected: str | None
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/version.py").write_text(VERSION.format(local="+x", cuda=cuda, hip=hip))
+    assert cpu_build(tmp_path) == expected
+
+
+def test_it_agrees_with_this_pytorch(tmp_path: Path) -> None:
+    for_gpus = torch.version.cuda or torch.version.hip
+    assert cpu_build() == (None if for_gpus else str(torch.__version__))
+    assert cpu_build(tmp_path) is None  # no PyTorch at all: a container or an environment of the job has it
+
+
+def test_gpus_are_refused_where_pytorch_can_use_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpu, without = (Ask("train_large", 1, 1, 1, gpus, JobResources(1, 1)) for gpus in (1, 0))
+    monkeypatch.setattr(plan, "cpu_build", lambda: "2.9.1+cpu")
+    (sentence,) = refused_build([without, with_gpu], {})
+    assert sentence.startswith("execution.gpus asks for GPUs, but PyTorch 2.9.1+cpu in ")
+    assert "make env TORCH=cuda" in sentence
+    assert refused_build([without], {}) == []
+    assert refused_build([with_gpu], {"SHAPELAW_DEVICE": "cpu"}) == []
+    monkeypatch.setattr(plan, "cpu_build", lambda: None)
+    assert refused_build([with_gpu], {}) == []
+
+
+def test_an_installation_for_gpus_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `make env TORCH=cuda` ends with."""
+    monkeypatch.setattr(plan, "cpu_build", lambda: None)
+    assert plan.tell_build() == 0
+    monkeypatch.setattr(plan, "cpu_build", lambda: "2.9.1+cpu")
+    assert plan.tell_build() == 1
+    assert "make env TORCH=cuda TORCH_INDEX=" in capsys.readouterr().err

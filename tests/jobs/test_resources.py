@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.cluster.attempts import Attempt, Attempts, in_turn, together
+from shapelaw.jobs.resources import Attempt, Attempts, in_turn, together
 from shapelaw.storage.files import COPY
 
 NAME = ("k-s0",)

@@ -12,17 +12,13 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.jobs import (
+from shapelaw.jobs.packs import digits_of, jobs_in_turn, jobs_of_packs, keys_pattern, one_of
+from shapelaw.jobs.resources import (
     LEVELS,
     JobResources,
     Level,
-    digits_of,
     job_resources,
-    jobs_in_turn,
-    jobs_of_packs,
-    keys_pattern,
     level_of,
-    one_of,
     packed_resources,
 )
 from shapelaw.settings.sections import Corpus, Execution, Folder, Perplexity, parse_source

@@ -9,19 +9,16 @@ from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_grids, memorization_runs
 from memorizer_options import OPTIONS
 
-from shapelaw.scheduling.jobs import (
-    LEVELS,
-    filled_up,
+from shapelaw.jobs.packs import (
     in_packs,
-    job_resources,
     jobs_in_turn,
     jobs_of_packs,
     keys_pattern,
     level_of,
     pack_flops,
-    packed_resources,
     train_minutes,
 )
+from shapelaw.jobs.resources import LEVELS, filled_up, job_resources, packed_resources
 from shapelaw.settings.sections import MOST_RUNS, Execution
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_runs
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling import workload
-from shapelaw.scheduling.jobs import LEVELS, level_of
-from shapelaw.scheduling.workload import (
+from shapelaw.jobs import workload
+from shapelaw.jobs.packs import level_of
+from shapelaw.jobs.resources import LEVELS
+from shapelaw.jobs.workload import (
     GPT2_VOCAB_SIZE,
     Workload,
     gpt2_options,

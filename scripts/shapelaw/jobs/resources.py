@@ -1,0 +1,312 @@
+"""What a job asks for: memory and time, from the shapes of its runs and from what its earlier attempts achieved.
+
+A level is a rule of the workflow: jobs of one rule ask for the same (and so can share a job array). Estimates are
+generous: too much costs a little waiting, too little costs a job.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from shapelaw.settings.sections import Execution
+from shapelaw.specs.cost import CostModel, Speed, run_seconds
+from shapelaw.specs.kinds import PackedRun, kind_of
+from shapelaw.specs.runs import Run
+from shapelaw.storage.files import COPY
+
+Level = Literal["small", "medium", "large"]
+LEVELS: tuple[Level, ...] = ("small", "medium", "large")
+Name = tuple[str, ...]  # the wildcards of a job
+OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"  # states of Slurm
+_LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
+_START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
+_MARGIN = 1.5  # factor on the estimated time
+_STEP_SECONDS_AT_LEAST = 0.005  # however small the network is
+_PACKED_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
+_PACKED_STEP_SECONDS = (0.0, 1.3e-3)  # 250 launches of 5 microseconds
+_START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
+_GPU_START_MB = 8000.0  # the same for each GPU's process, with CUDA's libraries and a compiler at work
+_ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
+_MOST_MEMORY = 2  # times the estimate: a run that needs more will not fit into six times of it either
+_STATE_BYTES = 16  # of each parameter: weight, gradient, two moments, in float32
+_GPU_STATE_BYTES = 24  # of each parameter, on the host: two copies of a checkpoint in the making
+
+
+@dataclass(frozen=True)
+class JobResources:
+    """The resources that a job asks for.
+
+    Attributes:
+        memory_mb: memory of the host, in MB.
+        minutes: wall time.
+    """
+
+    memory_mb: int
+    minutes: int
+
+
+def train_minutes(run: Run, speed: Speed) -> float:
+    """Minutes of training alone, on a device that sustains `speed` FLOP/s or has `speed` as its cost model."""
+    if isinstance(speed, CostModel):
+        return run_seconds(run, speed) / 60
+    step_seconds = run.shape.step_flops(run.training.batch_size) / speed
+    return run.training.steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60
+
+
+def level_of(run: Run, speed: Speed) -> Level:
+    """The level of a run: small, at most 10 minutes; medium, at most 4 hours; large, the rest."""
+    minutes = train_minutes(run, speed)
+    return next(level for level in LEVELS if minutes <= _LEVEL_MINUTES[level])
+
+
+def job_resources(
+    runs: Iterable[Run],
+    speed: Speed,
+    gpus: int,
+    most_minutes: int,
+    attempt: int,
+    in_a_row: int = 1,
+) -> JobResources:
+    """Enough for each of `runs`; a further attempt asks for more time, up to the limit, and twice the memory.
+
+    Args:
+        runs: at least one; all runs of a level are given together, since they ask for the same.
+        speed: FLOP/s sustained by one job, or its cost model.
+        gpus: GPUs of the job; 0 trains on the CPU.
+        most_minutes: the longest that the cluster lets a job run; a longer run is stopped there and resumed.
+        attempt: 1 for the first.
+        in_a_row: runs that one job trains one after the other.
+    """
+    chosen = list(runs)
+    longest = sorted((train_minutes(run, speed) for run in chosen), reverse=True)[:in_a_row]
+    minutes = _START_MINUTES + _MARGIN * sum(longest)
+    memory = max(_memory_mb(run, gpus) for run in chosen)
+    return JobResources(
+        math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, math.ceil(minutes * attempt))
+    )
+
+
+def _memory_mb(run: Run, gpus: int) -> float:
+    shape = run.shape
+    if gpus:
+        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.total_params / 1e6
+    activations = shape.activation_bytes(run.training.batch_size)
+    return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
+
+
+def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:
+    """The runs as the pack trains them, with models of one shape; their operations and memory are the pack's."""
+    return kind_of(pack[0]).filled_up(pack)
+
+
+def pack_flops(pack: Sequence[PackedRun]) -> int:
+    """Operations of the matrix products of a pack's steps, if each model leaves after its last step, none earlier."""
+    return sum(run.steps * run.step_flops for run in filled_up(pack))
+
+
+def pack_seconds(pack: Sequence[PackedRun], rate: float, step_seconds: float) -> float:
+    """Seconds of a pack at `rate` FLOP/s, and at least `step_seconds` for each step."""
+    return max(pack_flops(pack) / rate, max(run.steps for run in pack) * step_seconds)
+
+
+def packed_speed(flops_per_second: float, gpus: int) -> float:
+    """FLOP/s that packed training reaches where language models reach `flops_per_second`."""
+    return _PACKED_SHARES[min(gpus, 1)] * flops_per_second
+
+
+def packed_step_seconds(gpus: int) -> float:
+    """The estimated least seconds of a pack's step, however small: the launches of a GPU."""
+    return _PACKED_STEP_SECONDS[min(gpus, 1)]
+
+
+def packed_resources(
+    jobs: Iterable[Sequence[Sequence[PackedRun]]], execution: Execution, most_minutes: int, attempt: int
+) -> JobResources:
+    """Enough for each of these jobs of packs; a further attempt asks for more memory and time."""
+    gpus = execution.gpus
+    rate = packed_speed(execution.flops_per_second, gpus)
+    longest, memory = 0.0, 0.0
+    for job in jobs:
+        minutes = 0.0
+        for pack in map(filled_up, job):
+            step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
+            minutes += max(run.steps for run in pack) * step_seconds / 60
+            numbers = sum(run.memory_numbers for run in pack)
+            memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
+        longest = max(longest, minutes)
+    wanted = math.ceil((_START_MINUTES + _MARGIN * longest) * attempt)
+    return JobResources(math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, wanted))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt that ended.
+
+    Attributes:
+        advanced: it wrote a checkpoint or finished a run of its pack.
+        for_good: it said that another attempt would end the same.
+        step: steps in the last checkpoint or note, of all; None where there is none.
+    """
+
+    advanced: bool
+    for_good: bool
+    step: tuple[int, int] | None
+
+
+def together(ended: Sequence[Attempt]) -> Attempt:
+    """The attempt at a group of jobs: it advanced where one of them did."""
+    return Attempt(
+        any(one.advanced for one in ended),
+        all(one.for_good for one in ended),
+        ended[0].step if len(ended) == 1 else None,
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a failed attempt means.
+
+    Attributes:
+        again: there is another attempt.
+        counted: attempts that count from now on; the job is given up once these are all.
+        sentence: its state, where it stood, and what comes next.
+    """
+
+    again: bool
+    counted: float
+    sentence: str
+
+
+def verdict(ended: Attempt, number: int, last: float, state: str, known: str) -> Verdict:
+    """Whether a failed attempt counts, and whether another one may help.
+
+    An attempt that advanced its run is free, so that a run which is longer than all attempts together ends too.
+
+    Args:
+        ended: what it achieved.
+        number: the attempt's, among those that count.
+        last: number of the last attempt; infinite where that is not known.
+        state: why it ended, in Slurm's word.
+        known: what Snakemake said of a job that failed.
+    """
+    again = number < last and not ended.for_good
+    then = f"attempt {number}" + (f" of {last}" if math.isfinite(last) else "")
+    if ended.for_good:
+        then = "another attempt would end the same"
+    elif ended.advanced and last > 1:  # --retries 0 means none
+        then, again = "it advanced, so it doesn't count", True
+    if again:
+        then += "; trying again" + (" with more memory" if state == OUT_OF_MEMORY else "")
+    at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
+    why = f" ({known})" if state == "FAILED" and known else ""
+    counted = last if not again else number - 1 if ended.advanced else number
+    return Verdict(again, counted, f"{state}{at}; {then}{why}")
+
+
+@dataclass
+class Attempts:
+    """The attempts at the jobs of this workflow.
+
+    Attributes:
+        folders: the folders in which a job's checkpoints lie, by its wildcards.
+        watched: the reasons why jobs end are known; otherwise each attempt asks for more.
+        told: why a job failed for good, where more is known than what its log says; by its rule and wildcards.
+    """
+
+    folders: Callable[[Name], Sequence[Path]]
+    watched: bool = False
+    told: dict[Name, str] = field(default_factory=dict)
+    _begun: dict[Name, float] = field(default_factory=dict)
+    _reasons: dict[Name, Counter[str]] = field(default_factory=dict)
+
+    def begin(self, name: Name) -> None:
+        """Note that an attempt is submitted."""
+        self._begun[name] = time.time()
+
+    def end(self, name: Name, reason: str) -> Attempt:
+        """Note why an attempt ended, and return what it achieved."""
+        self._reasons.setdefault(name, Counter())[reason] += 1
+        folders = self.folders(name)
+        return Attempt(
+            _newest(folders) > self._begun.get(name, time.time()), _for_good(folders), _step(folders)
+        )
+
+    def memory(self, name: Iterable[str], attempt: int) -> int:
+        """The attempt whose memory the next one asks for: only running out of memory raises it."""
+        return self._asks(name, OUT_OF_MEMORY, attempt)
+
+    def minutes(self, name: Iterable[str], attempt: int) -> int:
+        """The attempt whose time the next one asks for: only reaching the time limit raises it."""
+        return self._asks(name, TIMEOUT, attempt)
+
+    def _asks(self, name: Iterable[str], reason: str, attempt: int) -> int:
+        if not self.watched:
+            return attempt
+        return 1 + self._reasons.get(tuple(name), Counter())[reason]
+
+
+def _newest(folders: Iterable[Path]) -> float:
+    """When the newest checkpoint or finished record was written."""
+    paths = [path for folder in folders for pattern in ("step-*.pt", COPY) for path in folder.glob(pattern)]
+    return max((written(path) for path in paths), default=0.0)
+
+
+def written(path: str | Path) -> float:
+    """When a file was written, in seconds since 1970; 0 where there is none."""
+    try:
+        return Path(path).stat().st_mtime
+    except FileNotFoundError:  # an older checkpoint, deleted since
+        return 0.0
+
+
+def _notes(folders: Iterable[Path]) -> list[dict[str, object]]:
+    notes = []
+    for folder in folders:
+        try:
+            notes.append(json.loads((folder / "live.json").read_text()))
+        except (OSError, ValueError):  # finished, not begun, or cut short: a note for people
+            continue
+    return notes
+
+
+def _for_good(folders: Sequence[Path]) -> bool:
+    """True if no run of the job can go on."""
+    notes = _notes(folders)
+    return bool(notes) and all(note.get("for_good") for note in notes)
+
+
+def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
+    """The newest step of the last checkpoint, and the steps of its run; of a job with one run."""
+    notes = _notes(folders)
+    if len(folders) != 1 or not notes:
+        return None
+    steps = [int(path.stem[5:]) for path in folders[0].glob("step-*.pt") if path.stem[5:].isdigit()]
+    return max(steps, default=0), int(str(notes[0]["steps"]))
+
+
+_ADDED_UP = "runtime"
+
+
+def in_turn(group: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The resources of a group: of each number the largest of its members', and the sum of their minutes.
+
+    Snakemake adds up CPUs and memory and takes the longest time, as if the members ran side by side; the plugin starts
+    them with `--jobs 1`.
+
+    Args:
+        group: the resources as Snakemake reckons them; what is no number is taken from here.
+        members: the resources of each job.
+    """
+    asked = dict(group)
+    for name, value in group.items():
+        if isinstance(value, int):
+            numbers = [one[name] for one in members if isinstance(one.get(name), int)]
+            asked[name] = sum(numbers) if name == _ADDED_UP else max(numbers, default=value)
+    return asked
