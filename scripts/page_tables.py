@@ -76,6 +76,18 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_attention_degree": _analysed("attention_degree", "parquet"),
     "laptop_block_degree": _analysed("block_degree", "parquet"),
     "laptop_memorization_heads": _analysed("memorization_heads", "parquet"),
+    "h200_memorization_heads": [
+        "analyse.py",
+        "memorization_heads",
+        "--input",
+        RESULTS / "h200_memorization_heads.parquet",
+    ],
+    "h200_memorization_head_dim": [
+        "analyse.py",
+        "memorization_head_dim",
+        "--input",
+        RESULTS / "h200_memorization_head_dim.parquet",
+    ],
 }
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"
