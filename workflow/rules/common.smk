@@ -162,8 +162,8 @@ def limited():
 
 def left_to_train():
     """How many runs the workflow trains, which its number of steps doesn't tell."""
-    made = [str(file) for job in workflow.dag.needrun_jobs() for file in job.output]
-    runs = sum(file.startswith("results/runs/") and file.endswith("/summary.json") for file in made)
+    made = [Path(file) for job in workflow.dag.needrun_jobs() for file in job.output]
+    runs = sum(file.match("results/runs/*/summary.json") for file in made)
     if not runs:
         return []
     others = "the other steps prepare texts, import runs, and analyse"
