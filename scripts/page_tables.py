@@ -47,8 +47,8 @@ RESULTS = ROOT / "docs" / "results"
 REFERENCE = ROOT / "workflow" / "reference"
 
 
-def _analysed(study: str, ending: str = "csv") -> list[str | Path]:
-    return ["analyse.py", study, "--input", RESULTS / f"laptop_{study}.{ending}"]
+def _analysed(study: str, runs: str) -> list[str | Path]:
+    return ["analyse.py", study, "--input", RESULTS / runs]
 
 
 def _grid(table: str, *axes: str, ending: str = "csv") -> list[str | Path]:
@@ -65,17 +65,19 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "h200_parametrization": _grid("h200_parametrization", "parametrization", "learning_rate"),
     "published": ["fit_transitions.py", "--transitions", REFERENCE / "levine2020_transitions.csv"],
     "demo_grid": _grid("demo_grid", "vocab_size", "embedding_rank", "heads", ending="parquet"),
-    "laptop_same_text": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_same_text.csv"],
-    "laptop_images": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_images_8000.csv"],
-    "laptop_undertraining": _analysed("undertraining"),
-    "laptop_todays_decoder": _analysed("todays_decoder"),
-    "laptop_vocabulary": _analysed("vocabulary"),
-    "laptop_embedding_rank": _analysed("embedding_rank"),
-    "laptop_positional_rank": _analysed("positional_rank"),
-    "laptop_attention_ratio": _analysed("attention_ratio"),
-    "laptop_attention_degree": _analysed("attention_degree", "parquet"),
-    "laptop_block_degree": _analysed("block_degree", "parquet"),
-    "laptop_memorization_heads": _analysed("memorization_heads", "parquet"),
+    "laptop_same_text": _analysed("vocabulary", "laptop_same_text.csv"),
+    "laptop_images": _analysed("vocabulary", "laptop_images_8000.csv"),
+    "laptop_undertraining": _analysed("undertraining", "laptop_undertraining.csv"),
+    "laptop_todays_decoder": _analysed("todays_decoder", "laptop_todays_decoder.csv"),
+    "laptop_vocabulary": _analysed("vocabulary", "laptop_vocabulary.csv"),
+    "laptop_embedding_rank": _analysed("embedding_rank", "laptop_embedding_rank.csv"),
+    "laptop_positional_rank": _analysed("positional_rank", "laptop_positional_rank.csv"),
+    "laptop_attention_ratio": _analysed("attention_ratio", "laptop_attention_ratio.csv"),
+    "laptop_attention_degree": _analysed("attention_degree", "laptop_attention_degree.parquet"),
+    "laptop_block_degree": _analysed("block_degree", "laptop_block_degree.parquet"),
+    "laptop_memorization_heads": _analysed("memorization_heads", "laptop_memorization_heads.parquet"),
+    "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
+    "h200_memorization_head_dim": _analysed("memorization_head_dim", "h200_memorization_head_dim.parquet"),
 }
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"

@@ -72,7 +72,7 @@ usage: shapelaw {name} [TARGET ...] [OPTIONS]      (in a clone; the same as: {sa
 
 {about}.
 
-  --config KEY=VALUE ...   in place of config.yaml's, such as scale=laptop corpus=my.txt (docs/config.md)
+  --config KEY=VALUE ...   in place of config.yaml's, such as scale=laptop results=results-laptop (docs/config.md)
   --configfile FILE        on top of config.yaml, such as workflow/examples/grid.yaml
   --profile slurm          on a cluster (docs/cluster.md)
   -n                       list the jobs, run none

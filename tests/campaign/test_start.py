@@ -124,6 +124,7 @@ def test_targets_are_read_off_the_command_line() -> None:
         ("--configfile=own.yaml --report a.html", "a.html", False),
         ("--report a.html --report-after-run", "a.html", False),
         ("results/a/fit.json", None, False),
+        ("", None, False),
     ],
 )
 def test_a_report_without_a_config_is_of_what_was_submitted(line: str, file: str | None, alone: bool) -> None:

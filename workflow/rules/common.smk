@@ -175,8 +175,8 @@ def queued():
 
 def left_to_train():
     """How many runs the workflow trains, which its number of steps doesn't tell."""
-    made = [file for job in DOOR.needed_jobs() for file in job.outputs]
-    runs = sum(file.startswith("results/runs/") and file.endswith("/summary.json") for file in made)
+    made = [Path(file) for job in DOOR.needed_jobs() for file in job.outputs]
+    runs = sum(file.match("results/runs/*/summary.json") for file in made)
     if not runs:
         return []
     others = "the other steps prepare texts, import runs, and analyse"

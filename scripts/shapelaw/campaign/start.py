@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,7 +62,7 @@ def targets_of(arguments: Sequence[str]) -> set[str]:
 
 def report_of(arguments: Sequence[str]) -> str | None:
     """The file of Snakemake's option --report; None where the command line has none."""
-    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+    for argument, following in pairwise([*arguments, "-"]):
         name, equals, value = argument.partition("=")
         if name == "--report":
             return value if equals else "report.html" if following.startswith("-") else following
