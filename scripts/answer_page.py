@@ -226,7 +226,7 @@ def figure() -> Figure:
 
 
 def _points() -> list[tuple[Network, float]]:
-    """Shipped models near the size, with what each costs at its own size; of neighbours in depth the nearest in size."""
+    """Shipped models near the size, with what each costs at its own size; of neighbours in depth the nearest one."""
     points: dict[int, tuple[Network, float]] = {}
     for one in sorted(shipped_models(SizeAxis.TOTAL), key=lambda one: abs(np.log(one.size() / SIZE))):
         crowded = any(abs(np.log(one.depth / depth)) < ROOM for depth in points)
