@@ -67,7 +67,9 @@ python scripts/prepare_corpus.py --kind folder --path texts --out documents.parq
 # commands of Slurm that answer as a cluster with a limit of one job does
 SLURM = """mkdir bin; printf '#!/bin/sh\necho "MaxJobCount = 1"\n' > bin/scontrol; printf '#!/bin/sh\n' > bin/squeue
 cp bin/squeue bin/sacctmgr; chmod +x bin/*; """
-TEXTS = "mkdir texts; for i in $(seq 40); do head -c 4000 docs/log.md | tail -c $((90 * i)) > texts/$i.txt; done; "
+# 40 texts, alike and of ASCII: a cut through another character would be a mistake that the row does not mean
+ASCII = "head -c 4000 docs/log.md | tr -cd '\\0-\\177'"
+TEXTS = f"mkdir texts; for i in $(seq 40); do {ASCII} | tail -c $((90 * i)) > texts/$i.txt; done; "
 
 
 @dataclass(frozen=True)
@@ -450,7 +452,8 @@ runs.to_csv("runs.csv", index=False)'""",
     Mistake(
         "a refusal of Slurm's",
         "six attempts in a second, the run is lost",
-        f"PATH=$PWD/bin:$PATH timeout 60 snakemake --profile slurm --quiet all --config {MINE} {SMALL}",
+        f"PATH=$PWD/bin:$PATH timeout 60 snakemake --profile slurm --quiet all --config {MINE} {SMALL} 2>&1"
+        " | grep MaxJobCount",
         TEXTS + SLURM,
     ),
     # --- wording, again

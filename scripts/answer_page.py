@@ -37,6 +37,7 @@ SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
 MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
 SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
 NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
+ROOM = 0.085  # log depth between two of them, so that their names can be read
 MEANINGS: Mapping[str, tuple[SizeAxis, bool, bool]] = {
     "blocks": (SizeAxis.BLOCK, False, False),
     "all, tied": (SizeAxis.TOTAL, True, False),
@@ -216,7 +217,7 @@ def figure() -> Figure:
         for one, value in _points():
             axes.plot(one.depth, value, "o", color=ACCENT, markersize=3.5)
             place = {"xytext": (1, 4), "textcoords": "offset points", "rotation": 60}
-            axes.annotate(one.name, (one.depth, value), fontsize=6, color=INK, **place)
+            axes.annotate(one.name, (one.depth, value), fontsize=7, color=INK, **place)
         axes.set_xscale("log")
         value_axis(axes, (8, 12, 16, 24, 32, 48, 64, 96, 128))
         axes.set(xlabel="layers", ylabel="nats a token", ylim=(-0.002, 0.07))
@@ -225,10 +226,11 @@ def figure() -> Figure:
 
 
 def _points() -> list[tuple[Network, float]]:
-    """Shipped models near the size, the nearest one of each depth, with what each costs at its own size."""
+    """Shipped models near the size, with what each costs at its own size; of neighbours in depth the nearest one."""
     points: dict[int, tuple[Network, float]] = {}
     for one in sorted(shipped_models(SizeAxis.TOTAL), key=lambda one: abs(np.log(one.size() / SIZE))):
-        if one.depth in points or abs(np.log(one.size() / SIZE)) > NEAR:
+        crowded = any(abs(np.log(one.depth / depth)) < ROOM for depth in points)
+        if crowded or abs(np.log(one.size() / SIZE)) > NEAR:
             continue
         found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
         if found.cost is not None:
