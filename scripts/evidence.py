@@ -119,7 +119,7 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
                 "left_out_error": round(group.error, 4),
                 "draws": [[float(f"{value:.{DIGITS}g}") for value in row] for row in draws],
             }
-            for group, weight, draws in zip(fitted.groups, fitted.weights, fitted.draws, strict=True)
+            for group, weight, draws in fitted.groups
         ],
     }
 

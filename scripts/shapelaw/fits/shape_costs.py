@@ -262,8 +262,12 @@ def normal_scores(count: int) -> Floats:
 
 def evidence_of(content: Mapping[str, Any]) -> Evidence:
     """The evidence of a file that `shapelaw evidence` wrote."""
-    ranges, times = content["range"], content["time"]
-    spread = content["spread"]
+    times, spread = content["time"], content["spread"]
+    low_and_high = {name: (float(low), float(high)) for name, (low, high) in content["range"].items()}
+    blocks, totals, tokens, depths = (
+        low_and_high[name] for name in ("block_params", "total_params", "tokens", "depth")
+    )
+    groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = np.log([1.0, float(DEEPEST)])
     clock = Clock(
         1.0 - times["work"],
@@ -273,19 +277,15 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         times["work_err"],
         times["depth_err"] * ends,
     )
-    blocks, totals, tokens = (
-        (float(low), float(high))
-        for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))
-    )
     return Evidence(
-        draws_of(content),
+        draws_of(groups, tokens),
         Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"]),
         blocks,
         totals,
         tokens,
         clock,
         content["name"],
-        depths=(float(ranges["depth"][0]), float(ranges["depth"][1])),
+        depths=depths,
     )
 
 

@@ -28,15 +28,16 @@ from shapelaw.fits.surface_forms import (
     SYMMETRIC,
     Form,
     Frame,
-    surface_forms,
-)
-from shapelaw.fits.surface_shapes import (
     Shapes,
+    Smooth,
     SurfaceStatus,
+    draw_smooth,
+    fit_smooth,
+    mean_smooth,
     spread_about_polynomial,
+    surface_forms,
     why_no_surface,
 )
-from shapelaw.fits.surface_smooth import Smooth, draw_smooth, fit_smooth, mean_smooth
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05

@@ -27,7 +27,7 @@ from shapelaw.fits.own_runs import (
     own_runs,
     setting_named,
 )
-from shapelaw.fits.surface_shapes import losses_constant
+from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, frame_of, order_of
