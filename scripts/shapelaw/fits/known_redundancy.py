@@ -19,7 +19,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, refuse, require_columns
+from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, require_columns
 from shapelaw.fits.redundancy import RedundancyStatus
 
 TOKENS, PATCHES = "tokens", "patches"  # the setting of a rank: how the input is embedded
@@ -244,8 +244,7 @@ def fitted_series(folder: Path, axis: SizeAxis, name: str = "") -> tuple[Series,
     table = read_table(path)
     strength, *others = _OF_RATIOS if "feed_forward" in table else _OF_RANKS
     require_columns(table, [*_COLUMNS, strength, *others], str(path))
-    table[strength] = numbers_of(table, [strength], str(path))[strength]
-    refuse(table, table[strength] <= 0, str(path), f"{strength} must be above zero")
+    table[strength] = numbers_of(table, [strength], str(path), positive=[strength])
     table[[*_SHARES]] = numbers_or_empty(table, _SHARES, str(path))
     known = table[(table["size_axis"] == axis.value) & table["low"].notna() & table["high"].notna()]
     kind, rows = (RATIO, _ratios(known)) if "feed_forward" in known else (RANK, _ranks(known))

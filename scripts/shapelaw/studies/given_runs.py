@@ -304,19 +304,22 @@ def _at_edges(runs: pd.DataFrame, best: pd.DataFrame, names: Sequence[str]) -> I
 
 def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     """The refusal of recipes that differ at one shape, with the options that settle it."""
-    parts = []
-    for name in names:
-        values = sorted(runs[name].dropna().unique(), key=order_of)
-        shown = ", ".join(
-            f"{value:g}" if isinstance(value, int | float) else str(value) for value in values[:SHOWN]
-        )
-        parts.append(f"{name} ({shown}{', ...' if len(values) > SHOWN else ''})")
-    first = names[0]
-    value = parts[0].removeprefix(f"{first} (").split(",")[0].rstrip(")")
+    values = {
+        name: [
+            f"{value:g}" if isinstance(value, int | float) else str(value)
+            for value in sorted(runs[name].dropna().unique(), key=order_of)
+        ]
+        for name in names
+    }
+    shown = [
+        f"{name} ({', '.join(some[:SHOWN])}{', ...' if len(some) > SHOWN else ''})"
+        for name, some in values.items()
+    ]
+    first, value = names[0], values[names[0]][0]
     seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
     seed += " If they are steps of one run, say --column step=COLUMN." if first == "steps" else ""
     return (
-        f"{source} has runs of one depth and width with several values of {' and of '.join(parts)}, which no seed "
+        f"{source} has runs of one depth and width with several values of {' and of '.join(shown)}, which no seed "
         f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
         f"with --only {first}={value}.{seed}"
     )
