@@ -37,8 +37,8 @@ from shapelaw.fits.evidence import (
     penalty,
     power,
 )
+from shapelaw.fits.projection import predictive_weights
 from shapelaw.fits.separable import Columns, Separable, solve
-from shapelaw.fits.surface import predictive_weights
 
 NEEDED = ("depth", "width", "block_params", "total_params", "tokens", "loss", "series")
 # series of losses by the set of runs that they come from; only sets are independent. What the table has beside them

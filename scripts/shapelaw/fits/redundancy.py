@@ -190,7 +190,6 @@ def needed_rank(
     seeds: npt.ArrayLike,
     full: tuple[float, float],
     noise: Noise,
-    confidence: float = 0.95,
 ) -> Needed:
     """The least rank that is enough, and the largest that is too small.
 
@@ -199,10 +198,9 @@ def needed_rank(
         losses, seeds: (n,) mean losses and numbers of runs.
         full: mean loss and number of runs of full rank.
         noise: noise of one run's loss.
-        confidence: two-sided confidence for "worse".
     """
     loss, count = np.asarray(losses, dtype=np.float64), np.asarray(seeds, dtype=np.float64)
-    least = noise.threshold(confidence) * noise.std * np.sqrt(1 / count + 1 / full[1])
+    least = noise.threshold() * noise.std * np.sqrt(1 / count + 1 / full[1])
     worse = [rank for rank, bad in zip(ranks, loss - full[0] > least, strict=True) if bad]
     too_small = max(worse, default=None)
     enough = min((rank for rank in ranks if too_small is None or rank > too_small), default=None)

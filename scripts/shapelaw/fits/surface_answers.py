@@ -272,9 +272,9 @@ def _crossing(gap: Floats, grid: Floats) -> Floats:
     return np.where(once, grid[at] + share * (grid[1] - grid[0]), np.nan)
 
 
-def middle_sizes(shapes: Shapes, count: int = 5) -> npt.NDArray[np.float64]:
-    """Sizes evenly spread in log size between the smallest and the largest shape."""
-    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), count), dtype=np.float64)
+def middle_sizes(shapes: Shapes) -> npt.NDArray[np.float64]:
+    """Five sizes evenly spread in log size between the smallest and the largest shape."""
+    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), 5), dtype=np.float64)
 
 
 STEP = 0.02  # log depths to which the moves of draws are rounded
@@ -359,11 +359,11 @@ def _loss_at(costs: Costs, depth: int) -> float:
     return float(costs.evidence.draws.middle(costs.log_blocks[:1], log_depth, 0.0)[0])
 
 
-def new_run(surface: Surface, size: float, depth: float, seed: int = 0) -> tuple[float, float, float]:
+def new_run(surface: Surface, size: float, depth: float) -> tuple[float, float, float]:
     """The loss of one more run of a size and depth, in nats, with its 68% interval; the scatter of runs is in it."""
     at = np.log([size]), np.log([depth])
     losses = surface.losses(*at)[:, 0]
-    scattered = losses + surface.scatter * np.random.default_rng(seed).standard_normal(len(losses))
+    scattered = losses + surface.scatter * np.random.default_rng(0).standard_normal(len(losses))
     low, high = np.quantile(scattered, INTERVAL)
     return float(surface.fitted(*at)[0]), float(low), float(high)
 

@@ -186,11 +186,6 @@ def log_axis(axes: Axes, which: str = "x", *, whole: bool = False) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def size_axis(axes: Axes, which: str = "x") -> None:
-    """Make an axis logarithmic in parameters or FLOPs, with ticks such as 300K, 10M, 1.5B, 1T."""
-    log_axis(axes, which)
-
-
 def whole_axis(axes: Axes, which: str = "x") -> None:
     """Put the ticks of a linear axis on whole numbers, for what is counted."""
     axis = _axis(axes, which)
