@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -69,11 +69,9 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
+def style() -> AbstractContextManager[None]:
     """Draw inside this context, e.g. `with style(): fig, axes = new_figure(1, 2); ...`."""
-    with mpl.rc_context(_STYLE):
-        yield
+    return mpl.rc_context(_STYLE)
 
 
 def new_figure(
