@@ -23,11 +23,8 @@ from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, requi
 from shapelaw.fits.redundancy import RedundancyStatus
 
 TOKENS, PATCHES = "tokens", "patches"  # the setting of a rank: how the input is embedded
-AS_T5, AS_GPT, OTHER = (
-    "d_ff = 4 H d_a",
-    "d_ff = 4 d",
-    "another d_ff",
-)  # of an attention ratio: the feed-forward width
+# of an attention ratio: the feed-forward width
+AS_T5, AS_GPT, OTHER = "d_ff = 4 H d_a", "d_ff = 4 d", "another d_ff"
 RANK, RATIO = "d / r", "H d_a / d"  # the kinds of strength
 _SAME_WIDTH = 0.05  # relative difference of feed-forward widths that count as equal
 _ROUNDING = 1e-9  # relative, of strengths that count as equal
@@ -252,9 +249,12 @@ def fitted_series(folder: Path, axis: SizeAxis, name: str = "") -> tuple[Series,
         raise UserError(
             f"{path} has no redundancy in {SIZE_LABELS[axis]} with an interval; the study needs seeds that repeat."
         )
-    source = f"{name or path}, in {SIZE_LABELS[axis]}{_sizes(folder / _NETWORKS, axis)}"
+    source = f"{name or path}, in {SIZE_LABELS[axis]}"
+    if (span := _range(folder / _NETWORKS, axis)) is not None:
+        source += ", measured at {:.2g} to {:.2g}".format(*span)
+    params = _range(folder / _NETWORKS, SizeAxis.TOTAL)
     return tuple(
-        Series(kind, str(setting), Basis.FIT, source, _points(mine), _total_params(folder / _NETWORKS))
+        Series(kind, str(setting), Basis.FIT, source, _points(mine), params)
         for setting, mine in rows.groupby("setting", sort=False)
     )
 
@@ -288,21 +288,10 @@ def _points(rows: pd.DataFrame) -> tuple[Point, ...]:
     return Point(1.0, 1.0, 0.0, 0.0, 0.0), *measured
 
 
-def _sizes(path: Path, axis: SizeAxis) -> str:
-    """A clause with the sizes of the networks, where their table stands beside."""
+def _range(path: Path, axis: SizeAxis) -> tuple[float, float] | None:
+    """The smallest and the largest size in a table of networks, where it stands beside."""
     if not path.is_file():
-        return ""
-    least, most = _range(path, axis)
-    return f", measured at {least:.2g} to {most:.2g}"
-
-
-def _total_params(path: Path) -> tuple[float, float] | None:
-    """All parameters of the smallest and of the largest network, where their table stands beside."""
-    return _range(path, SizeAxis.TOTAL) if path.is_file() else None
-
-
-def _range(path: Path, axis: SizeAxis) -> tuple[float, float]:
-    """The smallest and the largest size in a table of networks."""
+        return None
     column, table = SIZE_COLUMNS[axis], read_table(path)
     require_columns(table, [column], str(path))
     sizes = numbers_of(table, [column], str(path))[column]
