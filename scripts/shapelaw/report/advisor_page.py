@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.fits.evidence import Floats
-from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.projection import FARTHEST
+from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.shape_answer import Network, costs_if_any, of_own_size
 from shapelaw.fits.shape_costs import (
     DEEPEST,
