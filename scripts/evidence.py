@@ -25,6 +25,7 @@ from shapelaw.errors import UserError, add_subject, command_line, exit_code, rea
 from shapelaw.fits.evidence import COLUMNS, Floats
 from shapelaw.fits.evidence_checks import Checks, check
 from shapelaw.fits.evidence_fit import SETS, Fitted, Losses, fit_evidence, losses_of
+from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
 from shapelaw.studies.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.studies.study import REFERENCE
@@ -129,8 +130,7 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
         UserError: the table has no times.
     """
     columns = ["depth", "width", "block_params", "vocab_size", "batch_tokens", "nodes", "seconds_per_step"]
-    if missing := [name for name in columns if name not in table]:
-        raise UserError(f"{source} has no column {', '.join(missing)}, from which times follow.")
+    require_columns(table, columns, source)
     timed = table[columns].apply(pd.to_numeric, errors="coerce").dropna().drop_duplicates(["depth", "width"])
     per_layer = timed["vocab_size"] + 2.0 * CONTEXT * timed["depth"]
     work = np.log(timed["block_params"] + per_layer * timed["width"])

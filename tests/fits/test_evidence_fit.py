@@ -78,9 +78,9 @@ def test_both_sizes_are_those_of_the_table() -> None:
 def test_a_wrong_table_is_a_sentence() -> None:
     table = made_table(0.0, budgets=(1e10,))
     for wrong, sentence in (
-        (table.drop(columns="tokens"), "has no column tokens"),
+        (table.drop(columns="tokens"), "lacks tokens; it has the columns"),
         (table[table["series"] != "cool_end"], "has no series cool_end"),
-        (table.assign(loss=[math.nan, *table["loss"][1:]]), "has 1 rows with a number that is missing"),
+        (table.assign(loss=[math.nan, *table["loss"][1:]]), "row 1: loss must be a finite number"),
     ):
         with pytest.raises(UserError, match=sentence):
             losses_of(wrong, "made.csv")

@@ -37,6 +37,7 @@ from shapelaw.fits.evidence import (
     penalty,
     power,
 )
+from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.fits.projection import predictive_weights
 from shapelaw.fits.separable import Columns, Separable, solve
 
@@ -105,16 +106,8 @@ def losses_of(table: pd.DataFrame, source: str) -> list[Losses]:
     Raises:
         UserError: a column or a series is missing, or a number is not one.
     """
-    missing = [name for name in NEEDED if name not in table]
-    if missing:
-        raise UserError(f"{source} has no column {', '.join(missing)}; the table needs {', '.join(NEEDED)}.")
-    numbers = table[list(NEEDED[:-1])].apply(pd.to_numeric, errors="coerce")
-    wrong = ~(np.isfinite(numbers) & (numbers > 0)).all(axis=1)
-    if wrong.any():
-        raise UserError(
-            f"{source} has {int(wrong.sum())} rows with a number that is missing or not positive; the first is row "
-            f"{int(np.flatnonzero(wrong)[0]) + 1}."
-        )
+    require_columns(table, NEEDED, source)
+    numbers = numbers_of(table, NEEDED[:-1], source, positive=NEEDED[:-1])
     absent = [name for names in SETS.values() for name in names if name not in set(table["series"])]
     if absent:
         raise UserError(f"{source} has no series {', '.join(absent)}; the fits are of Gemstones' losses.")
