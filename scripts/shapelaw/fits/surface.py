@@ -1,9 +1,9 @@
 """Loss as a smooth function of size and depth, through shapes that lie anywhere: the average of several forms.
 
-Each form (`surface_forms.py`, `surface_smooth.py`) is fitted to all shapes; its weight is its share of the predictive
-density of the left-out shapes, over Bayesian bootstraps of the shapes (pseudo-BMA+: Yao et al. 2018). The uncertainty
-is a parametric bootstrap: new losses are drawn about the form's fit, with the noise of seeds and of the residuals
-together (`scatter.py`), and fitted again; each form contributes draws in proportion to its weight.
+Each form (`surface_forms.py`) is fitted to all shapes; its weight is its share of the predictive density of the left-
+out shapes, over Bayesian bootstraps of the shapes (pseudo-BMA+: Yao et al. 2018). The uncertainty is a parametric
+bootstrap: new losses are drawn about the form's fit, with the noise of seeds and of the residuals together
+(`noise.Scatter`), and fitted again; each form contributes draws in proportion to its weight.
 """
 
 from __future__ import annotations
