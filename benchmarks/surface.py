@@ -41,9 +41,8 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.own_runs import own_runs
 from shapelaw.fits.surface import fit_surface
-from shapelaw.fits.surface_answers import best_depth, penalties
-from shapelaw.fits.surface_costs import new_run
-from shapelaw.fits.surface_shapes import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
+from shapelaw.fits.surface_answers import best_depth, new_run, penalties
+from shapelaw.fits.surface_forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 
 LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"
 BOOTSTRAP_DRAWS = 400

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.known_redundancy import published_series
+from shapelaw.fits.redundancy import published_series
 from shapelaw.fits.shape_costs import Question, read_clock, transitions_of
 from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.specs.sizes import Counting, SizeAxis

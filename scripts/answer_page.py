@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,14 +54,8 @@ def asked(size: float, counting: Counting, equal_time: bool = False) -> Question
 
 def tables() -> dict[str, Callable[[], str]]:
     """The page's generated parts, by the names in their markers."""
-    return {
-        "example": _example,
-        "sizes": _sizes,
-        "meanings": _meanings,
-        "times": _times,
-        "models": _models,
-        "checks": _checks,
-    }
+    parts = (_example, _sizes, _meanings, _times, _models, _checks)
+    return {part.__name__[1:]: part for part in parts}
 
 
 def page_of(text: str) -> str:
@@ -78,7 +72,7 @@ def page_of(text: str) -> str:
     return text
 
 
-def _pipe(rows: list[tuple[str, ...]]) -> str:
+def _pipe(rows: Sequence[Sequence[str]]) -> str:
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
@@ -94,23 +88,20 @@ def _example() -> str:
 
 
 def _sizes() -> str:
-    rows: list[tuple[str, ...]] = [
-        ("size", "best depth (68%)", "below 0.005 nats", "a shape", "depths at equal time")
-    ]
+    rows = [("size", "best depth (68%)", "below 0.005 nats", "a shape", "depths at equal time")]
     for size in SIZES:
         found = public_answer(asked(size, Counting(vocab_size=VOCAB)))
-        flat = found.costs.flat()
-        shape = None if found.advised is None else found.advised.shape
-        rows.append(
-            (
-                big(size),
-                _depths(found),
-                f"{flat[0]} to {flat[1]}" if found.by else "–",
-                "–" if shape is None else f"{shape.depth} x {shape.width:,}, {shape.heads} heads",
-                "–" if found.equal_time is None else "{} to {}".format(*ends(found.equal_time)),
-            )
-        )
+        timed = "–" if found.equal_time is None else "{} to {}".format(*ends(found.equal_time))
+        rows.append((big(size), *_cells(found), timed))
     return _pipe(rows)
+
+
+def _cells(found: ShapeAnswer) -> tuple[str, str, str]:
+    """The best depth, the flat part and the advised shape of an answer."""
+    if found.advised is None:
+        return _depths(found), "–", "–"
+    shape, flat = found.advised.shape, found.costs.flat()
+    return _depths(found), "{} to {}".format(*flat), f"{shape.depth} x {shape.width:,}, {shape.heads} heads"
 
 
 def _meanings() -> str:
@@ -125,35 +116,20 @@ def _meanings() -> str:
 
 
 def _times() -> str:
-    rows: list[tuple[str, ...]] = [
-        ("times", "best depth at equal time (68%)", "below 0.005 nats", "a shape", "time at equal size")
-    ]
+    rows = [("times", "best depth at equal time (68%)", "below 0.005 nats", "a shape", "time at equal size")]
     counting, public = Counting(vocab_size=VOCAB), public_evidence().clock
-    for name, clock in (
-        (public.source, public),
-        ("H200, one card", read_clock(ROOT / SPEED, VOCAB, CONTEXT, public)),
-    ):
+    clocks = {public.source: public, "H200, one card": read_clock(ROOT / SPEED, VOCAB, CONTEXT, public)}
+    for name, clock in clocks.items():
         question = Question(SIZE, counting, TOKENS, clock, CONTEXT)
         found, same = public_answer(replace(question, equal_time=True)), public_answer(question).costs
-        assert found.advised is not None
-        low, high, shape = *found.costs.flat(), found.advised.shape
         slower = same.relative_time(DEEP) / same.relative_time(SHALLOW)
-        rows.append(
-            (
-                name,
-                _depths(found),
-                f"{low} to {high}",
-                f"{shape.depth} x {shape.width:,}, {shape.heads} heads",
-                f"{DEEP} layers take {slower:.2f} of what {SHALLOW} take",
-            )
-        )
+        said = f"{DEEP} layers take {slower:.2f} of what {SHALLOW} take"
+        rows.append((name, *_cells(found), said))
     return _pipe(rows)
 
 
 def _models() -> str:
-    rows: list[tuple[str, ...]] = [
-        ("model", "its shape", "vocabulary", "cost, nats (68%)", "worth", "best at its size")
-    ]
+    rows = [("model", "its shape", "vocabulary", "cost, nats (68%)", "worth", "best at its size")]
     by_name = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
     for name in MODELS:
         one = by_name[name]
@@ -173,18 +149,8 @@ def _models() -> str:
 
 
 def _checks() -> str:
-    rows: list[tuple[str, ...]] = [
-        (
-            "predicted",
-            "left out",
-            "number",
-            "error",
-            "own 68% interval, ±",
-            "holds",
-            "predictive interval, ±",
-            "holds",
-        )
-    ]
+    head = ("predicted", "left out", "number", "error", "own 68% interval, ±", "holds")
+    rows: list[tuple[str, ...]] = [(*head, "predictive interval, ±", "holds")]
     for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
         has = not np.isnan(row["held_predictive"])
         rows.append(

@@ -25,6 +25,7 @@ from shapelaw.errors import UserError, add_subject, command_line, exit_code, rea
 from shapelaw.fits.evidence import COLUMNS, Floats
 from shapelaw.fits.evidence_checks import Checks, check
 from shapelaw.fits.evidence_fit import SETS, Fitted, Losses, fit_evidence, losses_of
+from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
 from shapelaw.studies.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.studies.study import REFERENCE
@@ -37,6 +38,12 @@ NAME = "Gemstones (McLeish et al. 2025)"
 BLOCK = "Gemma-like, V = 50,304"
 CONTEXT = 2048  # tokens a window of the evidence's networks
 DIGITS = 5
+RANGES = {
+    "block_params": "log_blocks",
+    "total_params": "log_total",
+    "tokens": "log_tokens",
+    "depth": "log_depth",
+}
 
 
 def main() -> None:
@@ -92,22 +99,14 @@ def _read(path: Path) -> pd.DataFrame:
 def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str, Any]:
     """The ranges of the evidence, what widens its draws, and the draws, group by group."""
 
-    def span(logs: Floats) -> list[float]:
+    def span(of: str) -> list[float]:
+        logs: Floats = np.concatenate([getattr(one, of) for one in series])
         return [round(float(np.exp(end))) for end in (logs.min(), logs.max())]
 
     set_of = {name: runs for runs, names in SETS.items() for name in names}
     return {
-        "range": {
-            "block_params": span(np.concatenate([one.log_blocks for one in series])),
-            "total_params": span(np.concatenate([one.log_total for one in series])),
-            "tokens": span(np.concatenate([one.log_tokens for one in series])),
-            "depth": span(np.concatenate([one.log_depth for one in series])),
-        },
-        "spread": {
-            "sources": round(checks.spread.sources, 3),
-            "per_log_size": round(checks.spread.per_log_size, 3),
-            "per_log_tokens": round(checks.spread.per_log_tokens, 3),
-        },
+        "range": {name: span(of) for name, of in RANGES.items()},
+        "spread": {name: round(value, 3) for name, value in vars(checks.spread).items()},
         "columns": list(COLUMNS),
         "groups": [
             {
@@ -119,7 +118,7 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
                 "left_out_error": round(group.error, 4),
                 "draws": [[float(f"{value:.{DIGITS}g}") for value in row] for row in draws],
             }
-            for group, weight, draws in zip(fitted.groups, fitted.weights, fitted.draws, strict=True)
+            for group, weight, draws in fitted.groups
         ],
     }
 
@@ -131,9 +130,7 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
         UserError: the table has no times.
     """
     columns = ["depth", "width", "block_params", "vocab_size", "batch_tokens", "nodes", "seconds_per_step"]
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise UserError(f"{source} has no column {', '.join(missing)}, from which times follow.")
+    require_columns(table, columns, source)
     timed = table[columns].apply(pd.to_numeric, errors="coerce").dropna().drop_duplicates(["depth", "width"])
     per_layer = timed["vocab_size"] + 2.0 * CONTEXT * timed["depth"]
     work = np.log(timed["block_params"] + per_layer * timed["width"])
@@ -145,21 +142,15 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
         raise UserError(f"{source} has times of {len(timed)} shapes, too few for two exponents.")
     off = speed - design @ found
     err = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * float(off @ off) / dof)
-    return {
-        "work": round(float(found[1]), 3),
-        "work_err": round(float(err[1]), 3),
-        "depth": round(float(found[2]), 3),
-        "depth_err": round(float(err[2]), 3),
-        "source": "Gemstones on MI250X, 8 to 64 nodes",
-    }
+    names = ("work", "work_err", "depth", "depth_err")
+    values = (round(float(one), 3) for one in (found[1], err[1], found[2], err[2]))
+    return {**dict(zip(names, values, strict=True)), "source": "Gemstones on MI250X, 8 to 64 nodes"}
 
 
 def as_lines(content: dict[str, Any]) -> str:
     """JSON with a line for each list of numbers."""
-    return (
-        re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), json.dumps(content, indent=1))
-        + "\n"
-    )
+    text = json.dumps(content, indent=1)
+    return re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text) + "\n"
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from shapelaw.fits.shape_costs import (
     LEAST_TOKENS,
     TOKENS_A_PARAMETER,
     WITHIN,
-    Clock,
     Question,
     Transitions,
     read_clock,
@@ -61,13 +60,13 @@ def main() -> None:
     arguments = _parser().parse_args()
     model = None if arguments.model is None else read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
-    given = _given(arguments, model)
+    size, given = _numbers(arguments), _given(arguments, model)
     if model is not None and (reason := why_not_judged(model)):
-        said |= {"size": _size(arguments), "given": None, "not_judged": reason}
+        said |= {"size": size, "given": None, "not_judged": reason}
         print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
         return
-    question = _question(arguments, model)
-    network = None if given is None else given.network(question.counting)
+    question = _question(arguments, size, model)
+    network = None if given is None else _network(given, model, question.counting)
     laws, surfaces = _own(arguments.fit)
     found = public_answer(question, laws, network, surfaces)
     notes = bottlenecks(found, given)
@@ -157,30 +156,37 @@ def _number(option: str, text: str, least: float, whole: bool = False) -> float:
     return value
 
 
-def _size(arguments: argparse.Namespace) -> float:
+def _numbers(arguments: argparse.Namespace) -> float:
+    """SIZE, once all numbers that options have as people write them are numbers.
+
+    Raises:
+        UserError: one of them is none, or SIZE is missing.
+    """
     if arguments.size is None:
         raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
-    return _number("SIZE", arguments.size, 1)
+    size = _number("SIZE", arguments.size, 1)
+    for name, least in {"vocab": 2, "rank": 1, "context": 0}.items():
+        if (text := getattr(arguments, name)) is not None:
+            value = 0 if name == "context" and text == "0" else int(_number(f"--{name}", text, least, True))
+            setattr(arguments, name, value)
+    if arguments.tokens is not None:
+        arguments.tokens = _number("--tokens", arguments.tokens, 1)
+    return size
 
 
-def _question(arguments: argparse.Namespace, model: Model | None) -> Question:
+def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
     """What the options ask, and where they don't say, the model."""
-    size = _size(arguments)
     vocab = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
-    if arguments.vocab is not None:
-        vocab = int(_number("--vocab", arguments.vocab, 2, True))
+    vocab = vocab if arguments.vocab is None else arguments.vocab
     rank = None if model is None else model.embedding_rank
-    if arguments.rank is not None:
-        rank = int(_number("--rank", arguments.rank, 1, True))
+    rank = rank if arguments.rank is None else arguments.rank
     if rank is not None and arguments.tied:
         raise UserError(
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
     context = 0 if model is None else model.context
-    if arguments.context is not None:
-        context = 0 if arguments.context == "0" else int(_number("--context", arguments.context, 0, True))
-    usual = max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
-    tokens = usual if arguments.tokens is None else _number("--tokens", arguments.tokens, 1)
+    context = context if arguments.context is None else arguments.context
+    tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
     if not 0 < arguments.within < 1:
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
     block: Block = arguments.block or ("gpt2" if model is not None and model.context else "llama")
@@ -193,13 +199,10 @@ def _question(arguments: argparse.Namespace, model: Model | None) -> Question:
         rank,
     )
     window = context or USUAL_CONTEXT
-    clock = _clock(arguments, vocab, window)
-    return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
-
-
-def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
     clock = public_evidence().clock
-    return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock)
+    if arguments.speed is not None:
+        clock = read_clock(arguments.speed, vocab, window, clock)
+    return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
@@ -213,54 +216,37 @@ def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
     return [transitions_of(own_law(folder), own=True)], []
 
 
-@dataclass(frozen=True)
-class Given:
-    """A shape to price.
+def _network(one: Architecture, model: Model | None, counting: Counting) -> Network:
+    """The network to price, whose embeddings are the question's.
 
-    Attributes:
-        architecture: for its bottlenecks.
-        depth, width: L and d.
-        block_params, total_params: its parameters; None where the question's rules count them.
+    Raises:
+        UserError: its numbers make no shape.
     """
-
-    architecture: Architecture
-    depth: int
-    width: int
-    block_params: int | None = None
-    total_params: int | None = None
-
-    def network(self, counting: Counting) -> Network:
-        """The network to price, whose embeddings are the question's.
-
-        Raises:
-            UserError: its numbers make no shape.
-        """
-        one = self.architecture
-        if self.block_params is not None and self.total_params is not None:
-            return Network(
-                "Your shape", self.depth, self.width, self.block_params, self.total_params, counting
-            )
-        try:
-            shape = make_shape(
-                self.depth,
-                self.width,
-                one.heads or self.width // head_dim_of(self.width),
-                counting.vocab_size,
-                max(1, counting.positions),
-                one.attention_dim,
-                redundant_rank=True,
-                embedding_rank=counting.rank,
-                ff_width=one.ff_width,
-                block=counting.block,
-                tied=counting.tied,
-            )
-        except ShapeError as error:
-            raise UserError(f"Your shape: {error}.") from None
-        total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
-        return Network("Your shape", self.depth, self.width, shape.block_params, total, counting)
+    assert one.depth is not None
+    if model is not None and model.block_params is not None and model.params is not None:
+        return Network("Your shape", one.depth, one.width, model.block_params, model.params, counting)
+    try:
+        shape = make_shape(
+            one.depth,
+            one.width,
+            one.heads or one.width // head_dim_of(one.width),
+            counting.vocab_size,
+            max(1, counting.positions),
+            one.attention_dim,
+            redundant_rank=True,
+            embedding_rank=counting.rank,
+            ff_width=one.ff_width,
+            block=counting.block,
+            tied=counting.tied,
+        )
+    except ShapeError as error:
+        raise UserError(f"Your shape: {error}.") from None
+    total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
+    return Network("Your shape", one.depth, one.width, shape.block_params, total, counting)
 
 
-def _given(arguments: argparse.Namespace, model: Model | None) -> Given | None:
+def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture | None:
+    """The shape to price, of --model or of numbers."""
     numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
     if model is not None:
         if any(value is not None for value in numbers.values()):
@@ -269,7 +255,7 @@ def _given(arguments: argparse.Namespace, model: Model | None) -> Given | None:
             return None
         if model.depth is None or model.width is None:
             raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
-        return Given(architecture_of(model), model.depth, model.width, model.block_params, model.params)
+        return architecture_of(model)
     if (arguments.depth is None) != (arguments.width is None):
         raise UserError("--depth and --width are one shape to price; give both, or neither.")
     if arguments.depth is None:
@@ -278,18 +264,16 @@ def _given(arguments: argparse.Namespace, model: Model | None) -> Given | None:
                 "--heads and --attention-dim belong to a shape to price; give --depth and --width too."
             )
         return None
-    vocab = DEFAULT_VOCAB if arguments.vocab is None else int(_number("--vocab", arguments.vocab, 2, True))
-    rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
-    one = make_architecture("Your shape", vocab_size=vocab, embedding_rank=rank, **numbers)
-    return Given(one, arguments.depth, arguments.width)
+    vocab = DEFAULT_VOCAB if arguments.vocab is None else arguments.vocab
+    return make_architecture("Your shape", vocab_size=vocab, embedding_rank=arguments.rank, **numbers)
 
 
-def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
+def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
     """A sentence for each bottleneck of the advised and of the given shape.
 
     What a bottleneck costs is looked up only where one binds; that takes a second.
     """
-    asked = [] if given is None else [given.architecture]
+    asked = [] if given is None else [given]
     if found.advised is not None:
         shape, counting = found.advised.shape, found.question.counting
         advised = make_architecture(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_runs
-from shapelaw.fits.surface_shapes import Shapes
+from shapelaw.fits.surface_forms import Shapes
 
 NOISE = 0.004  # nats
 RANGE = (5e7, 2e9)

@@ -343,14 +343,6 @@ def test_curves_that_do_not_cross_cross_at_an_end_of_the_range():
     assert (set(worse.worse), set(better.worse)) == ({1.0}, {0.0})
 
 
-def test_twice_the_noise_spreads_the_crossings_twice_as_far():
-    spreads = [
-        np.std(drawn(simulate(WIDTHS, {6: 360.0}, noise=noise, seed=3), Noise(noise, np.inf)).crossings)
-        for noise in (0.0002, 0.0004)
-    ]
-    assert spreads[1] / spreads[0] == pytest.approx(2, rel=0.3)
-
-
 def test_a_shape_far_off_its_curve_is_named_with_its_sign():
     runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005)
     width = WIDTHS[12][5]

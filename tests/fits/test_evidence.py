@@ -13,16 +13,17 @@ from shapelaw.fits.evidence import (
     PENALTIES,
     TABLE,
     Draws,
-    draws_of,
     log_total,
     lowest,
     penalty,
     power,
 )
+from shapelaw.fits.shape_costs import evidence_of
 from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
-DRAWS = draws_of(CONTENT)
+DRAWS = evidence_of(CONTENT).draws
+assert isinstance(DRAWS, Draws)
 
 
 @given(st.sampled_from(PENALTIES), st.floats(-3, 3), st.floats(-2, 2))
@@ -89,14 +90,9 @@ def test_the_slope_goes_on_along_its_tangent_outside_of_the_tokens() -> None:
 def test_a_shift_moves_the_ridge_by_itself() -> None:
     grid = np.linspace(0.5, 6.0, 1101)
     size = np.full_like(grid, math.log(4e8))
-    blocks = Draws(
-        DRAWS.values[~DRAWS.of_total],
-        DRAWS.penalty[~DRAWS.of_total],
-        DRAWS.in_nats[~DRAWS.of_total],
-        DRAWS.of_total[~DRAWS.of_total],
-        DRAWS.series[~DRAWS.of_total],
-        DRAWS.tokens,
-    )
+    rows = ~DRAWS.of_total
+    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
+    blocks = Draws(*kept, DRAWS.tokens)
     here, moved = (
         lowest(blocks.losses(size, grid, math.log(3e10), np.full(len(blocks), shift)), grid)[0]
         for shift in (0.0, 0.3)

@@ -25,9 +25,12 @@ from shapelaw.fits.shape_costs import DEPTHS
 
 def fitted_by_one_form(scatter: float = 0.004) -> Fitted:
     series = losses_of(made_table(scatter), "made")
-    groups = tuple(fit_group(losses, "nats square", "block") for losses in series)
-    draws = tuple(drawn(group, 20, np.random.default_rng(index)) for index, group in enumerate(groups))
-    return Fitted(groups, (1.0,) * len(groups), draws)
+    groups = [fit_group(losses, "nats square", "block") for losses in series]
+    return Fitted(
+        tuple(
+            (group, 1.0, drawn(group, 20, np.random.default_rng(index))) for index, group in enumerate(groups)
+        )
+    )
 
 
 FITTED = fitted_by_one_form()

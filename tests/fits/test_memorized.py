@@ -49,8 +49,10 @@ def test_the_least_table_gets_its_defaults():
         ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy must be at most 1"),
         ({"accuracy": [0.9, np.nan, 0.4]}, "row 2: accuracy must be a finite number"),
         ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
-        ({"heads": [8, 0, 4]}, "row 2: heads must be above zero"),
-        ({"examples": [10.5, 10, 10]}, "row 1: examples must be a whole number"),
+        (
+            {"heads": [8, 0, 4], "examples": [10.5, 10, 10]},
+            "heads must be above zero; row 1: examples must be a whole",
+        ),
         ({"seed": 0, "heads": 4}, "row 1, row 2, row 3: a run"),
         ({"task": "ranking"}, "task must be classification or regression"),
         ({"task": "regression"}, "lacks loss, which the runs of task regression need"),

@@ -1,20 +1,44 @@
-"""Redundancy against a known truth."""
+"""Redundancies and needed ranks whose truth is known; estimates from measured ones, and what studies write."""
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_runs import TRUE, rank_runs
+from ratio_runs import TRUE as RATIO_TRUE
+from ratio_runs import ratio_runs
+from redundancy_results import write_redundancies
 
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.redundancy import (
+    AS_GPT,
+    AS_T5,
+    OTHER,
+    PATCHES,
+    RANK,
+    RATIO,
+    TOKENS,
     Baseline,
+    Basis,
+    Estimate,
     Needed,
+    Point,
     RedundancyStatus,
+    Series,
+    attention_setting,
+    estimate,
+    fitted_series,
     needed_rank,
+    published_series,
     redundancy,
 )
+from shapelaw.studies.study import published_json
 
 SIZES = np.geomspace(40e6, 75e6, 7)
 NOISE = Noise(0.002, math.inf)
@@ -98,3 +122,252 @@ def test_the_rank_from_which_nothing_is_lost() -> None:
         Noise(0.003, 12.0).threshold() * 0.003 * math.sqrt(1 / 3 + 1 / full[1])
     )
     assert needed_rank(ranks, losses + 1, np.full(6, 3.0), full, Noise(0.003, 12.0)) == Needed(None, 32)
+
+
+PUBLISHED = published_series(published_json("vocabulary_findings"))
+
+
+def ours(
+    kind: str, *points: tuple[float, float, float, float], sizes: tuple[float, float] | None = None
+) -> Series:
+    """A fit of our own: strengths, redundancies and their intervals."""
+    setting = TOKENS if kind == RANK else AS_T5
+    return Series(kind, setting, Basis.FIT, "ours", tuple(Point(s, s, *rest) for s, *rest in points), sizes)
+
+
+OURS = ours(RANK, (2, 0.10, 0.08, 0.12), (8, 0.30, 0.26, 0.36))
+
+
+def found(kind: str, strength: float, setting: str, *fits: Series) -> Estimate:
+    return estimate(kind, strength, setting, [*fits, *PUBLISHED])
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength", "setting", "value"),
+    [
+        # section 5.1: "comparable to a non-bottlenecked network that is 25% smaller"
+        (RANK, 680 / 16, TOKENS, 0.25),
+        (RANK, 4096 / 128, TOKENS, 0.25),  # ALBERT-xxlarge, "close to" it
+        (RANK, 1280 / 33, TOKENS, 0.25),  # ESM-1b, the same
+        (RATIO, 4, AS_T5, 0.25),  # section 5.3: T5-3B, a baseline with 75% of the parameters
+        (RATIO, 16, AS_T5, 0.45),  # T5-11B, 55%
+    ],
+)
+def test_what_the_paper_says_itself(kind: str, strength: float, setting: str, value: float) -> None:
+    one = found(kind, strength, setting)
+    assert one.value == value
+    assert one.basis is Basis.PUBLISHED
+    assert "Wies et al. 2021, figure" in one.source
+
+
+def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> None:
+    small = ours(RATIO, (1, 0.0, 0, 0), (4, 0.5, 0.4, 0.6), sizes=(2e4, 5e4))
+    large = (Basis.PUBLISHED, 0.25)
+    for params, said in ((1e5, (Basis.FIT, 0.5)), (None, large), (2.8e9, large)):
+        one = estimate(RATIO, 4, AS_T5, [small, *PUBLISHED], params)
+        assert (one.basis, one.value) == said
+    alone = estimate(RATIO, 4, AS_T5, [small], 2.8e9)
+    assert (alone.basis, alone.value) == (Basis.EXTRAPOLATED, 0.5)
+
+
+def test_the_paper_s_do_not_count_for_networks_ten_times_smaller() -> None:
+    for params, basis in ((3.1e6, Basis.PUBLISHED), (1e12, Basis.PUBLISHED), (2.9e6, Basis.EXTRAPOLATED)):
+        one = estimate(RATIO, 4, AS_T5, PUBLISHED, params)
+        assert (one.value, one.basis) == (0.25, basis)
+
+
+def test_beyond_all_strengths_the_paper_stands_before_a_fit_of_far_smaller_networks() -> None:
+    small = ours(RANK, (2, 0.9, 0.8, 1.0), (99, 0.96, 0.95, 1), sizes=(2e4, 5e4))
+    for params, low in ((1e5, 0.95), (None, 0.25), (1.5e10, 0.25)):
+        one = estimate(RANK, 1000, TOKENS, [small, *PUBLISHED], params)
+        assert (one.low, one.basis) == (low, Basis.EXTRAPOLATED)
+    alone = estimate(RANK, 1000, TOKENS, [small], 1.5e10)
+    assert alone.low == 0.95  # nothing else is known
+
+
+def test_between_published_strengths_only_the_bounds_are_known() -> None:
+    eight = found(RATIO, 8, AS_T5)
+    assert math.isnan(eight.value)
+    assert (eight.low, eight.high, eight.basis) == (0.25, 0.45, Basis.BETWEEN)
+    half = found(RANK, 2, TOKENS)
+    assert (half.low, half.high, half.basis) == (0, 0.25, Basis.BETWEEN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength", "setting", "low", "high"),
+    [
+        (RANK, 100, TOKENS, 0.25, 1),  # below r/d = 16/680
+        (RATIO, 32, AS_T5, 0.45, 1),  # above 16
+        (RANK, 2, PATCHES, 0, 0.25),  # patches were never measured
+        (RANK, 100, PATCHES, 0.25, 1),
+        (RATIO, 2, AS_GPT, 0, 0.25),  # d_ff is not T5's
+        (RATIO, 2, OTHER, 0, 0.25),
+    ],
+)
+def test_where_nothing_was_measured_it_is_extrapolated(
+    kind: str, strength: float, setting: str, low: float, high: float
+) -> None:
+    one = found(kind, strength, setting)
+    assert math.isnan(one.value)
+    assert (one.low, one.high, one.basis) == (low, high, Basis.EXTRAPOLATED)
+
+
+def test_a_fit_comes_first_where_it_covers_and_not_beyond() -> None:
+    assert found(RANK, 2, TOKENS, OURS) == Estimate(0.10, 0.08, 0.12, Basis.FIT, "ours")
+    middle = found(RANK, 4, TOKENS, OURS)  # in log strength 4 is half way from 2 to 8
+    assert (middle.value, middle.low, middle.high) == pytest.approx((0.20, 0.17, 0.24))
+    assert found(RANK, 1.5, TOKENS, OURS).basis is Basis.BETWEEN
+    assert found(RANK, 9, TOKENS, OURS).basis is Basis.BETWEEN
+    assert found(RANK, 4, PATCHES, OURS).basis is Basis.EXTRAPOLATED
+
+
+def test_beyond_all_the_one_measured_furthest_out_is_the_bound() -> None:
+    further = ours(RANK, (2, 0.1, 0.08, 0.12), (99, 0.5, 0.4, 0.6))
+    one = found(RANK, 200, TOKENS, further)
+    assert (one.low, one.high, one.basis, one.source) == (0.4, 1, Basis.EXTRAPOLATED, "ours")
+
+
+def test_a_bound_of_a_fit_stays_one() -> None:
+    """The smallest network of full rank is better: the redundancy is at least so much."""
+    open_above = ours(RANK, (2, 0.1, 0.08, 0.12), (8, math.nan, 0.3, 1.0))
+    middle = found(RANK, 4, TOKENS, open_above)
+    assert math.isnan(middle.value)
+    assert (middle.low, middle.high) == pytest.approx((0.19, 0.56))
+    open_below = ours(RANK, (2, math.nan, -math.inf, 0.1), (8, 0.3, 0.2, 0.4))
+    assert found(RANK, 4, TOKENS, open_below).low == -math.inf
+
+
+@given(st.floats(1, 300), st.floats(1, 300), st.sampled_from([RANK, RATIO]))
+def test_a_stronger_bottleneck_never_costs_less(one: float, other: float, kind: str) -> None:
+    setting = TOKENS if kind == RANK else AS_T5
+    weak, strong = (found(kind, strength, setting) for strength in sorted((one, other)))
+
+    def ends(e: Estimate) -> tuple[float, float]:
+        return (e.low, e.high) if math.isnan(e.value) else (e.value, e.value)
+
+    assert all(a <= b for a, b in zip(ends(weak), ends(strong), strict=True))
+
+
+def test_the_feed_forward_width_decides_the_setting() -> None:
+    assert attention_setting(65536, 1024, 16384) == AS_T5  # T5-11B
+    assert attention_setting(None, 1024, 16384) == AS_T5
+    assert attention_setting(8192, 2048, 3072) == AS_GPT  # GPT-3 XL as printed
+    assert attention_setting(24576, 3072, 4096) == OTHER  # Gemma 7B
+
+
+def test_of_a_kind_that_nobody_measured_there_is_no_estimate() -> None:
+    assert estimate(RANK, 2, TOKENS, []) is None
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of width 128 whose true redundancies are `TRUE`, analysed and written."""
+    folder = tmp_path_factory.mktemp("results") / "embedding_rank"
+    return write_redundancies("embedding_rank", rank_runs(noise=0.0005), folder)
+
+
+def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) -> None:
+    (series,) = fitted_series(results, SizeAxis.BLOCK)
+    assert (series.kind, series.setting, series.basis) == (RANK, TOKENS, Basis.FIT)
+    for rank, truth in TRUE.items():
+        point = series.at(128 / rank)
+        assert point.value == pytest.approx(truth, abs=0.02)
+        assert point.low <= point.value <= point.high
+    assert "parameters of the blocks, measured at 4.6e+05 to 1.3e+06" in series.source
+
+
+def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(results: Path) -> None:
+    (series,) = fitted_series(results, SizeAxis.BLOCK)
+    middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series], 1e6)  # between ranks 4 and 8
+    assert middle.basis is Basis.FIT
+    assert middle.value == pytest.approx((TRUE[4] + TRUE[8]) / 2, abs=0.02)
+    beyond = estimate(RANK, 64, TOKENS, [series])
+    assert beyond.basis is Basis.EXTRAPOLATED
+    weak, weakest = series.at(1.01), min(TRUE[rank] for rank in TRUE)
+    # of full rank nothing is wasted, by definition
+    assert 0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
+
+
+def test_ranks_above_the_width_and_positions_of_full_rank_are_left_out(results: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(results / "redundancy.csv")
+    more = table.iloc[[0, 0]].assign(
+        rank_over_width=[1.5, 0.25], positions=["of that rank too", "of full rank"]
+    )
+    pd.concat([table, more]).to_csv(tmp_path / "redundancy.csv", index=False)
+    (with_more,), (without,) = fitted_series(tmp_path, SizeAxis.BLOCK), fitted_series(results, SizeAxis.BLOCK)
+    assert with_more.points == without.points
+
+
+def test_results_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no redundancy\.csv; --fit needs the results of"):
+        fitted_series(tmp_path, SizeAxis.TOTAL)
+    write_redundancies("embedding_rank", rank_runs(seeds=1), tmp_path / "out")
+    with pytest.raises(UserError, match="with an interval; the study needs seeds that repeat"):
+        fitted_series(tmp_path / "out", SizeAxis.TOTAL)
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "sentence"),
+    [
+        ("redundancy", {"redundancy": "most"}, "redundancy.csv, row 1, .*redundancy must be a number, or"),
+        ("redundancy", {"low": "none"}, "low must be a number, or empty"),
+        ("redundancy", {"rank_over_width": "a half"}, "rank_over_width must be a finite number"),
+        ("redundancy", {"rank_over_width": 0}, "rank_over_width must be above zero"),
+        ("losses", {"total_params": "many"}, "losses.csv, row 1, .*: total_params must be a finite number"),
+    ],
+)
+def test_wrong_numbers_in_results_get_one_sentence(
+    results: Path, tmp_path: Path, table: str, change: dict[str, object], sentence: str
+) -> None:
+    for name in ("redundancy", "losses"):
+        rows = pd.read_csv(results / f"{name}.csv")
+        (rows.assign(**change) if name == table else rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        fitted_series(tmp_path, SizeAxis.BLOCK)
+
+
+def test_of_attention_ratios_the_largest_size_counts_that_all_depths_reach(tmp_path: Path) -> None:
+    """Ratios 2 to 16 with d_ff = 4 H d_a, and 4 and 16 also with 4 d, where they waste half as much."""
+    runs = ratio_runs(noise=0.0003, variant=True)
+    found = fitted_series(write_redundancies("attention_ratio", runs, tmp_path / "out"), SizeAxis.BLOCK)
+    by_setting = {series.setting: series for series in found}
+    assert by_setting.keys() == {AS_T5, AS_GPT}
+    assert {series.kind for series in found} == {RATIO}
+    table = pd.read_csv(tmp_path / "out" / "redundancy.csv").query("size_axis == 'block'")
+    for setting, feed_forward, ratios, share in (
+        (AS_T5, "4 H d_a", [2, 4, 8, 16], 1),
+        (AS_GPT, "4 d", [4, 16], 0.5),
+    ):
+        series = by_setting[setting]
+        assert [point.weakest for point in series.points] == [1, *ratios]
+        for point in series.points[1:]:
+            same = table[(table["feed_forward"] == feed_forward) & (table["ratio"] == point.weakest)]
+            largest = same.loc[same["size"].idxmax()]
+            assert (point.value, point.low, point.high) == tuple(largest[["redundancy", "low", "high"]])
+            assert point.value == pytest.approx(share * RATIO_TRUE[int(point.weakest)], abs=0.04)
+
+
+def test_a_size_that_a_ratio_reaches_with_few_depths_does_not_count(tmp_path: Path) -> None:
+    """Without the best depth's largest network of ratio 2, its best depth there would be another, and worse."""
+    runs = ratio_runs(noise=0.0003)
+    of_ratio = runs["heads"] * runs["attention_dim"] == 2 * runs["width"]
+    largest = runs["block_params"] > runs["block_params"][of_ratio].max() / 1.2
+    fewer = runs[~(of_ratio & largest & (runs["depth"] == 18))]
+    (of_all,), (of_fewer,) = (
+        fitted_series(write_redundancies("attention_ratio", some, tmp_path / name), SizeAxis.BLOCK)
+        for name, some in (("all", runs), ("fewer", fewer))
+    )
+    table = pd.read_csv(tmp_path / "fewer" / "redundancy.csv").query("size_axis == 'block' and ratio == 2")
+    assert table.set_index("size")["compared"].sort_index().tolist()[-2:] == ["yes", "no"]
+    assert of_fewer.points[1].value == pytest.approx(of_all.points[1].value, abs=0.04)
+
+
+def test_a_bound_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "redundancy.csv").write_text(
+        "feed_forward,ratio,size_axis,size,redundancy,low,high,status,compared\n"
+        "4 d,4,block,2e6,0.12,0.02,1.0,at least,yes\n"
+    )
+    (series,) = fitted_series(tmp_path, SizeAxis.BLOCK)
+    _, bound = series.points
+    assert math.isnan(bound.value)
+    assert (bound.low, bound.high) == (0.02, 1.0)

@@ -13,7 +13,6 @@ from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.projection import INTERVAL, first_depths
 from shapelaw.fits.shape_costs import (
-    DEPTHS,
     Clock,
     Costs,
     Question,
@@ -308,8 +307,3 @@ def test_a_law_that_no_depth_satisfies_says_so() -> None:
     law = transitions_of(CONTENT["law"])
     flat = replace(law, log_blocks=tuple(np.minimum(curve, 15.0) for curve in law.log_blocks))  # type: ignore[arg-type]
     assert flat.depth(asked(1.3e9))[0] == math.inf
-
-
-def test_the_grid_of_depths_begins_at_one_layer() -> None:
-    assert DEPTHS[0] == 0.0
-    assert (np.diff(DEPTHS) > 0).all()

@@ -10,7 +10,7 @@ from scattered_shapes import UNLIKE, Design, draw_shapes, power_law, symmetric, 
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.surface import fit_surface
 from shapelaw.fits.surface_answers import best_depth
-from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus
+from shapelaw.fits.surface_forms import Shapes, SurfaceStatus
 
 
 def test_a_surface_of_a_fitted_form_comes_back():

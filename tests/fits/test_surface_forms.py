@@ -1,9 +1,71 @@
-"""Each form's best depth lies where its formula has it."""
+"""The shapes that a surface can be fitted to, and its forms: each best depth lies where the formula has it.
+
+The surface without a form follows what no polynomial has, and its draws are as wide as its errors.
+"""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from shapelaw.fits.surface_forms import Frame, surface_forms
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.surface import fit_surface
+from shapelaw.fits.surface_forms import (
+    Frame,
+    Shapes,
+    SurfaceStatus,
+    draw_smooth,
+    fit_smooth,
+    mean_smooth,
+    shapes_of,
+    surface_forms,
+)
+
+
+def test_shapes_are_the_means_of_their_runs():
+    runs = pd.DataFrame(
+        {
+            "depth": [2, 2, 4],
+            "width": [8, 8, 8],
+            "seed": [0, 1, 0],
+            "loss": [3.0, 3.5, 2.0],
+            "total_params": [9.0, 9.0, 12.0],
+        }
+    )
+    shapes = shapes_of(runs, SizeAxis.BLOCK)
+    assert shapes.size.tolist() == [12 * 2 * 64, 12 * 4 * 64]
+    assert shapes.loss.tolist() == [3.25, 2.0]
+    assert shapes.seeds.tolist() == [2.0, 1.0]
+    assert shapes_of(runs, SizeAxis.TOTAL).size.tolist() == [9.0, 12.0]
+
+
+def some(depth, width):
+    depth, width = np.array(depth, dtype=float), np.array(width, dtype=float)
+    size = 12.0 * depth * width**2
+    return Shapes(depth, width, size, 3.0 - 0.1 * np.log(size), np.ones(len(depth)))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "status", "words"),
+    [
+        (some([2, 4, 8], [64, 64, 64]), SurfaceStatus.TOO_FEW, "3 shapes, and a surface needs 8"),
+        (
+            some([2] * 5 + [4] * 5, range(64, 224, 16)),
+            SurfaceStatus.NOT_IDENTIFIABLE,
+            "fewer than three depths",
+        ),
+        (
+            some([2, 3, 4, 6, 8, 12, 16, 24, 32], [32, 48, 64, 96, 128, 192, 256, 384, 512]),
+            SurfaceStatus.NOT_IDENTIFIABLE,
+            "on one line of log depth against log size",
+        ),
+    ],
+)
+def test_shapes_that_no_surface_can_be_fitted_to(shapes, status, words):
+    surface = fit_surface(shapes, None)
+    assert surface.status is status
+    assert words in surface.message
+    assert surface.forms == ()
+
 
 X = np.log(np.geomspace(5e7, 2e9, 30))
 Z = np.log(np.geomspace(4, 64, 30))
@@ -69,3 +131,50 @@ def test_a_pointed_valley_is_a_parabola_near_its_best_depth_and_straight_far_off
     steps = np.diff(penalty(far))
     np.testing.assert_allclose(steps, steps[0], rtol=1e-3)
     assert np.isfinite(penalty(np.array([-9.0, 9.0]))).all()
+
+
+def made(count, bump, seed=0):
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(18, 21, count), rng.uniform(1.5, 4.0, count)
+    truth = 100.0 - 20.0 * (x - 19.5) + 5.0 * (z - 2.7) ** 2 + bump * np.sin(2.5 * z)
+    return x, z, truth, truth + rng.standard_normal(count)
+
+
+def values(smooth, coefficients, x, z):
+    return smooth.form.model.values(np.zeros((*coefficients.shape[:-1], 0)), coefficients, x, z)
+
+
+@pytest.mark.parametrize("bump", [0.0, 6.0])
+def test_draws_hold_the_truth(bump):
+    x, z, truth, y = made(60, bump)
+    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(60), 20.0)
+    inside = (np.abs(z - 2.7) < 1.0) & (np.abs(x - 19.5) < 1.2)
+    mean = values(smooth, mean_smooth(smooth), x, z)
+    assert np.sqrt(np.mean((mean - truth)[inside] ** 2)) < 0.8
+    drawn = values(smooth, draw_smooth(smooth, 400, np.random.default_rng(1)), x, z)
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    assert np.mean((low <= truth) & (truth <= high)) > 0.85
+    np.testing.assert_allclose(drawn.mean(axis=0)[inside], mean[inside], atol=0.4)
+
+
+def test_errors_of_left_out_losses_are_those_of_leaving_out():
+    """The closed form of each setting against a fit without the loss."""
+    x, z, _, y = made(25, 6.0)
+    frame = Frame.of(x, z)
+    smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf)
+    setting = smooth.settings[40]
+    rest = np.arange(25) != 3
+    short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf).settings[40]
+    design, waves = smooth.design, smooth.waves
+    polynomial = short.solve @ y[rest]
+    off = y[rest] - design[rest] @ polynomial
+    predicted = design[3] @ polynomial
+    predicted += waves[3] @ (setting.prior_std**2 * (waves[rest].T @ (short.inverse @ off)))
+    assert y[3] - predicted == pytest.approx(setting.left_out_error[3], rel=1e-6)
+
+
+def test_a_known_noise_has_no_spread_of_its_own():
+    x, z, _, y = made(30, 0.0)
+    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(30), np.inf)
+    assert all(one.sigma2 == 1.0 for one in smooth.settings)
+    assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from shapelaw.fits.known_redundancy import Basis, Estimate, published_series
+from shapelaw.fits.redundancy import Basis, Estimate, published_series
 from shapelaw.report.bottleneck_table import (
     Finding,
     aligned,

@@ -22,7 +22,6 @@ from shapelaw.report.plots import (
     readable_ticks,
     save_figure,
     short_number,
-    size_axis,
     style,
     tick_label,
     value_axis,
@@ -33,7 +32,7 @@ def draw():
     with style():
         figure, axes = new_figure(1, 2)
         axes[0, 0].plot([1e6, 1e9], [3, 2])
-        size_axis(axes[0, 0])
+        log_axis(axes[0, 0])
         explain(axes[0, 1], "no line is fitted")
     return figure
 

@@ -4,29 +4,19 @@ import json
 
 import pytest
 
-from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
-from shapelaw.fits.shape_costs import Best, Question, evidence_of, transitions_of
+from shapelaw.fits.shape_answer import Network, ShapeAnswer
+from shapelaw.fits.shape_costs import Best, Question
 from shapelaw.report.shape_text import as_json, ends, paragraph, text_of
 from shapelaw.specs.sizes import Counting
-from shapelaw.studies.study import REFERENCE, published_json
+from shapelaw.studies.public_evidence import public_answer, public_evidence
 
-CONTENT = published_json("evidence")
-EVIDENCE = evidence_of(CONTENT)
-GIVEN = Network(
-    "Your shape",
-    16,
-    2048,
-    12 * 16 * 2048**2,
-    12 * 16 * 2048**2 + 2 * 32000 * 2048,
-    Counting(vocab_size=32000),
-)
+LLAMA, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
+GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, LLAMA)
 
 
 def answered(size: float, equal_time: bool = False, given: Network | None = None) -> ShapeAnswer:
-    counting = Counting(vocab_size=32000)
-    question = Question(size, counting, 3e10, EVIDENCE.clock, equal_time=equal_time)
-    models = read_shipped(REFERENCE / "models.csv", counting.axis)
-    return answer(question, EVIDENCE, CONTENT["block"], [transitions_of(CONTENT["law"])], models, given)
+    question = Question(size, LLAMA, 3e10, public_evidence().clock, equal_time=equal_time)
+    return public_answer(question, given=given)
 
 
 def test_the_text_has_the_costs_first_and_what_to_do_last() -> None:

@@ -44,7 +44,7 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
     ("table", "sentence"),
     [
         (None, "can't be read as a CSV"),
-        (pd.DataFrame({"depth": [1]}), "has no column width, block_params"),
+        (pd.DataFrame({"depth": [1]}), "lacks width, block_params"),
         (
             made_table(0.0, budgets=(1e10,)).drop(columns="series").assign(series="mine"),
             "has no series hot_100b+",

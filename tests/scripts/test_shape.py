@@ -107,11 +107,14 @@ def test_a_size_given_twice(tmp_path: Path) -> None:
     assert "argument --params: not allowed with argument SIZE" in done.stderr
 
 
-def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
-    rows = [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)]
-    (tmp_path / "speed.csv").write_text(
+def write_speed(folder: Path, rows: list[str]) -> None:
+    (folder / "speed.csv").write_text(
         "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
     )
+
+
+def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
+    write_speed(tmp_path, [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)])
     public = numbers(tmp_path, "350M", "--size", "time")
     own = numbers(tmp_path, "350M", "--size", "time", "--speed", "speed.csv")
     assert own["time_measured_on"] == "speed.csv"
@@ -120,10 +123,7 @@ def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path
 
 def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
     """Of a busy machine, on which more layers were quicker."""
-    rows = ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"]
-    (tmp_path / "speed.csv").write_text(
-        "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
-    )
+    write_speed(tmp_path, ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"])
     done = shape(tmp_path, "30M", "--vocab", 257, "--size", "time", "--speed", "speed.csv")
     assert done.returncode == 2
     assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in done.stderr

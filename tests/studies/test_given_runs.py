@@ -30,6 +30,11 @@ def given(*words, size=SizeAxis.BLOCK, loss=None):
     return given_budgets(parser.parse_args([str(word) for word in words]), size, least=8, loss=loss)
 
 
+def written(path, table):
+    table.to_csv(path / "runs.csv", index=False)
+    return path / "runs.csv"
+
+
 def runs_of(one):
     (cell,) = one.cells
     return cell.runs
@@ -38,25 +43,21 @@ def runs_of(one):
 def test_budgets_of_a_file_with_names_of_its_own(tmp_path):
     two = [RUNS.assign(tokens=tokens, test_loss=RUNS["test_loss"] - tokens / 1e12) for tokens in (1e9, 5e9)]
     table = pd.concat(two).rename(columns={"depth": "blocks?", "width": "d_model", "test_loss": "val_loss"})
-    table.to_csv(tmp_path / "runs.csv", sep=";", index=False)
-    budgets, notes = given("--runs", tmp_path / "runs.csv", "--column", "depth=blocks?")
-    assert [given.budget.rule for given in budgets] == [
-        "every run saw 1e+09 tokens",
-        "every run saw 5e+09 tokens",
-    ]
-    for one in budgets:
-        assert runs_of(one)[["depth", "width"]].to_numpy().tolist() == (
-            RUNS[["depth", "width"]].sort_values(["depth", "width"]).to_numpy().tolist()
-        )
+    path = tmp_path / "runs.csv"
+    table.to_csv(path, sep=";", index=False)
+    budgets, notes = given("--runs", path, "--column", "depth=blocks?")
+    rules = [given.budget.rule for given in budgets]
+    assert rules == ["every run saw 1e+09 tokens", "every run saw 5e+09 tokens"]
+    shapes = RUNS[["depth", "width"]].sort_values(["depth", "width"]).to_numpy().tolist()
+    assert [runs_of(one)[["depth", "width"]].to_numpy().tolist() for one in budgets] == [shapes] * 2
     assert any("depth is the column 'blocks?'" in note for note in notes)
-    (one,), _ = given("--runs", tmp_path / "runs.csv", "--column", "depth=blocks?", "--tokens", "5e9")
+    (one,), _ = given("--runs", path, "--column", "depth=blocks?", "--tokens", "5e9")
     assert one.budget.tokens == 5e9
 
 
 def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
     table = pd.concat([RUNS.assign(tokens=1e9), RUNS[:2].assign(tokens=7e9)])
-    table.to_csv(tmp_path / "runs.csv", index=False)
-    (one,), notes = given("--runs", tmp_path / "runs.csv")
+    (one,), notes = given("--runs", written(tmp_path, table))
     assert one.budget.tokens == 1e9
     assert notes[-1].endswith(": 2 runs are left out: their token budgets have too few shapes.")
 
@@ -106,11 +107,11 @@ def test_wrong_options(words, message):
 
 
 def test_wrong_columns_and_sizes(tmp_path):
-    RUNS.to_csv(tmp_path / "runs.csv", index=False)
+    path = written(tmp_path, RUNS)
     with pytest.raises(UserError, match="is not of the form ROLE=NAME"):
-        given("--runs", tmp_path / "runs.csv", "--column", "depth")
+        given("--runs", path, "--column", "depth")
     with pytest.raises(UserError, match="lacks total_params, which networks of equal all parameters"):
-        given("--runs", tmp_path / "runs.csv", size=SizeAxis.TOTAL)
+        given("--runs", path, size=SizeAxis.TOTAL)
 
 
 def mixed():
@@ -122,37 +123,25 @@ def mixed():
 
 
 def test_several_kinds_of_networks_are_cells(tmp_path):
-    mixed().drop(columns="seed").to_csv(tmp_path / "runs.csv", index=False)
-    (one,), _ = given("--runs", tmp_path / "runs.csv")
+    (one,), _ = given("--runs", written(tmp_path, mixed().drop(columns="seed")))
     assert [(cell.name, len(cell.runs)) for cell in one.cells] == [("H = 2", 12), ("H = 4", 12)]
     assert one.cells[0].rules == ("attention_dim = width / 2",)
     assert one.cells[1].runs["seed"].eq(0).all()  # rows without seeds are numbered in their cell
-    mixed().drop(columns="head_dim").to_csv(tmp_path / "runs.csv", index=False)
-    (named,), _ = given("--runs", tmp_path / "runs.csv", "--column", "kv_heads=n_head")
+    path = written(tmp_path, mixed().drop(columns="head_dim"))
+    (named,), _ = given("--runs", path, "--column", "kv_heads=n_head")
     assert [cell.name for cell in named.cells] == ["kv_heads = 2", "kv_heads = 4"]
 
 
 def test_a_cell_of_few_shapes_is_left_out_and_said(tmp_path):
     table = mixed()
-    table[(table["n_head"] == 2) | (table["width"] > 200)].to_csv(tmp_path / "runs.csv", index=False)
-    (one,), notes = given("--runs", tmp_path / "runs.csv")
+    few = table[(table["n_head"] == 2) | (table["width"] > 200)]
+    (one,), notes = given("--runs", written(tmp_path, few))
     assert [cell.name for cell in one.cells] == ["H = 2"]
     assert notes[-1].endswith(": left out, since they have fewer than 8 shapes: H = 4.")
 
 
-def test_several_rates_at_one_shape_are_refused_unless_the_best_is_asked_for(tmp_path):
-    rates = [RUNS.assign(lr=rate, test_loss=RUNS["test_loss"] + rate) for rate in (0.002, 0.001)]
-    pd.concat(rates).to_csv(tmp_path / "runs.csv", index=False)
-    with pytest.raises(UserError, match=r"learning_rate \(0.001, 0.002\).*--best-of learning_rate.*--only"):
-        given("--runs", tmp_path / "runs.csv")
-    (one,), notes = given("--runs", tmp_path / "runs.csv", "--best-of", "learning_rate")
-    assert len(runs_of(one)) == len(RUNS)
-    assert any("each shape has its best by mean loss: 12 of 24 rows" in note for note in notes)
-
-
 def test_results_of_several_cells_are_tables_with_a_further_column_and_figures_of_each(tmp_path):
-    mixed().to_csv(tmp_path / "runs.csv", index=False)
-    (one,), _ = given("--runs", tmp_path / "runs.csv")
+    (one,), _ = given("--runs", written(tmp_path, mixed()))
     found = one.results(
         lambda budget: Results(
             {"losses": Table(budget.runs[["depth", "loss"]], "Losses.", {"loss": ".2f"})},
@@ -174,19 +163,13 @@ def test_results_of_several_cells_are_tables_with_a_further_column_and_figures_o
 def test_a_cell_without_repeats_takes_the_noise_of_all_cells_of_its_text(tmp_path):
     table = mixed().assign(vocab_size=500)
     again = table[table["n_head"] == 2].assign(seed=1, test_loss=lambda runs: runs["test_loss"] * 1.01)
-    pd.concat([table, again]).to_csv(tmp_path / "runs.csv", index=False)
-    (one,), _ = given("--runs", tmp_path / "runs.csv")
+    (one,), _ = given("--runs", written(tmp_path, pd.concat([table, again])))
     two, four = (one.noise_of(cell.runs) for cell in one.cells)
     assert two == four
-    pd.concat([table, again.assign(vocab_size=257)]).to_csv(tmp_path / "runs.csv", index=False)
-    (other,), _ = given("--runs", tmp_path / "runs.csv")
+    both = pd.concat([table, again.assign(vocab_size=257)])
+    (other,), _ = given("--runs", written(tmp_path, both))
     assert {cell.value("vocab_size") for cell in other.cells} == {257, 500}
     assert other.noise_of(other.cells[-1].runs) is None
-
-
-def written(path, table):
-    table.to_csv(path / "runs.csv", index=False)
-    return path / "runs.csv"
 
 
 def many(seeds=3):
@@ -197,11 +180,14 @@ def many(seeds=3):
 
 def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
     sweep = FAULTS / "tables" / "sweep.csv"
-    with pytest.raises(UserError, match=r"learning_rate \(0.001, 0.002, 0.004\), which no seed explains"):
+    with pytest.raises(
+        UserError, match=r"learning_rate \(0.001, 0.002, 0.004\), which no seed explains.*--best-of.*--only"
+    ):
         given("--runs", sweep)
-    (best,), _ = given("--runs", sweep, "--best-of", "learning_rate")
+    (best,), notes = given("--runs", sweep, "--best-of", "learning_rate")
     (right,), _ = given("--runs", FAULTS / "tables" / "best.csv")
     assert runs_of(best)["loss"].tolist() == runs_of(right)["loss"].tolist()
+    assert any("each shape has its best by mean loss: 20 of 60 rows" in note for note in notes)
     (one,), _ = given("--runs", sweep, "--only", "lr=4e-3")
     assert len(runs_of(one)) == 20
     with pytest.raises(UserError, match=r"no row of .* has it; its values are 0.001, 0.002, 0.004"):
@@ -282,14 +268,14 @@ def test_a_run_that_ends_in_nan_is_not_its_last_finite_step(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "_"),
+    "text",
     [
-        ("depth;width;loss;tokens\n{};{};{};8.192.000", "8.192.000"),
-        ('depth,width,loss,tokens\n{},{},"{}","8.192.000"', "quoted"),
-        ("depth\twidth\tloss\ttokens\n{}\t{}\t{}\t8192000", "tabs"),
+        "depth;width;loss;tokens\n{};{};{};8.192.000",
+        'depth,width,loss,tokens\n{},{},"{}","8.192.000"',
+        "depth\twidth\tloss\ttokens\n{}\t{}\t{}\t8192000",
     ],
 )
-def test_decimal_commas_and_points_between_thousands(tmp_path, text, _):
+def test_decimal_commas_and_points_between_thousands(tmp_path, text):
     header, line = text.split("\n")
     rows = zip(RUNS["depth"], RUNS["width"], RUNS["test_loss"], strict=True)
     lines = [line.format(depth, width, f"{loss:.6f}".replace(".", ",")) for depth, width, loss in rows]
@@ -388,11 +374,7 @@ def test_a_misfit_is_no_divergence(tmp_path):
     assert any(f"off the curve of their depth, and kept: line {at + 2}" in note for note in notes)
     for rows in (many(1), many(3)):
         _, notes = given("--runs", written(tmp_path, rows))
-        assert not [
-            note
-            for note in given("--runs", written(tmp_path, rows))[1]
-            if "left out" in note or "kept" in note
-        ]
+        assert not [note for note in notes if "left out" in note or "kept" in note]
 
 
 def test_names_that_are_not_unique_are_refused():
@@ -451,13 +433,9 @@ def test_all_unusable_rows_are_named_at_once(tmp_path):
     table.loc[7, "depth"] = 0
     with pytest.raises(UserError) as caught:
         given("--runs", written(tmp_path, table))
-    for words in (
-        "line 9: depth must be above zero",
-        "line 2: width must be a finite",
-        "line 6: width must be above",
-    ):
-        assert words in str(caught.value)
-    assert "line 7: width must be a whole number" in str(caught.value)
+    told = ("9: depth must be above zero", "2: width must be a finite", "6: width must be above")
+    for words in (*told, "7: width must be a whole number"):
+        assert f"line {words}" in str(caught.value)
 
 
 def test_constant_losses_are_a_sentence():

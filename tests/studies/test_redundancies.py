@@ -8,8 +8,7 @@ from commands import run_here
 from small import REPOSITORY, SCRIPTS
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.known_redundancy import AS_T5, RANK, RATIO, TOKENS, Basis
-from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
+from shapelaw.fits.redundancy import AS_T5, RANK, RATIO, TOKENS, Basis, Redundancy, RedundancyStatus
 from shapelaw.studies.redundancies import (
     MEASURED,
     Drawn,

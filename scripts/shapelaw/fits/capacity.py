@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import lmfit
 import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line, too_few_points
+from shapelaw.fits.line import Fit, FitStatus, Floats, LineFit, fit_line, too_few_points
 from shapelaw.fits.memorized import EQUAL, MEMORIZED, SATURATED, MemorizationCurve, standard_errors
 from shapelaw.fits.noise import Noise, chance_words
 from shapelaw.fits.significance import isotonic
@@ -54,10 +55,8 @@ class Capacity:
     status: CapacityStatus
 
 
-def capacity(
-    curve: MemorizationCurve, level: float = MEMORIZED, *, draws: int = 2000, seed: int = 0
-) -> Capacity:
-    """T at which the mean share over seeds falls below `level`, linear in T between neighbours.
+def capacity(curve: MemorizationCurve, *, draws: int = 2000, seed: int = 0) -> Capacity:
+    """T at which the mean share over seeds falls below 99% (`MEMORIZED`), linear in T between neighbours.
 
     The means are made non-increasing in T first (`isotonic`), so that noise leaves one crossing. The interval is a
     bootstrap over seeds: a draw takes whole seeds with replacement, for all T at once, since seeds may share data
@@ -73,13 +72,11 @@ def capacity(
     """
     if curve.along != "examples":
         raise ValueError(f"a capacity needs a curve along examples, not {curve.along}")
-    return _size_at(curve.x, curve.shares, level, draws, seed)
+    return _size_at(curve.x, curve.shares, draws, seed)
 
 
-def heads_needed(
-    curve: MemorizationCurve, level: float = MEMORIZED, *, draws: int = 2000, seed: int = 0
-) -> Capacity:
-    """H from which the mean share of the curve's T over seeds reaches `level`, by the same rule as `capacity`.
+def heads_needed(curve: MemorizationCurve) -> Capacity:
+    """H from which the mean share of the curve's T over seeds reaches 99%, by the same rule as `capacity`.
 
     "at least": no trained H reaches the level; "below": every one does.
 
@@ -88,37 +85,32 @@ def heads_needed(
     """
     if curve.along != "heads":
         raise ValueError(f"the heads needed need a curve along heads, not {curve.along}")
-    found = _size_at(-curve.x[::-1], curve.shares[::-1], level, draws, seed)
-    turned = {
-        CapacityStatus.AT_LEAST: CapacityStatus.BELOW,
-        CapacityStatus.BELOW: CapacityStatus.AT_LEAST,
-        CapacityStatus.FOUND: CapacityStatus.FOUND,
-    }
-    return Capacity(
-        -found.size, -found.high, -found.low, -found.memorized, -found.not_memorized, turned[found.status]
-    )
+    found = _size_at(-curve.x[::-1], curve.shares[::-1])
+    bounds = {CapacityStatus.AT_LEAST: CapacityStatus.BELOW, CapacityStatus.BELOW: CapacityStatus.AT_LEAST}
+    status = bounds.get(found.status, found.status)
+    return Capacity(-found.size, -found.high, -found.low, -found.memorized, -found.not_memorized, status)
 
 
-def _size_at(x: Floats, shares: Floats, level: float, draws: int, seed: int) -> Capacity:
-    """The x, of (n,), at which (n, s) shares, one column a seed and NaN where one is missing, fall below the level."""
+def _size_at(x: Floats, shares: Floats, draws: int = 2000, seed: int = 0) -> Capacity:
+    """The x, of (n,), at which (n, s) shares, one column a seed and NaN where it is missing, fall below 99%."""
     there = np.isfinite(shares)
     seeds = there.sum(axis=1).astype(np.float64)
     mean: Floats = np.asarray(np.nanmean(shares, axis=1), dtype=np.float64)
-    left = int(_reached(mean[None, :], seeds, level)[1][0])
+    left = int(_reached(mean[None, :], seeds)[1][0])
     if left == len(x) - 1:
         return Capacity(float(x[-1]), np.nan, np.nan, float(x[-1]), np.nan, CapacityStatus.AT_LEAST)
     if left < 0:
         return Capacity(float(x[0]), np.nan, np.nan, np.nan, float(x[0]), CapacityStatus.BELOW)
-    above, below = _reached(mean[None, :], seeds, level)[0][0, left : left + 2]
-    point = float(x[left] + (x[left + 1] - x[left]) * (above - level) / (above - below))
-    lefts = np.array([left]) if seeds.min() < 2 else _drawn(shares, mean, seeds, level, draws, seed)
+    above, below = _reached(mean[None, :], seeds)[0][0, left : left + 2]
+    point = float(x[left] + (x[left + 1] - x[left]) * (above - MEMORIZED) / (above - below))
+    lefts = np.array([left]) if seeds.min() < 2 else _drawn(shares, mean, seeds, draws, seed)
     lowest, highest = (int(np.quantile(lefts, q, method="inverted_cdf")) for q in INTERVAL)
     low = float(x[min(lowest, left)]) if lowest >= 0 else np.nan
     high = float(x[max(highest, left) + 1]) if highest < len(x) - 1 else np.nan
     return Capacity(point, low, high, float(x[left]), float(x[left + 1]), CapacityStatus.FOUND)
 
 
-def _drawn(shares: Floats, mean: Floats, seeds: Floats, level: float, draws: int, seed: int) -> Floats:
+def _drawn(shares: Floats, mean: Floats, seeds: Floats, draws: int, seed: int) -> Floats:
     """(draws,) the index of the last x that is memorized in each draw of seeds; -1 for none."""
     count, least = shares.shape[1], float(seeds.min())
     rng = np.random.default_rng(seed)
@@ -128,17 +120,17 @@ def _drawn(shares: Floats, mean: Floats, seeds: Floats, level: float, draws: int
     drawn = np.where(mass > 0, total / np.maximum(mass, 1.0), mean)
     student = float(stats.t.ppf(INTERVAL[1], least - 1) / stats.norm.ppf(INTERVAL[1]))
     widened = mean + np.sqrt(least / (least - 1)) * student * (drawn - mean)
-    return _reached(np.minimum(widened, 1.0), seeds, level)[1]
+    return _reached(np.minimum(widened, 1.0), seeds)[1]
 
 
-def _reached(shares: Floats, seeds: Floats, level: float) -> tuple[Floats, Floats]:
-    """(m, n) shares made non-increasing, and (m,) the index of the last one of each row that reaches the level."""
+def _reached(shares: Floats, seeds: Floats) -> tuple[Floats, Floats]:
+    """(m, n) shares made non-increasing, and (m,) the index of the last one of each row that reaches `MEMORIZED`."""
     falling = -isotonic(-shares, seeds)
-    return falling, np.asarray((falling >= level - EQUAL).sum(axis=1) - 1)
+    return falling, np.asarray((falling >= MEMORIZED - EQUAL).sum(axis=1) - 1)
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Fit):
     """`share = c H^exponent`, with the exponent's standard error and its interval by Student's t.
 
     The interval is one of 68% where the error comes from repeated seeds. That of one seed comes from the misfit, held
@@ -178,21 +170,13 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
     known = noise.dof if noise is not None and believed else dof
     reach = sigma * float(stats.t.ppf(0.5 + LEVEL / 2, known))
     errors = SEED_NOISE if believed else MISFIT if noise is None else SCATTER
-    return Growth(
-        exponent,
-        sigma,
-        exponent - reach,
-        exponent + reach,
-        n_points,
-        errors,
-        FitStatus.CONVERGED,
-        f"{n_points} points; " + (ONE_SEED if errors == MISFIT else f"the error comes from {errors}"),
-    )
+    said = f"{n_points} points; " + (ONE_SEED if errors == MISFIT else f"the error comes from {errors}")
+    interval = exponent - reach, exponent + reach
+    return Growth(exponent, sigma, *interval, n_points, errors, FitStatus.CONVERGED, said)
 
 
 def _none(n_points: int, status: FitStatus, message: str) -> Growth:
-    nan = math.nan
-    return Growth(nan, nan, nan, nan, n_points, "", status, message)
+    return Growth.without_numbers(n_points=n_points, errors="", status=status, message=message)
 
 
 @dataclass(frozen=True)
@@ -255,14 +239,10 @@ def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Linea
 def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[LineFit, str]:
     if noise is None:
         line = fit_line(x, y, err, rescale_covariance=True)
-        text = (
-            "one seed: the errors come from the points' scatter about the line"
-            if line.usable
-            else line.message
-        )
-        # without a noise estimate chi2 says nothing
-        nan = math.nan
-        return replace(line, chi2=nan, chi2_reduced=nan, p_value=nan, message=text), MISFIT
+        text = "one seed: the errors come from the points' scatter about the line"
+        nan = math.nan  # without a noise estimate chi2 says nothing
+        line = replace(line, chi2=nan, chi2_reduced=nan, p_value=nan)
+        return replace(line, message=text if line.usable else line.message), MISFIT
     line = fit_line(x, y, err, sigma_dof=noise.dof)
     if not line.usable or line.p_value >= LEAST_CHANCE:
         return line, SEED_NOISE
@@ -300,6 +280,7 @@ def _least(design: Floats, y: Floats, err: Floats) -> tuple[Floats, float]:
 
 
 def _without_slope(line: LineFit, status: FitStatus, message: str) -> LineFit:
-    nan = math.nan
-    line = replace(line, a=nan, b=nan, a_err=nan, b_err=nan, cov_aa=nan, cov_ab=nan, cov_bb=nan)
-    return replace(line, status=status, message=message)
+    slopes: dict[str, Any] = dict.fromkeys(
+        ("a", "b", "a_err", "b_err", "cov_aa", "cov_ab", "cov_bb"), math.nan
+    )
+    return replace(line, **slopes, status=status, message=message)

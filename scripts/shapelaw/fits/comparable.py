@@ -183,15 +183,10 @@ def off_neighbours(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]
             continue
         scale = float(np.median(np.abs(residuals - np.median(residuals)))) / NORMAL
         far = max(FAR * scale, SMALLEST * float(loss[at]))
-        beside = (
-            loss[[at - 1, at + 1]]
-            if 0 < at < len(x) - 1
-            else loss[at - 2 : at]
-            if at
-            else loss[1:2] + math.inf
-        )
-        above[index] = loss[at] - beside.max() > far
-        if 0 < at < len(x) - 1:
+        inner = 0 < at < len(x) - 1
+        beside = [at - 1, at + 1] if inner else [at - 2, at - 1]
+        above[index] = at > 0 and loss[at] - loss[beside].max() > far
+        if inner:
             own = np.abs(_residuals(x, loss) - float(np.median(residuals)))
             off = float(own[at - 1])  # a run off its curve pulls its neighbours' residuals too, by less
             out[index] = off > max(far, OUT * loss[at]) and off == own[max(at - 2, 0) : at + 1].max()
@@ -200,9 +195,5 @@ def off_neighbours(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]
 
 def _residuals(x: Floats, loss: Floats) -> Floats:
     """(n - 2,) distances of the inner points of a curve from the lines between their neighbours."""
-    return np.array([loss[at] - _between(x, loss, at) for at in range(1, len(x) - 1)])
-
-
-def _between(x: Floats, loss: Floats, at: int) -> float:
-    share = (x[at] - x[at - 1]) / (x[at + 1] - x[at - 1])
-    return float((1.0 - share) * loss[at - 1] + share * loss[at + 1])
+    share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+    return np.asarray(loss[1:-1] - ((1.0 - share) * loss[:-2] + share * loss[2:]))

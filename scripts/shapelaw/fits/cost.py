@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.optimize import least_squares, nnls  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.specs.cost import TERMS, CostModel, step_counts
 from shapelaw.specs.shapes import make_shape
 
@@ -120,11 +120,7 @@ def _checked(table: pd.DataFrame, source: str) -> pd.DataFrame:
     table = table[table["tokens_per_second"].notna()].reset_index(drop=True)
     if table.empty:
         raise UserError(f"{source} has no finished run: tokens_per_second is empty in every row.")
-    runs = numbers_of(table, COLUMNS, source)
-    for name in COLUMNS:
-        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
-    for name in COLUMNS[:-1]:
-        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+    runs = numbers_of(table, COLUMNS, source, positive=COLUMNS, whole=COLUMNS[:-1]).astype("float64")
     options = [name for name in OPTIONAL if name in table]
     shapes = []
     for row in range(len(runs)):

@@ -514,11 +514,8 @@ class Gaps:
 
     def better(self, noise: Noise | None, confidence: float = 0.95) -> npt.NDArray[np.int64]:
         """(n,) 1 where the deeper network is significantly better, -1 where the shallower is, else 0."""
-        threshold = (
-            np.inf
-            if noise is None
-            else noise.threshold_at(self.width, self.deeper_width, confidence=confidence)
-        )
+        widths = self.width, self.deeper_width
+        threshold = np.inf if noise is None else noise.threshold_at(*widths, confidence=confidence)
         return np.where(np.abs(self.z) > threshold, np.sign(self.z), 0).astype(np.int64)
 
 
@@ -542,11 +539,11 @@ MIN_SIZES = 3
 ALIKE = 1.0
 
 
-def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: float = 0.95) -> Transition:
+def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None) -> Transition:
     """Levine et al. 2020, section 5.2.2: the mean of two widths of the shallower network.
 
     The right one is the first size at which the shallower network is significantly worse than the deeper one
-    (interpolated at that size, a two-sided test at `confidence` on the pooled seed noise). The left one is the last
+    (interpolated at that size, a two-sided test at 95% on the pooled seed noise). The left one is the last
     size before it at which the two are alike or the shallower is better: it is worse by less than `ALIKE` standard
     errors. Sizes between the two are neither, so the two need not be neighbours: four of the five published brackets
     enclose trained widths. The error is half their distance, as the paper's table 4a has it (its text says the
@@ -561,7 +558,7 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     if len(gaps.width) < MIN_SIZES:
         return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.TOO_FEW_SIZES)
 
-    better = gaps.better(noise, confidence)
+    better = gaps.better(noise)
     right = int(np.argmax(better > 0))
     alike = np.flatnonzero(gaps.z[:right] < ALIKE)
 
@@ -569,16 +566,8 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     if status is not TransitionStatus.CROSSING:
         return no_transition(shallow, deep, PAPER_RULE, status)
     low, high = float(gaps.width[alike[-1]]), float(gaps.width[right])
-    return Transition(
-        shallow.depth,
-        deep.depth,
-        (low + high) / 2,
-        (high - low) / 2,
-        low,
-        high,
-        PAPER_RULE,
-        TransitionStatus.CROSSING,
-    )
+    widths = (low + high) / 2, (high - low) / 2, low, high
+    return Transition(shallow.depth, deep.depth, *widths, PAPER_RULE, status)
 
 
 def _status(better: npt.NDArray[np.int64], alike: npt.NDArray[np.intp]) -> TransitionStatus:

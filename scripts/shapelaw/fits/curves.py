@@ -146,8 +146,7 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
 
 def adjacent_pairs(curves: Mapping[int, Curve]) -> list[tuple[Curve, Curve]]:
     """Each depth with the next greater one, e.g. (6, 12), (12, 18), ... (Levine et al. 2020, section 5.2.2)."""
-    ordered = [curves[depth] for depth in sorted(curves)]
-    return list(pairwise(ordered))
+    return list(pairwise(curves[depth] for depth in sorted(curves)))
 
 
 def shared_range(shallow: Curve, deep: Curve) -> tuple[float, float]:

@@ -105,21 +105,16 @@ class AtSize:
         """(draws, k) losses of the depths, from (draws, n) losses of the networks."""
         return np.asarray(drawn @ self.weights.T + self.shifts)
 
-    def also_best(self, noise: Noise, confidence: float = 0.95) -> tuple[int, ...]:
+    def also_best(self, noise: Noise) -> tuple[int, ...]:
         """The other depths that are not significantly worse than the best one."""
         apart = self.weights - self.weights[self._best]
         err = noise.std * np.sqrt(apart**2 @ (1 / self._runs(noise)))
-        near = self.losses - self.loss <= student_threshold(self._dof(noise, apart), confidence) * err
-        return tuple(
-            depth
-            for depth, is_near in zip(self.depths, near, strict=True)
-            if is_near and depth != self.best_depth
-        )
+        near = self.losses - self.loss <= student_threshold(self._dof(noise, apart)) * err
+        return tuple(depth for depth in np.array(self.depths)[near].tolist() if depth != self.best_depth)
 
     def _runs(self, noise: Noise | None) -> Floats:
-        return (
-            self.networks.seeds if noise is None else noise.runs_at(self.networks.width, self.networks.seeds)
-        )
+        one = self.networks
+        return one.seeds if noise is None else noise.runs_at(one.width, one.seeds)
 
     def _dof(self, noise: Noise, weights: Floats) -> Floats:
         """(k,) degrees of freedom of (k, n) weighted losses: the least of the networks that count."""

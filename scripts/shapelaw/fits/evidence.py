@@ -12,9 +12,8 @@ shapes (`evidence_fit.py`). Levels are left out: only differences at one number 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +35,14 @@ FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
 COLUMNS = ("alpha", "alpha_u", "c0", "c1", "c2", "p0", "p1", "p2", "k", "s0", "s1", "s2")
 
 
-def penalty(kind: str, t: Floats, skew: Floats | float) -> Floats:
+def penalty(kind: str, t: Floats, skew: Floats | float, most: float = 8.0) -> Floats:
     """The penalty of a distance t in log depth from the ridge: t² near it, skewed by k or of another curvature a side.
 
     Args:
         kind: of `PENALTIES`.
         t: distances.
         skew: k, which broadcasts with t; 0 is no skew.
+        most: exponent at which a skewed one is cut off.
     """
     if kind == "square":
         return np.asarray(t**2)
@@ -50,7 +50,7 @@ def penalty(kind: str, t: Floats, skew: Floats | float) -> Floats:
     if kind == "two-sided":
         return np.asarray(t**2 * np.exp(k * np.tanh(t / TURN)))
     k = np.where(np.abs(k) < 1e-4, 1e-4, k)
-    bent = np.clip(k * t, -30.0, 8.0)
+    bent = np.clip(k * t, -30.0, most)
     return np.asarray(2.0 * (np.expm1(bent) - bent) / k**2)
 
 
@@ -126,23 +126,20 @@ class Draws:
         return np.asarray(s0 + s1 * inside + s2 * inside**2 + tangent * (u - inside))
 
 
-def draws_of(content: Mapping[str, Any]) -> Draws:
-    """The draws of an evidence file (`gemstones.json`), from its groups of one series, form and size each."""
-    groups = [group for group in content["groups"] if group["draws"]]
-    counts = [len(group["draws"]) for group in groups]
-
-    def each(values: list[Any]) -> npt.NDArray[Any]:
-        return np.repeat(np.array(values), counts)
-
-    forms = [group["form"].split(" ", 1) for group in groups]
-    low, high = content["range"]["tokens"]
+def draws_of(groups: Iterable[tuple[str, str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:
+    """The draws of groups of one series, form and size each, with (d, 12) parameters; `tokens` as in `Draws`."""
+    parts = [
+        (series, form.split(" ", 1), size, np.asarray(values, dtype=np.float64).reshape(-1, len(COLUMNS)))
+        for series, form, size, values in groups
+    ]
+    counts = [len(values) for *_, values in parts]
     return Draws(
-        np.concatenate([np.array(group["draws"], dtype=np.float64) for group in groups]),
-        each([PENALTIES.index(kind) for _, kind in forms]),
-        each([scale == "nats" for scale, _ in forms]),
-        each([group["size"] == "total" for group in groups]),
-        each([group["series"] for group in groups]),
-        (float(low), float(high)),
+        np.concatenate([values for *_, values in parts]),
+        np.repeat([PENALTIES.index(kind) for _, (_, kind), *_ in parts], counts),
+        np.repeat([scale == "nats" for _, (scale, _), *_ in parts], counts),
+        np.repeat([size == "total" for _, _, size, _ in parts], counts),
+        np.repeat([series for series, *_ in parts], counts),
+        tokens,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,10 @@ CUTS: tuple[tuple[str, Callable[[Losses], Any], tuple[float, ...], tuple[float, 
     ),
 )
 FAR = 0.3  # e-folds outside from which a prediction is an extrapolation
+COLUMNS = (
+    *("predicted", "left_out", "count", "error", "interval", "held"),
+    *("predictive_interval", "held_predictive", "scale"),
+)
 STUDENT = 1.141  # half the width of Student's central 68% (0.16 to 0.84) with `HEAVY` degrees of freedom
 assert HEAVY == 4
 
@@ -65,6 +70,12 @@ class Miss:
     high: float
     out: float = 0.0
     moved: float = 0.0
+
+    @classmethod
+    def of(cls, off: float, draws: Floats, middle: float, out: float = 0.0, moved: float = 0.0) -> Miss:
+        """That of a prediction with its draws (D,), whose interval holds the prediction."""
+        low, high = np.quantile(draws, (LOW, HIGH)) - middle
+        return cls(off, (high - low) / 2.0, min(low, 0.0), max(high, 0.0), out, moved)
 
     def held(self, shift: float = 0.0) -> bool:
         """Whether the interval holds what came out, once ridges are moved by a standard deviation."""
@@ -94,10 +105,9 @@ def miss_of(
 ) -> Miss:
     """A best depth by draws, against the one by others."""
     middle, each = best_depths(predicted, size, tokens, measure)
-    low, high = np.quantile(each, (LOW, HIGH)) - middle
     true, _ = best_depths(truth, size, tokens, measure)
     up, down = (best_depths(predicted, size, tokens, measure, step)[0] for step in (0.25, -0.25))
-    return Miss(true - middle, (high - low) / 2.0, min(low, 0.0), max(high, 0.0), out, (up - down) / 0.5)
+    return Miss.of(true - middle, each, middle, out, (up - down) / 0.5)
 
 
 def between_sets(fitted: Fitted, known: str, asked: str) -> dict[str, list[Miss]]:
@@ -115,7 +125,7 @@ def costs_between(fitted: Fitted, known: str, asked: str) -> tuple[list[Miss], f
     What a shape's cost came out as is its own set's surface there plus its losses' residuals about it.
     """
     predicted, truth = fitted.surface(SETS[known]), fitted.surface(SETS[asked])
-    groups = list(fitted.of_series(SETS[asked]))
+    groups = fitted.of_series(SETS[asked])
     scales = np.average([group.scale for group, _, _ in groups], weights=[weight for _, weight, _ in groups])
     scatter = STUDENT * float(scales)
     misses, pairs = [], []
@@ -128,9 +138,9 @@ def costs_between(fitted: Fitted, known: str, asked: str) -> tuple[list[Miss], f
             said = _cost(predicted, *place_, losses.log_tokens[row])
             came = float(_cost(truth, *place_, losses.log_tokens[row]).mean()) + off[row]
             middle = float(said.mean())
-            low, high = np.quantile(said, (LOW, HIGH)) - middle
-            ends = math.hypot(min(low, 0.0), scatter), math.hypot(max(high, 0.0), scatter)
-            misses.append(Miss(came - middle, sum(ends) / 2.0, *ends))
+            own = Miss.of(came - middle, said, middle)
+            ends = math.hypot(own.low, scatter), math.hypot(own.high, scatter)
+            misses.append(Miss(own.off, sum(ends) / 2.0, *ends))
             pairs.append((middle, came))
     said_, came_ = np.array(pairs).T
     return misses, float(said_ @ came_ / (said_ @ said_))
@@ -161,23 +171,20 @@ def without_each_shape(fitted: Fitted, names: Sequence[str]) -> dict[str, list[M
 
     A miss stands for a size and a number of tokens; its `off` is the jackknife's standard error.
     """
-    groups = [(group, weight) for group, weight, _ in fitted.of_series(names)]
-    share = np.array([weight for _, weight in groups])
-    all_draws = fitted.surface(names)
-    shapes = min(group.losses.shapes for group, _ in groups)
+    groups, all_draws = fitted.of_series(names), fitted.surface(names)
+    share = np.array([weight for _, weight, _ in groups])
+    shapes = min(group.losses.shapes for group, *_ in groups)
     found: dict[str, list[Miss]] = {}
-    for measure in MEASURES:
-        for size in ASKED:
-            for tokens in BUDGETS:
-                at = []
-                for shape in range(shapes):
-                    each = as_draws([(group, group.without[shape : shape + 1]) for group, _ in groups])
-                    losses = each.losses(log_blocks_at(size, measure), DEPTHS, math.log(tokens))
-                    at.append(float(lowest((share @ losses)[None] / share.sum(), DEPTHS)[0][0]))
-                err = math.sqrt((shapes - 1) / shapes * float(np.sum((np.array(at) - np.mean(at)) ** 2)))
-                middle, drawn = best_depths(all_draws, size, tokens, measure)
-                low, high = np.quantile(drawn, (LOW, HIGH)) - middle
-                found.setdefault(measure, []).append(Miss(err, (high - low) / 2.0, low, high))
+    for measure, size, tokens in product(MEASURES, ASKED, BUDGETS):
+        at = []
+        for shape in range(shapes):
+            each = as_draws([(group, group.without[shape : shape + 1]) for group, *_ in groups])
+            losses = each.losses(log_blocks_at(size, measure), DEPTHS, math.log(tokens))
+            at.append(float(lowest((share @ losses)[None] / share.sum(), DEPTHS)[0][0]))
+        err = math.sqrt((shapes - 1) / shapes * float(np.sum((np.array(at) - np.mean(at)) ** 2)))
+        middle, drawn = best_depths(all_draws, size, tokens, measure)
+        low, high = np.quantile(drawn, (LOW, HIGH)) - middle
+        found.setdefault(measure, []).append(Miss(err, (high - low) / 2.0, low, high))
     return found
 
 
@@ -192,14 +199,11 @@ def beyond(series: Iterable[Losses], fitted: Fitted, draws: int) -> dict[tuple[s
                 continue
             part = losses.only(rows)
             predicted = fit_evidence([part], draws).surface((losses.series,))
-            for measure in MEASURES:
-                for size in sizes:
-                    for tokens in budgets:
-                        if tokens > 1.2 * math.exp(losses.log_tokens.max()):
-                            continue
-                        out = outside(size, _span(part.log_blocks)) + outside(tokens, _span(part.log_tokens))
-                        miss = miss_of(predicted, truth, size, tokens, measure, out)
-                        found.setdefault((name, measure), []).append(miss)
+            seen = [tokens for tokens in budgets if tokens <= 1.2 * math.exp(losses.log_tokens.max())]
+            for measure, size, tokens in product(MEASURES, sizes, seen):
+                out = outside(size, _span(part.log_blocks)) + outside(tokens, _span(part.log_tokens))
+                miss = miss_of(predicted, truth, size, tokens, measure, out)
+                found.setdefault((name, measure), []).append(miss)
     return found
 
 
@@ -213,10 +217,7 @@ def against_law(fitted: Fitted, law: Callable[[float], float]) -> list[Miss]:
     misses = []
     for size in ASKED:
         middle, each = best_depths(draws, size, BUDGETS[1], MEASURES[0])
-        low, high = np.quantile(each, (LOW, HIGH)) - middle
-        misses.append(
-            Miss(math.log(law(size)) - middle, (high - low) / 2.0, min(low, 0.0), max(high, 0.0), 0.0, 1.0)
-        )
+        misses.append(Miss.of(math.log(law(size)) - middle, each, middle, moved=1.0))
     return misses
 
 
@@ -280,7 +281,7 @@ def check(
     )
     other = against_law(fitted, law)
     spread = Spread(spread_between_sources(other), growth(sizes), growth(tokens))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for known, asked in (("full rate", "half rate"), ("half rate", "full rate")):
         for measure, misses in between_sets(fitted, known, asked).items():
             rows.append(_row(f"best depth, {measure}", f"all runs of the {asked}", misses, spread))
@@ -295,20 +296,7 @@ def check(
     for (name, measure), misses in cut.items():
         rows.append(_row(f"best depth, {measure}", name, misses, spread))
     rows.append(_row("best depth, equal blocks", law_name, other, spread))
-    return Checks(spread, pd.DataFrame(rows, columns=COLUMNS))
-
-
-COLUMNS = [
-    "predicted",
-    "left_out",
-    "count",
-    "error",
-    "interval",
-    "held",
-    "predictive_interval",
-    "held_predictive",
-    "scale",
-]
+    return Checks(spread, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def _row(
@@ -319,15 +307,16 @@ def _row(
         "predicted": predicted,
         "left_out": left_out,
         "count": len(misses),
-        "error": float(np.sqrt(np.mean([one.off**2 for one in misses]))),
-        "interval": float(np.sqrt(np.mean([one.own**2 for one in misses]))),
+        "error": _root_mean_square([one.off for one in misses]),
+        "interval": _root_mean_square([one.own for one in misses]),
         "held": float(np.mean([one.held() for one in misses])),
-        "predictive_interval": math.nan,
-        "held_predictive": math.nan,
-        "scale": math.nan,
     }
     if spread is not None:
         widths = [math.hypot(one.own, spread.sources * one.moved) for one in misses]
-        row["predictive_interval"] = float(np.sqrt(np.mean(np.square(widths))))
+        row["predictive_interval"] = _root_mean_square(widths)
         row["held_predictive"] = float(np.mean([one.held(spread.sources) for one in misses]))
     return row
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

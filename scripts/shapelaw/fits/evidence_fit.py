@@ -12,8 +12,9 @@ normal number (Cameron, Gelbach and Miller 2008), so the misfit of the form and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,13 @@ from shapelaw.fits.evidence import (
     SIZES,
     Draws,
     Floats,
+    draws_of,
     penalty,
     power,
 )
+from shapelaw.fits.inputs import numbers_of, require_columns
+from shapelaw.fits.projection import predictive_weights
 from shapelaw.fits.separable import Columns, Separable, solve
-from shapelaw.fits.surface import predictive_weights
 
 NEEDED = ("depth", "width", "block_params", "total_params", "tokens", "loss", "series")
 # series of losses by the set of runs that they come from; only sets are independent. What the table has beside them
@@ -87,16 +90,9 @@ class Losses:
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Losses:
         """The losses of some rows, with shapes and budgets counted anew."""
-        return Losses(
-            self.series,
-            _counted(self.shape[rows]),
-            _counted(self.budget[rows]),
-            self.log_blocks[rows],
-            self.log_total[rows],
-            self.log_depth[rows],
-            self.log_tokens[rows],
-            self.loss[rows],
-        )
+        kept = {name: values[rows] for name, values in vars(self).items() if name != "series"}
+        counted = {name: _counted(kept[name]) for name in ("shape", "budget")}
+        return Losses(self.series, **kept | counted)
 
 
 def _counted(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -110,16 +106,8 @@ def losses_of(table: pd.DataFrame, source: str) -> list[Losses]:
     Raises:
         UserError: a column or a series is missing, or a number is not one.
     """
-    missing = [name for name in NEEDED if name not in table]
-    if missing:
-        raise UserError(f"{source} has no column {', '.join(missing)}; the table needs {', '.join(NEEDED)}.")
-    numbers = table[list(NEEDED[:-1])].apply(pd.to_numeric, errors="coerce")
-    wrong = ~(np.isfinite(numbers) & (numbers > 0)).all(axis=1)
-    if wrong.any():
-        raise UserError(
-            f"{source} has {int(wrong.sum())} rows with a number that is missing or not positive; the first is row "
-            f"{int(np.flatnonzero(wrong)[0]) + 1}."
-        )
+    require_columns(table, NEEDED, source)
+    numbers = numbers_of(table, NEEDED[:-1], source, positive=NEEDED[:-1])
     absent = [name for names in SETS.values() for name in names if name not in set(table["series"])]
     if absent:
         raise UserError(f"{source} has no series {', '.join(absent)}; the fits are of Gemstones' losses.")
@@ -236,40 +224,25 @@ def fit_group(losses: Losses, form: str, size: str) -> Group:
     """The best fit of a form, and the residuals of each shape by a fit without it."""
     model, (x, z) = model_of(losses, form), place(losses, size)
     start = _starts(model)
-    found = solve(
-        model, x, z, _rows(losses.loss, len(start)), _rows(np.full_like(x, ERROR), len(start)), start, 60
-    )
+    several = np.broadcast_to(losses.loss, (len(start), len(x)))
+    found = solve(model, x, z, several, np.full_like(several, ERROR), start, 60)
     best = int(found.cost.argmin())
     theta, coefficients = found.theta[best], found.coefficients[best]
     mine = losses.shape == np.arange(losses.shapes)[:, None]
-    without = solve(
-        model,
-        x,
-        z,
-        _rows(losses.loss, len(mine)),
-        np.where(mine, LEFT_OUT, ERROR),
-        _rows(theta, len(mine)),
-        40,
-    )
+    several, start = np.broadcast_to(losses.loss, mine.shape), np.tile(theta, (len(mine), 1))
+    without = solve(model, x, z, several, np.where(mine, LEFT_OUT, ERROR), start, 40)
     off = losses.loss - model.values(without.theta, without.coefficients, x, z)
     parts = _parameters(losses, form, without.theta, without.coefficients)
     return Group(losses, form, size, theta, coefficients, off[losses.shape, np.arange(len(x))], parts)
 
 
-def _rows(values: Floats, count: int) -> Floats:
-    return np.tile(values, (count, 1))
-
-
 def _starts(model: Separable) -> Floats:
-    starts = []
-    for ridge in STARTS:
-        for skew in SKEWS if len(model.mean) > 7 else (0.0,):
-            start = model.mean.copy()
-            start[2] = ridge
-            if len(start) > 7:
-                start[7] = skew
-            starts.append(start)
-    return np.array(starts)
+    skewed = len(model.mean) > 7
+    places = np.array(list(product(STARTS, SKEWS if skewed else (0.0,))))
+    starts = np.tile(model.mean, (len(places), 1))
+    starts[:, 2] = places[:, 0]
+    starts[:, 7:] = places[:, 1:] if skewed else 0.0
+    return starts
 
 
 def drawn(group: Group, count: int, rng: np.random.Generator) -> Floats:
@@ -279,7 +252,8 @@ def drawn(group: Group, count: int, rng: np.random.Generator) -> Floats:
     losses, model, (x, z) = group.losses, group.model, place(group.losses, group.size)
     fitted = model.values(group.theta, group.coefficients, x, z)
     moved = fitted + rng.standard_normal((count, losses.shapes))[:, losses.shape] * group.left_out
-    found = solve(model, x, z, moved, _rows(np.full_like(x, ERROR), count), _rows(group.theta, count), 20)
+    start = np.tile(group.theta, (count, 1))
+    found = solve(model, x, z, moved, np.full_like(moved, ERROR), start, 20)
     return _parameters(losses, group.form, found.theta, found.coefficients)
 
 
@@ -297,17 +271,13 @@ def _parameters(losses: Losses, form: str, theta: Floats, coefficients: Floats) 
 
 @dataclass(frozen=True)
 class Fitted:
-    """All groups with their weights, which sum to one in each series and size, and their draws."""
+    """All groups, each with its weight, which sum to one in each series and size, and its draws."""
 
-    groups: tuple[Group, ...]
-    weights: tuple[float, ...]
-    draws: tuple[Floats, ...]
+    groups: tuple[tuple[Group, float, Floats], ...]
 
-    def of_series(self, names: Sequence[str]) -> Iterator[tuple[Group, float, Floats]]:
+    def of_series(self, names: Sequence[str]) -> list[tuple[Group, float, Floats]]:
         """The groups of some series, each with its weight and its draws."""
-        for group, weight, draws in zip(self.groups, self.weights, self.draws, strict=True):
-            if group.losses.series in names:
-                yield group, weight, draws
+        return [one for one in self.groups if one[0].losses.series in names]
 
     def surface(self, names: Sequence[str]) -> Draws:
         """The draws of some series, as `evidence.Draws`."""
@@ -316,17 +286,9 @@ class Fitted:
 
 def as_draws(parts: Sequence[tuple[Group, Floats]]) -> Draws:
     """Groups with (d, 12) parameters each as draws of one surface."""
-    counts = [len(values) for _, values in parts]
     tokens = np.concatenate([group.losses.log_tokens for group, _ in parts])
-    forms = [group.form.split(" ", 1) for group, _ in parts]
-    return Draws(
-        np.concatenate([values for _, values in parts]),
-        np.repeat([PENALTIES.index(kind) for _, kind in forms], counts),
-        np.repeat([scale == "nats" for scale, _ in forms], counts),
-        np.repeat([group.size == "total" for group, _ in parts], counts),
-        np.repeat([group.losses.series for group, _ in parts], counts),
-        (float(np.exp(tokens.min())), float(np.exp(tokens.max()))),
-    )
+    groups = ((group.losses.series, group.form, group.size, values) for group, values in parts)
+    return draws_of(groups, (float(np.exp(tokens.min())), float(np.exp(tokens.max()))))
 
 
 def fit_evidence(series: Sequence[Losses], draws: int, seed: int = 0) -> Fitted:
@@ -337,16 +299,15 @@ def fit_evidence(series: Sequence[Losses], draws: int, seed: int = 0) -> Fitted:
         draws: number of draws of each series; half for each size, shared among forms by their weights.
         seed: of the draws.
     """
-    groups: list[Group] = []
-    weights: list[float] = []
-    parts: list[Floats] = []
+    done: list[tuple[Group, float, Floats]] = []
     for index, losses in enumerate(series):
         rng = np.random.default_rng([seed, index])
         for size in SIZES:
             mine = [fit_group(losses, form, size) for form in FORMS]
             weight = predictive_weights(np.array([group.densities for group in mine]))
             counts = np.diff(np.round(np.cumsum(weight) * draws / len(SIZES)).astype(int), prepend=0)
-            parts += [drawn(group, int(count), rng) for group, count in zip(mine, counts, strict=True)]
-            groups += mine
-            weights += [float(one) for one in weight]
-    return Fitted(tuple(groups), tuple(weights), tuple(parts))
+            done += [
+                (group, float(one), drawn(group, int(count), rng))
+                for group, one, count in zip(mine, weight, counts, strict=True)
+            ]
+    return Fitted(tuple(done))

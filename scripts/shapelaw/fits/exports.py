@@ -122,7 +122,8 @@ def _with_last_values(
     """The runs with the value and the step of the last point of each curve; of several charts of a metric the later."""
     axis = _axis(header)
     timed = axis in TIMES or axis.startswith(RELATIVE)
-    rows = sorted(rows, key=lambda row: _number(row[0])) if all(_is_number(row[0]) for row in rows) else rows
+    if not any(math.isnan(_number(row[0])) for row in rows):
+        rows = sorted(rows, key=lambda row: _number(row[0]))
     last: dict[str, list[tuple[str, float, float]]] = {}
     for at, column in enumerate(header[1:], start=1):
         run, found, metric = column.rpartition(BETWEEN)
@@ -144,10 +145,6 @@ def _with_last_values(
         if not timed:
             runs[metric + LAST] = ends["step"]
     return runs
-
-
-def _is_number(cell: str) -> bool:
-    return not math.isnan(_number(cell))
 
 
 def _names_of(runs: pd.DataFrame, curves: AbstractSet[str], path: Path) -> pd.Series:

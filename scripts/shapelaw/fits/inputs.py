@@ -239,21 +239,17 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
     require_columns(table, list(TRANSITION_COLUMNS), source)
     optional = [name for name in OPTIONAL_COLUMNS if name in table]
     crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
-    numbers = numbers_of(table, ["depth"], source)
-    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(depth=numbers["depth"])
-    measured = numbers_of(table[crossing], list(TRANSITION_COLUMNS), source)
-    for name in TRANSITION_COLUMNS:
-        refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
+    depth = numbers_of(table, ["depth"], source, whole=["depth"])
+    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(**depth)
+    numbers_of(table[crossing], TRANSITION_COLUMNS, source, positive=TRANSITION_COLUMNS)
     if {"bound", "bound_err", "side"} <= set(optional):
-        bounded = numbers_of(table[table["side"].notna()], ["bound", "bound_err"], source)
-        for name in ("bound", "bound_err"):
-            refuse(bounded, bounded[name] <= 0, source, f"{name} must be above zero")
+        bounds = ("bound", "bound_err")
+        numbers_of(table[table["side"].notna()], bounds, source, positive=bounds)
         known = table["side"].isna() | table["side"].isin([side.value for side in Side])
         refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
-    refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
     key = ["depth", "method"] if "method" in optional else ["depth"]
     refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
-    return checked.astype({"depth": "int64"}).sort_values(key, ignore_index=True)
+    return checked.sort_values(key, ignore_index=True)
 
 
 def _check_size(runs: pd.DataFrame, name: str, source: str) -> None:
@@ -276,15 +272,40 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) ->
         raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")
 
 
-def numbers_of(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
-    """Columns as finite numbers.
+# a rule that a column of numbers keeps, and the rows that break it
+RULES: Mapping[str, Callable[[pd.Series], pd.Series[bool]]] = {
+    (FINITE := "a finite number"): lambda column: ~np.isfinite(column),
+    (POSITIVE := "above zero"): lambda column: column <= 0,
+    (WHOLE := "a whole number"): lambda column: np.isfinite(column) & (column % 1 != 0),
+}
+
+
+def broken_rules(column: pd.Series, name: str, rules: Iterable[str]) -> dict[str, pd.Series[bool]]:
+    """For each of some `RULES` its sentence about a column, and the rows that break it."""
+    return {f"{name} must be {rule}": RULES[rule](column) for rule in rules}
+
+
+def numbers_of(
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    source: str,
+    *,
+    positive: Iterable[str] = (),
+    whole: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Columns as finite numbers, those that are `whole` as integers.
 
     Raises:
-        UserError: values are none; the message names all of their rows.
+        UserError: values are not numbers, not finite, or not positive or whole where they must be; the message names
+            all of their rows.
     """
     numbers = _as_numbers(table, columns)
-    refuse_all(table, source, _not_finite(numbers))
-    return numbers
+    wrong: dict[str, pd.Series[bool]] = {}
+    for rule, names in ((FINITE, list(columns)), (POSITIVE, positive), (WHOLE, whole)):
+        for name in names:
+            wrong |= broken_rules(numbers[name], name, [rule])
+    refuse_all(table, source, wrong)
+    return numbers.astype(dict.fromkeys(whole, "int64"))
 
 
 def _as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
@@ -298,28 +319,16 @@ def _as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     )
 
 
-def _not_finite(numbers: pd.DataFrame) -> dict[str, pd.Series[bool]]:
-    return {f"{name} must be a finite number": ~np.isfinite(numbers[name]) for name in numbers}
-
-
 def run_numbers(
     table: pd.DataFrame, whole: Sequence[str], measured: Sequence[str], source: str
 ) -> pd.DataFrame:
     """The columns `whole`, `seed` and `measured`, all but the seed above zero.
 
     Raises:
-        UserError: values are not numbers, not finite or not positive, or not whole where they must be; the message
-            names all of their rows.
+        UserError: as in `numbers_of`.
     """
-    runs = _as_numbers(table, [*whole, "seed", *measured])
-    wrong = _not_finite(runs)
-    wrong |= {f"{name} must be above zero": runs[name] <= 0 for name in (*whole, *measured)}
-    wrong |= {
-        f"{name} must be a whole number": np.isfinite(runs[name]) & (runs[name] % 1 != 0)
-        for name in (*whole, "seed")
-    }
-    refuse_all(table, source, wrong)
-    return runs.astype(dict.fromkeys((*whole, "seed"), "int64"))
+    numbers = [*whole, "seed", *measured]
+    return numbers_of(table, numbers, source, positive=(*whole, *measured), whole=(*whole, "seed"))
 
 
 def whole_or_empty(table: pd.DataFrame, name: str, source: str, empty: str = "") -> pd.Series:
@@ -344,11 +353,12 @@ def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -
     Raises:
         UserError: a value is neither.
     """
-    numbers = pd.DataFrame({name: pd.to_numeric(table[name], errors="coerce") for name in columns})
-    for name in columns:
-        wrong = table[name].notna() & numbers[name].isna()
-        refuse(table, wrong, source, f"{name} must be a number, or empty")
-    return numbers.astype("float64")
+    numbers = _as_numbers(table, columns)
+    wrong = {
+        f"{name} must be a number, or empty": table[name].notna() & numbers[name].isna() for name in columns
+    }
+    refuse_all(table, source, wrong)
+    return numbers
 
 
 def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from typing import Any, Self
 
 import lmfit
 import numpy as np
@@ -32,6 +33,30 @@ class FitStatus(StrEnum):
     FAILED = "did not converge"
 
 
+class Fit:
+    """What fits have in common that are dataclasses with a `status`, such as `FitStatus`."""
+
+    status: Any
+
+    @property
+    def usable(self) -> bool:
+        return bool(self.status == FitStatus.CONVERGED)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """The fields for JSON, with None for NaN."""
+        return {
+            one.name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for one in fields(self)  # type: ignore[arg-type]
+            for value in [getattr(self, one.name)]
+        }
+
+    @classmethod
+    def without_numbers(cls, **known: Any) -> Self:
+        """One whose numbers are NaN but for the `known` ones."""
+        nothing = {one.name: math.nan for one in fields(cls) if one.type == "float"}  # type: ignore[arg-type]
+        return cls(**nothing | known)
+
+
 def overall_status(statuses: Sequence[str]) -> str:
     """The status of several fits together: "converged" if one of them is, else the first one's."""
     if not statuses:
@@ -40,7 +65,7 @@ def overall_status(statuses: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class LineFit:
+class LineFit(Fit):
     """`y = a + b x` with standard errors and covariance; NaN throughout unless `status` is converged.
 
     `chi2` is the weighted sum of squared residuals (eq. 58 of Levine et al. 2020), `chi2_reduced` is
@@ -64,17 +89,6 @@ class LineFit:
     n_points: int
     status: FitStatus
     message: str
-
-    @property
-    def usable(self) -> bool:
-        return self.status is FitStatus.CONVERGED
-
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """The fields for JSON, with None for NaN."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
 
 
 def fit_line(
@@ -139,13 +153,7 @@ def _converged(result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_
     total = float((((y - centre) / sigma) ** 2).sum())
     p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
     return LineFit(
-        a=float(result.params["intercept"].value),
-        b=float(result.params["slope"].value),
-        a_err=math.sqrt(covariance[0, 0]),
-        b_err=math.sqrt(covariance[1, 1]),
-        cov_aa=float(covariance[0, 0]),
-        cov_ab=float(covariance[0, 1]),
-        cov_bb=float(covariance[1, 1]),
+        **_parameters([result.params[name].value for name in ("intercept", "slope")], covariance),
         chi2=chi2,
         chi2_reduced=chi2 / dof,
         p_value=p_value,
@@ -155,6 +163,13 @@ def _converged(result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_
         status=FitStatus.CONVERGED,
         message=goodness(chi2, dof, p_value),
     )
+
+
+def _parameters(at: Sequence[float] | Floats, covariance: npt.NDArray[Any]) -> dict[str, Any]:
+    """a and b of a line with their errors and covariance, as fields of `LineFit`."""
+    (aa, ab), (_, bb) = covariance.tolist()
+    errors = {"a_err": math.sqrt(aa), "b_err": math.sqrt(bb), "cov_aa": aa, "cov_ab": ab, "cov_bb": bb}
+    return {"a": float(at[0]), "b": float(at[1]), **errors}
 
 
 def too_few_points(n_points: int, form: str, needed: int) -> str:
@@ -172,23 +187,8 @@ def goodness(chi2: float, dof: int, p_value: float) -> str:
 
 
 def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
-    nothing = dict.fromkeys(
-        (
-            "a",
-            "b",
-            "a_err",
-            "b_err",
-            "cov_aa",
-            "cov_ab",
-            "cov_bb",
-            "chi2",
-            "chi2_reduced",
-            "p_value",
-            "r_squared",
-        ),
-        math.nan,
-    )
-    return LineFit(**nothing, dof=max(n_points - _FREE, 0), n_points=n_points, status=status, message=message)
+    dof = max(n_points - _FREE, 0)
+    return LineFit.without_numbers(dof=dof, n_points=n_points, status=status, message=message)
 
 
 @dataclass(frozen=True)
@@ -261,13 +261,7 @@ def fit_line_with_limits(
     p_value = float(stats.chi2.sf(chi2, plain.dof))
     return replace(
         plain,
-        a=float(at[0]),
-        b=float(at[1]),
-        a_err=math.sqrt(covariance[0, 0]),
-        b_err=math.sqrt(covariance[1, 1]),
-        cov_aa=float(covariance[0, 0]),
-        cov_ab=float(covariance[0, 1]),
-        cov_bb=float(covariance[1, 1]),
+        **_parameters(at, covariance),
         chi2=chi2,
         chi2_reduced=chi2 / plain.dof,
         p_value=p_value,
@@ -282,7 +276,7 @@ LEAST_GAIN = float(stats.chi2.isf(0.05, 1))  # of -2 log L over one part alone, 
 
 
 @dataclass(frozen=True)
-class LevelFit:
+class LevelFit(Fit):
     """`y = min(k + x, level)` in logarithms: in proportion to x for small x, the same for large x.
 
     Attributes:
@@ -304,10 +298,6 @@ class LevelFit:
     n_points: int
     status: FitStatus
     message: str
-
-    @property
-    def usable(self) -> bool:
-        return self.status is FitStatus.CONVERGED
 
 
 def fit_level(
@@ -389,4 +379,5 @@ def _two_parts(
 
 
 def _no_level(status: FitStatus, n_points: int, message: str) -> LevelFit:
-    return LevelFit(*(math.nan,) * 5, max(n_points - 2, 0), math.nan, n_points, status, message)
+    dof = max(n_points - 2, 0)
+    return LevelFit.without_numbers(dof=dof, n_points=n_points, status=status, message=message)

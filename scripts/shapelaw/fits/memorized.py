@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import numbers_of, refuse, require_columns, run_numbers
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 
@@ -188,14 +188,10 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     if _there(runs, "classes"):  # a regression has no classes
         runs["classes"] = runs["classes"].where(runs["task"] != REGRESSION, 1)
     sizes = [*AXES, "width", *(name for name in ("value_dim", "classes") if _there(runs, name))]
-    whole = numbers_of(runs, [*sizes, "seed"], source)
-    for name in sizes:
-        refuse(whole, whole[name] <= 0, source, f"{name} must be above zero")
-    for name in (*sizes, "seed"):
-        refuse(whole, whole[name] % 1 != 0, source, f"{name} must be a whole number")
+    whole = run_numbers(runs, sizes, [], source)
     for name, known in (("task", (CLASSIFICATION, REGRESSION)), ("context_type", (SHARED, PER_EXAMPLE))):
         refuse(runs, ~runs[name].isin(known), source, f"{name} must be {known[0]} or {known[1]}")
-    checked = whole.astype("int64").assign(
+    checked = whole.assign(
         task=runs["task"].astype(str),
         context_type=runs["context_type"].astype(str),
         share=_share(runs, source),

@@ -94,7 +94,7 @@ class Noise:
         return float(stats.f.sf(chi2 / dof, dof, self.dof))
 
 
-def student_threshold(dof: Floats, confidence: float) -> Floats:
+def student_threshold(dof: Floats, confidence: float = 0.95) -> Floats:
     """Student's two-sided quantiles for (n,) degrees of freedom, the normal ones where these are infinite."""
     p = 0.5 + confidence / 2.0
     return np.asarray(np.where(np.isinf(dof), stats.norm.ppf(p), stats.t.ppf(p, dof)), dtype=np.float64)

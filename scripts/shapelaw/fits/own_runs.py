@@ -14,195 +14,113 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import budget_labels
 from shapelaw.fits.exports import LAST
-from shapelaw.fits.inputs import refuse, refuse_all, rows_named
+from shapelaw.fits.inputs import FINITE, POSITIVE, WHOLE, broken_rules, refuse, refuse_all, rows_named
 from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.sizes import number_of
 
+
+def _words(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
 # a role, which is also the name that a column gets, and the names under which it is known; in our tables the first
 ROLES: Mapping[str, tuple[str, ...]] = {
-    "depth": (
-        *("depth", "n_layer", "n_layers", "layers", "num_layers", "num_hidden_layers"),
-        *("n_blocks", "num_blocks", "nlayers"),
+    "depth": _words("depth n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers"),
+    "width": _words("width d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel"),
+    "loss": _words(
+        "test_loss val_loss final_loss loss validation_loss valid_loss eval_loss heldout_loss "
+        "held_out_loss final_val_loss final_test_loss best_val_loss"
     ),
-    "width": (
-        *("width", "d_model", "n_embd", "hidden_size", "n_embed", "embed_dim", "model_dim", "hidden_dim"),
-        *("dim", "dmodel"),
+    "seed": _words("seed random_seed rng_seed manual_seed replicate repeat repetition"),
+    "tokens": _words(
+        "tokens_trained tokens train_tokens training_tokens total_tokens n_tokens num_tokens tokens_seen "
+        "n_train_tokens"
     ),
-    "loss": (
-        *("test_loss", "val_loss", "final_loss", "loss", "validation_loss", "valid_loss", "eval_loss"),
-        *("heldout_loss", "held_out_loss", "final_val_loss", "final_test_loss", "best_val_loss"),
+    "block_params": _words(
+        "block_params non_embedding_params non_emb_params nonembedding_params params_non_embedding "
+        "n_params_non_embedding params_non_emb"
     ),
-    "seed": ("seed", "random_seed", "rng_seed", "manual_seed", "replicate", "repeat", "repetition"),
-    "tokens": (
-        *("tokens_trained", "tokens", "train_tokens", "training_tokens", "total_tokens", "n_tokens"),
-        *("num_tokens", "tokens_seen", "n_train_tokens"),
-    ),
-    "block_params": (
-        *("block_params", "non_embedding_params", "non_emb_params", "nonembedding_params"),
-        *("params_non_embedding", "n_params_non_embedding", "params_non_emb"),
-    ),
-    "total_params": ("total_params", "params_total", "n_params_total", "all_params"),
+    "total_params": _words("total_params params_total n_params_total all_params"),
     # of either kind
-    "params": (
-        *("params", "n_params", "num_params", "parameters", "n_parameters", "num_parameters"),
-        *("model_params", "param_count", "params_active_precise", "model_size"),
+    "params": _words(
+        "params n_params num_params parameters n_parameters num_parameters model_params param_count "
+        "params_active_precise model_size"
     ),
-    "step_flops": ("step_flops", "flops_per_step"),
+    "step_flops": _words("step_flops flops_per_step"),
     # where a row, or a run, ends
-    "step": (
-        *(
-            "step",
-            "last_step",
-            "global_step",
-            "trainer_global_step",
-            "train_global_step",
-            "eval_step",
-            "train_step",
-        ),
-        *("iteration", "iter", "num_updates", "updates", "epoch"),
+    "step": _words(
+        "step last_step global_step trainer_global_step train_global_step eval_step train_step iteration "
+        "iter num_updates updates epoch"
     ),
-    "state": ("state", "run_state", "status", "finished", "completed"),
-    "run": ("run_id", "id", "run", "run_name", "name"),
+    "state": _words("state run_state status finished completed"),
+    "run": _words("run_id id run run_name name"),
 }
+# what runs may differ in, by the names of our own tables, and the names under which it is known
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "corpus": _words("corpus dataset"),
+    "vocab_size": _words("vocab_size n_vocab"),
+    "patch_embedding": _words("patch_embedding"),
+    "embedding_rank": _words("embedding_rank"),
+    "positional_rank": _words("positional_rank"),
+    "context_length": _words("context_length seq_len seq_length n_ctx max_seq_len"),
+    "block": _words("block"),
+    "heads": _words("heads n_head n_heads num_heads num_attention_heads"),
+    "attention_dim": _words("attention_dim head_dim d_head head_size"),
+    "kv_heads": _words("kv_heads n_kv_heads num_key_value_heads n_query_groups"),
+    "ff_width": _words("ff_width d_ff ffn_dim intermediate_size ffn_hidden_size"),
+    "gelu": _words("gelu"),
+    "tied": _words("tied tie_word_embeddings tied_embeddings"),
+    "attention_degree": _words("attention_degree"),
+    "parametrization": _words("parametrization"),
+    "base_width": _words("base_width"),
+    "schedule": _words("schedule lr_schedule"),
+    "batch_size": _words("batch_size global_batch_size"),
+    "budget": _words("budget"),
+    "steps": _words("steps train_steps max_steps num_steps n_steps total_steps max_iters"),
+    "learning_rate": _words("learning_rate lr peak_lr max_lr"),
+    "test_sequences": _words("test_sequences"),
+    "warmup_steps": _words("warmup_steps warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps"),
+    "weight_decay": _words("weight_decay wd"),
+    "dropout": _words("dropout dropout_rate"),
+    "optimizer": _words("optimizer optim"),
+    "beta1": _words("beta1 adam_beta1"),
+    "beta2": _words("beta2 adam_beta2"),
+    "grad_clip": _words("grad_clip gradient_clip max_grad_norm grad_clip_norm"),
+    "min_lr": _words("min_lr final_lr"),
+    "epochs": _words("epochs num_epochs n_epochs max_epochs"),
+}
+KNOWN = frozenset(name for names in (*ROLES.values(), *SETTINGS.values()) for name in names)
 BUDGET = "budget of tokens"
 HELPERS = ("step", "state", "run")  # of several the first is taken
 NEEDED = ("depth", "width", "loss")
-# what runs may differ in, by the names of our own tables, and the names under which it is known
-SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "corpus": ("corpus", "dataset"),
-    "vocab_size": ("vocab_size", "n_vocab"),
-    "patch_embedding": ("patch_embedding",),
-    "embedding_rank": ("embedding_rank",),
-    "positional_rank": ("positional_rank",),
-    "context_length": ("context_length", "seq_len", "seq_length", "n_ctx", "max_seq_len"),
-    "block": ("block",),
-    "heads": ("heads", "n_head", "n_heads", "num_heads", "num_attention_heads"),
-    "attention_dim": ("attention_dim", "head_dim", "d_head", "head_size"),
-    "kv_heads": ("kv_heads", "n_kv_heads", "num_key_value_heads", "n_query_groups"),
-    "ff_width": ("ff_width", "d_ff", "ffn_dim", "intermediate_size", "ffn_hidden_size"),
-    "gelu": ("gelu",),
-    "tied": ("tied", "tie_word_embeddings", "tied_embeddings"),
-    "attention_degree": ("attention_degree",),
-    "parametrization": ("parametrization",),
-    "base_width": ("base_width",),
-    "schedule": ("schedule", "lr_schedule"),
-    "batch_size": ("batch_size", "global_batch_size"),
-    "budget": ("budget",),
-    "steps": ("steps", "train_steps", "max_steps", "num_steps", "n_steps", "total_steps", "max_iters"),
-    "learning_rate": ("learning_rate", "lr", "peak_lr", "max_lr"),
-    "test_sequences": ("test_sequences",),
-    "warmup_steps": (
-        "warmup_steps",
-        "warmup",
-        "warmup_iters",
-        "warmup_ratio",
-        "num_warmup_steps",
-        "lr_warmup_steps",
-    ),
-    "weight_decay": ("weight_decay", "wd"),
-    "dropout": ("dropout", "dropout_rate"),
-    "optimizer": ("optimizer", "optim"),
-    "beta1": ("beta1", "adam_beta1"),
-    "beta2": ("beta2", "adam_beta2"),
-    "grad_clip": ("grad_clip", "gradient_clip", "max_grad_norm", "grad_clip_norm"),
-    "min_lr": ("min_lr", "final_lr"),
-    "epochs": ("epochs", "num_epochs", "n_epochs", "max_epochs"),
-}
 # what no seed explains and no kind of network: at one shape it takes one value
-RECIPE = (
-    *("steps", "learning_rate", "batch_size", "warmup_steps", "weight_decay", "dropout", "optimizer"),
-    *("beta1", "beta2", "grad_clip", "min_lr", "epochs"),
+RECIPE = _words(
+    "steps learning_rate batch_size warmup_steps weight_decay dropout optimizer beta1 beta2 grad_clip "
+    "min_lr epochs"
 )
-TEXTS = (
-    "corpus",
-    "block",
-    "gelu",
-    "tied",
-    "schedule",
-    "parametrization",
-    "optimizer",
-    "budget",
-    "patch_embedding",
-)
+# settings that are words even where they look like numbers
+TEXTS = _words("corpus block gelu tied schedule parametrization optimizer budget patch_embedding")
 # where tools put what a user logged
-PREFIXES = frozenset(
-    ("config", "summary", "params", "metrics", "model", "args", "hparams", "hyperparameters", "final", "test")
-)
-FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok", "true")
-NO_LOSS, NOT_FINITE = "without a loss", "with a loss that is not finite"
+PREFIXES = _words("config summary params metrics model args hparams hyperparameters final test")
+FINISHED = _words("finished completed complete done success succeeded ok true")
+UNFINISHED = _words("running crashed failed killed pending preempted cancelled canceled error timeout false")
 SIZED = 3.0  # blocks have 8 to 15 L d² parameters: within this factor of 12
 LARGEST = {"depth": 10_000, "width": 1_000_000, "loss": 1_000}
 FEWEST_TOKENS = 1_000
 SHOWN = 8  # values in a sentence
 FEW_VALUES = 12  # a column with more is no setting
-UNFINISHED = (
-    *("running", "crashed", "failed", "killed", "pending", "preempted", "cancelled", "canceled", "error"),
-    *("timeout", "false"),
-)
 FOLLOWED = ("tokens", "block_params", "total_params", "params", "steps")
-WHOLE = 0.01  # a width that is closer to a whole number
+WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
 SAME_STEPS = 0.02  # last steps closer than this in log are one
 # words in the names of columns of trackers and measurements, which differ between runs anyway
-OUTCOMES = frozenset(
-    (
-        *(
-            "acc",
-            "accuracy",
-            "loss",
-            "ppl",
-            "perplexity",
-            "bits",
-            "bpb",
-            "bpc",
-            "time",
-            "runtime",
-            "timestamp",
-        ),
-        *(
-            "seconds",
-            "hours",
-            "speed",
-            "second",
-            "flops",
-            "memory",
-            "gb",
-            "bytes",
-            "norm",
-            "score",
-            "user",
-            "notes",
-        ),
-        *(
-            "tags",
-            "group",
-            "sweep",
-            "created",
-            "updated",
-            "date",
-            "host",
-            "hostname",
-            "node",
-            "gpu",
-            "device",
-        ),
-        *(
-            "commit",
-            "path",
-            "url",
-            "file",
-            "entity",
-            "project",
-            "key",
-            "digest",
-            "comment",
-            "duration",
-            "job",
-        ),
-        *("best", "idx", "index", "unnamed", "name", "id", "state", "status"),
-    )
+OUTCOMES = _words(
+    "acc accuracy loss ppl perplexity bits bpb bpc time runtime timestamp seconds hours speed second "
+    "flops memory gb bytes norm score user notes tags group sweep created updated date host hostname "
+    "node gpu device commit path url file entity project key digest comment duration job best idx "
+    "index unnamed name id state status"
 )
 # and words in the names of what a trainer is told, which no number of values makes a measurement
-TOLD = frozenset(("lr", "batch", "warmup", "warm", "decay", "dropout", "momentum", "epsilon", "eps"))
+TOLD = _words("lr batch warmup warm decay dropout momentum epsilon eps")
 LEAST_STEPS = 4  # rows of a shape that can show that they are steps
 HISTORY = -0.8  # a rank correlation of losses with the order of rows, below which these are steps of a run
 EMBEDDED = 0.02  # of a size: a greater share in embeddings means that it counts them
@@ -243,13 +161,10 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
         if role in found:
             continue
         candidates = [name for name in names if name not in given.values() and _plain(name) in known]
-        first = [name for name in candidates if _plain(name) == known[0]]
-        if role in HELPERS:
-            first = sorted(candidates, key=lambda name: known.index(_plain(name)))
-        if len(candidates) > 1 and first:
-            candidates = first[:1]
-        if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
-            candidates = candidates[:1]  # the same values twice
+        by_name = sorted(candidates, key=lambda name: known.index(_plain(name)))
+        ours = [name for name in by_name if role in HELPERS or _plain(name) == known[0]]
+        same = not table[candidates].nunique(axis=1, dropna=False).gt(1).any()
+        candidates = ours[:1] or (candidates[:1] if same else candidates)
         if len(candidates) > 1:
             unclear.append((role, candidates))
         elif candidates:
@@ -279,7 +194,7 @@ def _width_hint(table: pd.DataFrame, depth: str) -> str:
     for size, values in numbers.items():
         with np.errstate(invalid="ignore"):
             width = np.sqrt(values / (12.0 * layers))
-        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE).all():
+        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE_WIDTH).all():
             same = [name for name, column in numbers.items() if np.isclose(column, width, rtol=0.01).all()]
             beside = f", which {same[0]} is: --column width={same[0]}" if same else ""
             return (
@@ -321,7 +236,7 @@ def own_runs(
     shown = table.drop(columns=hidden).rename(columns={name: role for role, name in columns.items()})
     settings = settings_of(shown, given or {}, taken=[*columns, *columns.values()])
     shown = shown.drop(columns=[name for name in settings if name in shown]).join(settings)
-    shown, left = _usable(shown, [*settings], source, keep)
+    shown, left = finished(shown, ["loss"], source, keep, settings=[*settings])
     runs = _plausible(shown, columns, source).join(shown[[*settings]])
     shape = ["depth", "width", *settings]
     if "tokens" in runs:
@@ -428,52 +343,51 @@ def _numbers(column: pd.Series) -> pd.Series:
             return math.nan
 
     numbers = pd.to_numeric(column, errors="coerce").astype("float64")
-    return (
-        numbers
-        if pd.api.types.is_numeric_dtype(column)
-        else numbers.fillna(column.map(read).astype("float64"))
-    )
-
-
-def _usable(
-    table: pd.DataFrame, settings: Sequence[str], source: str, keep: bool
-) -> tuple[pd.DataFrame, list[str]]:
-    """The last row of each run that finished with a finite loss, and sentences that name the others.
-
-    Raises:
-        UserError: there is none.
-    """
-    notes: list[str] = []
-    if "state" in table and not keep:
-        table = _without(table, _unfinished(table["state"]), "that did not finish", notes)
-    table = _without(table, _empty(table["depth"]) | _empty(table["width"]), "without depth or width", notes)
-    table = _without(table, _empty(table["loss"]), NO_LOSS, notes)
-    table, note = _last_steps(table, settings)
-    notes += note
-    table = _without(table, _infinite(table["loss"]), NOT_FINITE, notes)
-    return _some(table, source, notes), notes
+    texts = not pd.api.types.is_numeric_dtype(column)
+    return numbers.fillna(column.map(read).astype("float64")) if texts else numbers
 
 
 def finished(
-    table: pd.DataFrame, measures: Sequence[str], source: str, keep: bool = False
+    table: pd.DataFrame,
+    measures: Sequence[str],
+    source: str,
+    keep: bool = False,
+    settings: Sequence[str] | None = None,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of a study's table that finished with a finite measure, and sentences that name the others.
+    """The rows that finished with a finite measure, and sentences that name the others.
 
     Args:
         measures: columns of which a run has one at least.
         keep: runs that did not finish count too.
+        settings: of a user's table, whose columns have the names of roles: what its runs may differ in. A row needs a
+            depth and a width there, and of several steps of a run the last one counts.
 
     Raises:
         UserError: there is none.
     """
     notes: list[str] = []
-    if "status" in table and not keep:
-        table = _without(table, _unfinished(table["status"]), "that did not finish", notes)
-    for wrong, reason in ((_empty, NO_LOSS), (_infinite, NOT_FINITE)):
-        there = [wrong(table[name]) for name in measures if name in table]
-        if there:
-            table = _without(table, pd.concat(there, axis=1).all(axis=1), reason, notes)
-    return _some(table, source, notes), notes
+    state = "status" if settings is None else "state"
+    there = [name for name in measures if name in table]
+
+    def without(rows: pd.Series[bool], reason: str) -> pd.DataFrame:
+        if rows.any():
+            notes.append(left_out(table.index[rows], reason))
+        return table[~rows]
+
+    if state in table and not keep:
+        table = without(_unfinished(table[state]), "that did not finish")
+    if settings is not None:
+        table = without(_empty(table["depth"]) | _empty(table["width"]), "without depth or width")
+    if there:
+        table = without(table[there].apply(_empty).all(axis=1), "without a loss")
+    if settings is not None:
+        table, note = _last_steps(table, settings)
+        notes += note
+    if there:
+        table = without(table[there].apply(_infinite).all(axis=1), "with a loss that is not finite")
+    if table.empty:
+        raise UserError(f"{source} has no run that can be used: {'; '.join(notes)}.")
+    return table, notes
 
 
 def _unfinished(states: pd.Series) -> pd.Series[bool]:
@@ -489,19 +403,6 @@ def _empty(column: pd.Series) -> pd.Series[bool]:
 
 def _infinite(column: pd.Series) -> pd.Series[bool]:
     return pd.to_numeric(column, errors="coerce").abs() == math.inf
-
-
-def _without(table: pd.DataFrame, rows: pd.Series[bool], reason: str, notes: list[str]) -> pd.DataFrame:
-    """The table without some rows, which a further note names."""
-    if rows.any():
-        notes.append(left_out(table.index[rows], reason))
-    return table[~rows]
-
-
-def _some(table: pd.DataFrame, source: str, notes: Sequence[str]) -> pd.DataFrame:
-    if table.empty:
-        raise UserError(f"{source} has no run that can be used: {'; '.join(notes)}.")
-    return table
 
 
 def named_as_ours(table: pd.DataFrame) -> pd.DataFrame:
@@ -546,27 +447,21 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
     if "seed" in runs and runs["seed"].isna().all():
         runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
     for role in measured:
-        name, finite = columns[role], pd.Series(np.isfinite(runs[role]), index=runs.index)
-        wrong[f"{name} must be a finite number"] = ~finite
-        if role in ("depth", "width", "seed"):
-            wrong[f"{name} must be a whole number"] = finite & (runs[role] % 1 != 0)
-        if role != "seed":
-            wrong[f"{name} must be above zero"] = runs[role] <= 0
+        whole = [WHOLE] if role in ("depth", "width", "seed") else []
+        positive = [POSITIVE] if role != "seed" else []
+        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive])
         if role in LARGEST:
-            wrong[f"{name} can't be above {LARGEST[role]:,}, so it is no {role}"] = finite & (
-                runs[role] > LARGEST[role]
-            )
+            rule = f"{columns[role]} can't be above {LARGEST[role]:,}, so it is no {role}"
+            wrong[rule] = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
     refuse_all(runs, source, wrong)
     if (runs["depth"] > runs["width"]).all():
         raise UserError(
             f"{source}: every network is deeper than wide; are {columns['depth']} and {columns['width']} exchanged?"
         )
     _check_sizes(runs, columns, source)
-    if "step" in table:
-        runs["step"] = _numbers(table["step"])
-    last = f"{columns['loss']}{LAST}"
-    if last in table:
-        runs["step"] = _numbers(table[last])
+    for name in ("step", f"{columns['loss']}{LAST}"):
+        if name in table:
+            runs["step"] = _numbers(table[name])
     return runs
 
 
@@ -576,24 +471,16 @@ def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) ->
     wrong = {}
     for role in ("block_params", "total_params", "params", "step_flops"):
         if role in runs:
-            ratio = runs[role] / blocks
-            off = (ratio < 1 / SIZED) | ((ratio > SIZED) & (role == "block_params"))
-            example = (
-                ""
-                if not off.any()
-                else (
-                    f"; {rows_named(runs.index[off][:1])} has {runs[role][off].iloc[0]:,.6g} where 12 L d² is "
-                    f"{blocks[off.to_numpy()][0]:,.0f}"
-                )
-            )
-            bound = (
-                "within a factor of 3 of 12 L d²" if role == "block_params" else "at least a third of 12 L d²"
-            )
+            ratio, bound, example = runs[role] / blocks, "at least a third of 12 L d²", ""
+            off = ratio < 1 / SIZED
+            if role == "block_params":
+                off, bound = off | (ratio > SIZED), "within a factor of 3 of 12 L d²"
+            for row, is_size, should in zip(runs.index[off][:1], runs[role][off], blocks[off], strict=False):
+                example = f"; {rows_named(pd.Index([row]))} has {is_size:,.6g} where 12 L d² is {should:,.0f}"
             wrong[f"{columns[role]} must be {bound} by the depth and the width{example}"] = off
     if "tokens" in runs:
-        wrong[f"{columns['tokens']} must be tokens, not millions or billions of them"] = (
-            runs["tokens"] < FEWEST_TOKENS
-        )
+        rule = f"{columns['tokens']} must be tokens, not millions or billions of them"
+        wrong[rule] = runs["tokens"] < FEWEST_TOKENS
     refuse_all(runs, source, wrong)
 
 
@@ -609,12 +496,16 @@ def _unexplained(
     for name in table.columns:
         plain = _plain(str(name))
         words = set(plain.split("_"))
-        if name in known or plain in ROLES["step"] or (OUTCOMES & words and not TOLD & words):
+        if (
+            name in known
+            or plain in ROLES["step"]
+            or (words.intersection(OUTCOMES) and not words.intersection(TOLD))
+        ):
             continue
         values = table[name].astype(str)
         shapes = groups.groupby(values).nunique()
         few = 1 < len(shapes) <= FEW_VALUES and shapes.min() > 1
-        if (few or TOLD & words) and values.groupby(groups).nunique().max() > 1:
+        if (few or words.intersection(TOLD)) and values.groupby(groups).nunique().max() > 1:
             found.append(name)
     return found
 
@@ -657,10 +548,8 @@ def _which_params(runs: pd.DataFrame, name: str, source: str) -> tuple[str, str]
     if "total_params" in runs:
         return "block_params", f"{name!r} counts the blocks, since all parameters have a column of their own"
     if "block_params" in runs:
-        return (
-            "total_params",
-            f"{name!r} counts all parameters, since those of the blocks have their own column",
-        )
+        why = f"{name!r} counts all parameters, since those of the blocks have their own column"
+        return "total_params", why
     shapes = runs.drop_duplicates(["depth", "width"])
     depth, width, size = (shapes[column].to_numpy() for column in ("depth", "width", "params"))
     rule = size_rule(depth, width, size)
@@ -681,7 +570,6 @@ def _plain(name: str) -> str:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     parts = [re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") for part in re.split(r"[./:]", words)]
     parts = [part for part in parts if part]
-    known = {alias for aliases in (*ROLES.values(), *SETTINGS.values()) for alias in aliases}
-    while len(parts) > 1 and "_".join(parts) not in known and parts[0] in PREFIXES:
+    while len(parts) > 1 and "_".join(parts) not in KNOWN and parts[0] in PREFIXES:
         parts = parts[1:]
     return "_".join(parts)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 import lmfit
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats, too_few_points
+from shapelaw.fits.line import Fit, Floats, too_few_points
 from shapelaw.fits.memorized import MEMORIZED
 from shapelaw.fits.noise import Noise, chance_words
 
@@ -124,7 +124,7 @@ class KneeStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class KneeFit:
+class KneeFit(Fit):
     """`y = plateau - slope max(knee - x, 0)` with standard errors, their covariance and the knee's intervals.
 
     `low68`, `high68`, `low95`, `high95` come from the profile of chi2, since chi2 is not smooth in the knee; an end
@@ -159,10 +159,6 @@ class KneeFit:
     status: KneeStatus
     message: str
 
-    @property
-    def usable(self) -> bool:
-        return self.status is KneeStatus.CONVERGED
-
     def allows(self, x: float) -> bool:
         """True if the 95% interval allows a knee at x."""
         return self.usable and not (x < self.low95 or x > self.high95)
@@ -170,13 +166,6 @@ class KneeFit:
     def at(self, x: Floats) -> Floats:
         """The fitted curve at (m,) x."""
         return self.plateau - self.slope * np.maximum(self.knee - np.asarray(x, dtype=np.float64), 0.0)
-
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """The fields for JSON, with None for NaN."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
 
 
 def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
@@ -204,10 +193,18 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     values = {name: float(result.params[name].value) for name in _PARAMETERS}
     growth = scale**2 if noise is not None else 1.0
     covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * growth
-    errors = dict(zip(_PARAMETERS, np.sqrt(np.diag(covariance)), strict=True))
-    (low68, high68), (low95, high95) = (
-        _profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS
-    )
+    covariances = {
+        f"cov_{one}_{other}": float(covariance[at, to])
+        for (at, one), (to, other) in itertools.combinations(enumerate(_PARAMETERS), 2)
+    }
+    errors = zip(_PARAMETERS, np.sqrt(np.diag(covariance)), strict=True)
+    intervals = {
+        f"{end}{100 * level:.0f}": value
+        for level in LEVELS
+        for end, value in zip(
+            ("low", "high"), _profile_interval(knees, profile, scale, noise_dof, level), strict=True
+        )
+    }
     p_value = noise.chance(chi2, dof) if noise else math.nan
     smooth = smooth_alternatives(x, y, err, chi2, noise.dof if noise else 0.0)
     nearest = beaten_by(smooth) or min(smooth, key=lambda one: one.gap)
@@ -216,15 +213,9 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
         status, message = KneeStatus.SMOOTH, _as_good(nearest)
     return KneeFit(
         **values,
-        **{f"{name}_err": float(err) for name, err in errors.items()},
-        **{
-            f"cov_{one}_{other}": float(covariance[_PARAMETERS.index(one), _PARAMETERS.index(other)])
-            for one, other in itertools.combinations(_PARAMETERS, 2)
-        },
-        low68=low68,
-        high68=high68,
-        low95=low95,
-        high95=high95,
+        **{f"{name}_err": float(err) for name, err in errors},
+        **covariances,
+        **intervals,
         chi2=chi2 if noise else math.nan,
         dof=dof,
         p_value=p_value,
@@ -298,9 +289,7 @@ def _profile_interval(
 
 
 def _no_fit(n_points: int, status: KneeStatus, message: str) -> KneeFit:
-    names = [n for n, kind in KneeFit.__annotations__.items() if kind == "float"]
-    return KneeFit(
-        **dict.fromkeys(names, math.nan),
+    return KneeFit.without_numbers(
         smooth_form="",
         dof=max(n_points - 3, 0),
         n_points=n_points,

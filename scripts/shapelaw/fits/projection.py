@@ -30,7 +30,8 @@ def standard_params(depth: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
 
 def transition_width(fit: LineFit, depth: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Width from which a greater depth is better, `exp(a + b L)`, and its standard error; shapes as `depth`."""
-    _require_usable(fit)
+    if not fit.usable:
+        raise ValueError(f"the fit is not usable: {fit.status} ({fit.message})")
     depth_n = np.asarray(depth, dtype=np.float64)
     width = np.exp(fit.a + fit.b * depth_n)
     return width, width * _log_width_err(fit, depth_n)
@@ -64,15 +65,10 @@ def widened(fit: LineFit) -> LineFit:
     """The fit with its covariance times chi2 / dof where its points scatter more than their errors allow (p < 1%)."""
     if not fit.usable or not fit.p_value < SCATTERED:
         return fit
-    factor = fit.chi2_reduced
-    return replace(
-        fit,
-        a_err=fit.a_err * math.sqrt(factor),
-        b_err=fit.b_err * math.sqrt(factor),
-        cov_aa=fit.cov_aa * factor,
-        cov_ab=fit.cov_ab * factor,
-        cov_bb=fit.cov_bb * factor,
-    )
+    factor, root = fit.chi2_reduced, math.sqrt(fit.chi2_reduced)
+    errors = {name: getattr(fit, name) * root for name in ("a_err", "b_err")}
+    covariances = {name: getattr(fit, name) * factor for name in ("cov_aa", "cov_ab", "cov_bb")}
+    return replace(fit, **errors, **covariances)
 
 
 def why_no_projection(fit: LineFit) -> str | None:
@@ -117,11 +113,6 @@ def project(fit: LineFit, block_params: float) -> Projection:
 def _log_width_err(fit: LineFit, depth: Floats) -> Floats:
     variance = fit.cov_aa + 2.0 * depth * fit.cov_ab + depth**2 * fit.cov_bb
     return np.sqrt(np.maximum(variance, 0.0))
-
-
-def _require_usable(fit: LineFit) -> None:
-    if not fit.usable:
-        raise ValueError(f"the fit is not usable: {fit.status} ({fit.message})")
 
 
 EXACT = 0.02  # a rule that misses a size by more than this share is none
@@ -210,10 +201,8 @@ def fit_forms(depth: npt.ArrayLike, log_width: npt.ArrayLike, sigma: npt.ArrayLi
             continue
         covariance = np.linalg.inv(design.T @ design)
         coefficients = covariance @ design.T @ (y / err)
-        residual, leverage = (
-            y / err - design @ coefficients,
-            np.einsum("nk,kl,nl->n", design, covariance, design),
-        )
+        residual = y / err - design @ coefficients
+        leverage = np.einsum("nk,kl,nl->n", design, covariance, design)
         left = np.maximum(1.0 - leverage, 1e-12)
         density = stats.norm.logpdf(residual / left, scale=1.0 / np.sqrt(left)) - np.log(err)
         chi2 = float(residual @ residual)
@@ -222,14 +211,25 @@ def fit_forms(depth: npt.ArrayLike, log_width: npt.ArrayLike, sigma: npt.ArrayLi
         fitted.append((name, coefficients, covariance * widened, chi2, n - k, p_value, density))
     if not fitted:
         return ()
-    density = np.stack([form[-1] for form in fitted])  # (forms, n)
-    shares = np.random.default_rng(0).dirichlet(np.ones(len(x)), BOOTSTRAPS)
-    weights = special.softmax(len(x) * shares @ density.T, axis=1).mean(axis=0)
+    weights = predictive_weights(np.stack([form[-1] for form in fitted]))
     forms = [
         Form(*form[:-1], log_density=float(form[-1].sum()), weight=float(weight))
         for form, weight in zip(fitted, weights, strict=True)
     ]
     return tuple(sorted(forms, key=lambda form: -form.weight))
+
+
+def predictive_weights(densities: Floats, start: Floats | float = 1.0) -> Floats:
+    """(f,) weights of models from the (f, n) log densities of what was left out, over Bayesian bootstraps of these.
+
+    Args:
+        densities: log predictive densities.
+        start: (f,) weights before the data speak, up to a factor.
+    """
+    n = densities.shape[1]
+    shares = np.random.default_rng(0).dirichlet(np.ones(n), BOOTSTRAPS)
+    weights: Floats = special.softmax(n * shares @ densities.T + np.log(start), axis=1).mean(axis=0)
+    return weights
 
 
 def log_width_of(form: Form, depth: npt.ArrayLike) -> tuple[Floats, Floats]:

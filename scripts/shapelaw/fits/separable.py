@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,9 +64,9 @@ def solve(
         theta[moved], coefficients[moved] = trial[better], tried.coefficients[better]
         cost[moved] = tried.cost[better]
         damping[active] *= np.where(better, 0.2, 6.0)
-        state = _where(better, tried, state)
         going = (gain > ENOUGH) & (damping[active] < STUCK)
-        active, state = active[going], _rows(state, going)
+        state = _State(*(_where(better, new, old)[going] for new, old in zip(tried, state, strict=True)))
+        active = active[going]
         if not len(active):
             break
     return Solved(theta, coefficients, cost)
@@ -83,8 +84,7 @@ def sensitivities(model: Separable, x: Floats, z: Floats, theta: Floats, coeffic
     return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """Whitened columns (b, n, m), the inverse of their Gram matrix, coefficients, residuals (b, n) and cost (b,)."""
 
     columns: Floats
@@ -127,24 +127,5 @@ def _step(
     return np.clip(step, -2.0 * model.std, 2.0 * model.std)
 
 
-def _where(chosen: npt.NDArray[np.bool_], first: _State, second: _State) -> _State:
-    def pick(a: Floats, b: Floats) -> Floats:
-        return np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return _State(
-        pick(first.columns, second.columns),
-        pick(first.inverse, second.inverse),
-        pick(first.coefficients, second.coefficients),
-        pick(first.residual, second.residual),
-        pick(first.cost, second.cost),
-    )
-
-
-def _rows(state: _State, rows: npt.NDArray[np.bool_]) -> _State:
-    return _State(
-        state.columns[rows],
-        state.inverse[rows],
-        state.coefficients[rows],
-        state.residual[rows],
-        state.cost[rows],
-    )
+def _where(chosen: npt.NDArray[np.bool_], first: Floats, second: Floats) -> Floats:
+    return np.where(chosen.reshape(-1, *[1] * (first.ndim - 1)), first, second)

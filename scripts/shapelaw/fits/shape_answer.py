@@ -116,15 +116,7 @@ class Own(Protocol):
     def costs(self, question: Question, per_log_tokens: float) -> Costs | None: ...
 
 
-Tells = Callable[[Question], Costs | None]
-
-
-@dataclass(frozen=True)
-class Teller:
-    """Who answers: a name, and its costs of any question, None where it tells none."""
-
-    name: str
-    tells: Tells
+Tells = Callable[[Question], Costs | None]  # the costs of any question; None where it tells none
 
 
 @dataclass(frozen=True)
@@ -188,10 +180,13 @@ def answer(
     witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
     if question.counting.block == "gpt2":
         witnesses.sort(key=lambda one: one.block == evidence_block)
-    public, teller = costs, Teller(evidence.name, lambda question: _told(evidence, question))
-    if not costs.told and (mine := _by_surface(question, own, evidence.spread.per_log_tokens)):
-        costs, teller = mine
-    best, by = (costs.best, teller.name) if costs.told else _by_own(costs, laws)
+    public, name, tells = costs, evidence.name, partial(_told, evidence)
+    for one in () if costs.told else own:  # the first surface of one's own that covers the question
+        mine = partial(one.costs, per_log_tokens=evidence.spread.per_log_tokens)
+        if (found := mine(question)) is not None:
+            costs, name, tells = found, one.source, mine
+            break
+    best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
     rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
     advised = shape_of_size(costs.size_at(best.depth), whole(best.depth), question.counting) if by else None
     shape = None if advised is None else advised.shape
@@ -205,8 +200,8 @@ def answer(
         rows,
         tuple(witnesses),
         tuple(price(network, public) for network in _nearest(networks, question)),
-        None if given is None else price(given, costs, teller.tells),
-        None if question.equal_time or not costs.told else _best_at_equal_time(costs, teller.tells),
+        None if given is None else price(given, costs, tells),
+        None if question.equal_time or not costs.told else _best_at_equal_time(costs, tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
     )
 
@@ -221,24 +216,19 @@ def whole(depth: float) -> int:
     return max(1, round(depth))
 
 
-def _told(evidence: Evidence, question: Question) -> Costs | None:
-    """The costs of a question by the evidence; None where it doesn't reach, or the vocabulary leaves no room."""
+def costs_if_any(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of a question; None where the vocabulary leaves no room for standard blocks, or depths were never
+    timed."""
     try:
-        found = ask(evidence, question)
-    except (
-        UserError
-    ):  # larger vocabularies than the formula of standard blocks leaves room for, depths never timed
+        return ask(evidence, question)
+    except UserError:
         return None
-    return found if found.told else None
 
 
-def _by_surface(question: Question, own: Sequence[Own], per_log_tokens: float) -> tuple[Costs, Teller] | None:
-    """The costs by the first surface of one's own that covers a question."""
-    for one in own:
-        found = one.costs(question, per_log_tokens)
-        if found is not None:
-            return found, Teller(one.source, partial(one.costs, per_log_tokens=per_log_tokens))
-    return None
+def _told(evidence: Evidence, question: Question) -> Costs | None:
+    """The same; None too where the evidence doesn't reach."""
+    found = costs_if_any(evidence, question)
+    return found if found is not None and found.told else None
 
 
 def _best_at_equal_time(costs: Costs, tells: Tells) -> Best | None:
@@ -292,17 +282,8 @@ def _of_law(law: Transitions, costs: Costs) -> Witness:
         )
     if law.count < FEW:
         remarks.append(f"It rests on {law.count} transitions, so the interval is widened as Student's.")
-    return Witness(
-        law.source,
-        law.block,
-        depth,
-        low,
-        high,
-        law.sizes,
-        math.exp(outside(blocks, law.sizes)),
-        tuple(remarks),
-        "compares equal sizes alone" if timed else "",
-    )
+    beyond, said = math.exp(outside(blocks, law.sizes)), "compares equal sizes alone" if timed else ""
+    return Witness(law.source, law.block, depth, low, high, law.sizes, beyond, tuple(remarks), said)
 
 
 def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
@@ -321,25 +302,15 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
     """The cost of a network against the best of its own size, at the question's tokens, by who answers it."""
     size = network.size()
-    if tells is None:
-        own = at_own_size(network, costs.question, costs.evidence)
-    else:
-        own = tells(_of_own_size(network, costs.question))
+    own = (tells or partial(costs_if_any, costs.evidence))(of_own_size(network, costs.question))
     if own is None:
         return Priced(network, size, math.nan, None)
     cost = own.at(network.depth, network.block_params) if own.told else None
     return Priced(network, size, own.best.depth, cost)
 
 
-def at_own_size(network: Network, question: Question, evidence: Evidence) -> Costs | None:
-    """The costs of depths at a network's own size and vocabulary; None where the vocabulary leaves no room."""
-    try:
-        return ask(evidence, _of_own_size(network, question))
-    except UserError:  # the vocabulary is larger than what the formula of standard blocks leaves room for
-        return None
-
-
-def _of_own_size(network: Network, question: Question) -> Question:
+def of_own_size(network: Network, question: Question) -> Question:
+    """The same question at a network's own size and vocabulary."""
     return replace(question, size=network.size(), counting=network.counting, equal_time=False)
 
 

@@ -32,9 +32,8 @@ TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7
 SHOWN = 4.0  # rows reach to depths that cost so many times `within`
-SMALLER = np.log(
-    [1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1]
-)  # sizes that a cost is worth, over the asked one
+# sizes that a cost is worth, over the asked one
+SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 NUDGE = 0.02  # e-folds of size over which slopes are taken
@@ -150,8 +149,8 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
     if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
         of_depth = (depth[:, None] == depths).astype(np.float64)
         design = np.column_stack([work, of_depth])
-        exponent = float(np.linalg.lstsq(design, seconds, rcond=None)[0][0])
-        off = seconds - design @ np.linalg.lstsq(design, seconds, rcond=None)[0]
+        found = np.linalg.lstsq(design, seconds, rcond=None)[0]
+        exponent, off = float(found[0]), seconds - design @ found
         variance = float(off @ off) / max(len(off) - design.shape[1], 1)
         exponent_err = math.sqrt(variance * np.linalg.pinv(design.T @ design)[0, 0])
     left = seconds - exponent * work
@@ -262,8 +261,12 @@ def normal_scores(count: int) -> Floats:
 
 def evidence_of(content: Mapping[str, Any]) -> Evidence:
     """The evidence of a file that `shapelaw evidence` wrote."""
-    ranges, times = content["range"], content["time"]
-    spread = content["spread"]
+    times, spread = content["time"], content["spread"]
+    low_and_high = {name: (float(low), float(high)) for name, (low, high) in content["range"].items()}
+    blocks, totals, tokens, depths = (
+        low_and_high[name] for name in ("block_params", "total_params", "tokens", "depth")
+    )
+    groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = np.log([1.0, float(DEEPEST)])
     clock = Clock(
         1.0 - times["work"],
@@ -273,19 +276,15 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         times["work_err"],
         times["depth_err"] * ends,
     )
-    blocks, totals, tokens = (
-        (float(low), float(high))
-        for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))
-    )
     return Evidence(
-        draws_of(content),
+        draws_of(groups, tokens),
         Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"]),
         blocks,
         totals,
         tokens,
         clock,
         content["name"],
-        depths=(float(ranges["depth"][0]), float(ranges["depth"][1])),
+        depths=depths,
     )
 
 
@@ -367,7 +366,11 @@ class Costs:
 
     def blocks_at(self, depth: float) -> float:
         """Parameters of the blocks at a depth."""
-        return float(np.exp(np.interp(math.log(depth), self.grid, self.log_blocks)))
+        return float(np.exp(self._along(np.log([depth]))[0]))
+
+    def _along(self, log_depth: Floats) -> Floats:
+        """(p,) logs of the blocks at (p,) logs of depths."""
+        return np.asarray(np.interp(log_depth, self.grid, self.log_blocks))
 
     @property
     def grid(self) -> Floats:
@@ -391,14 +394,10 @@ class Costs:
         return self.evidence.beyond(self.blocks, total, self.best.depth)
 
     @cached_property
-    def _means(self) -> Floats:
-        return self._middle(self.log_blocks, self.grid)
-
-    @cached_property
     def _least(self) -> float:
         """The mean loss of the best depth."""
         log_depth = np.log([self.best.depth])
-        return float(self._middle(np.interp(log_depth, self.grid, self.log_blocks), log_depth)[0])
+        return float(self._middle(self._along(log_depth), log_depth)[0])
 
     @cached_property
     def _moved_least(self) -> Floats:
@@ -408,7 +407,7 @@ class Costs:
     def _moved_best(self) -> Floats:
         """(D,) losses of the best depth."""
         log_depth = np.log([self.best.depth])
-        return self._moved(np.interp(log_depth, self.grid, self.log_blocks), log_depth)[:, 0]
+        return self._moved(self._along(log_depth), log_depth)[:, 0]
 
     def _moved(self, log_blocks: Floats, log_depth: Floats) -> Floats:
         """(D, p) losses by the draws, with their ridges moved, and at equal time their sizes."""
@@ -424,7 +423,7 @@ class Costs:
     @cached_property
     def curve(self) -> Floats:
         """(201,) costs along the evidence's `grid`, in nats."""
-        return np.asarray(np.maximum(self._means - self._least, 0.0))
+        return np.asarray(np.maximum(self._middle(self.log_blocks, self.grid) - self._least, 0.0))
 
     def at(self, depth: float, blocks: float | None = None) -> Cost:
         """The cost of a depth.
@@ -434,7 +433,7 @@ class Costs:
             blocks: parameters of the blocks, where they are not those that the size leaves to this depth.
         """
         log_depth = np.array([math.log(depth)])
-        log_blocks = np.interp(log_depth, self.grid, self.log_blocks) if blocks is None else np.log([blocks])
+        log_blocks = self._along(log_depth) if blocks is None else np.log([blocks])
         value, low, high = (float(one) for one in self.band(log_depth, log_blocks)[:, 0])
         return Cost(value, low, high, self.worth(value))
 
@@ -507,7 +506,7 @@ class Costs:
     def relative_time(self, depth: float) -> float:
         """Seconds a token over those of the best depth."""
         logs = np.log([depth, self.best.depth])
-        here, best = _log_times(self.question, np.interp(logs, self.grid, self.log_blocks), logs)
+        here, best = _log_times(self.question, self._along(logs), logs)
         return float(np.exp(here - best))
 
 
@@ -591,9 +590,8 @@ def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_bes
     """
     grid, counting = evidence.grid, question.counting
     log_blocks, larger = (_log_blocks(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
-    rate = (_log_times(question, larger, grid) - _log_times(question, log_blocks, grid)) / (
-        larger - log_blocks
-    )
+    slower = _log_times(question, larger, grid) - _log_times(question, log_blocks, grid)
+    rate = slower / (larger - log_blocks)
     places = np.append(grid, log_best)
     blocks = np.append(log_blocks, np.interp(log_best, grid, log_blocks))
     work = log_work(blocks, places, counting.vocab_size, question.context)
@@ -701,13 +699,14 @@ def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions
         own: whether it is the user's.
     """
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    (shallow, deep), (small, large) = content["depths"], content["block_params"]
     return Transitions(
         np.log(np.array(content["depth"], dtype=np.float64)),
         (low, middle, high),
         content["source"],
         content["block"],
-        (int(content["depths"][0]), int(content["depths"][1])),
-        (float(content["block_params"][0]), float(content["block_params"][1])),
+        (int(shallow), int(deep)),
+        (float(small), float(large)),
         int(content["count"]),
         float(content["p_value"]),
         own,

@@ -1,23 +1,24 @@
 """Loss as a smooth function of size and depth, through shapes that lie anywhere: the average of several forms.
 
-Each form (`surface_forms.py`, `surface_smooth.py`) is fitted to all shapes; its weight is its share of the predictive
-density of the left-out shapes, over Bayesian bootstraps of the shapes (pseudo-BMA+: Yao et al. 2018). The uncertainty
-is a parametric bootstrap: new losses are drawn about the form's fit, with the noise of seeds and of the residuals
-together (`scatter.py`), and fitted again; each form contributes draws in proportion to its weight.
+Each form (`surface_forms.py`) is fitted to all shapes; its weight is its share of the predictive density of the left-
+out shapes, over Bayesian bootstraps of the shapes (pseudo-BMA+: Yao et al. 2018). The uncertainty is a parametric
+bootstrap: new losses are drawn about the form's fit, with the noise of seeds and of the residuals together
+(`noise.Scatter`), and fitted again; each form contributes draws in proportion to its weight.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats  # type: ignore[import-untyped]
+from scipy import stats  # type: ignore[import-untyped]
 
+from shapelaw.fits.evidence import power
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, Scatter, scatter_about
+from shapelaw.fits.projection import predictive_weights
 from shapelaw.fits.separable import sensitivities, solve
 from shapelaw.fits.surface_forms import (
     FLAT,
@@ -28,20 +29,20 @@ from shapelaw.fits.surface_forms import (
     SYMMETRIC,
     Form,
     Frame,
-    surface_forms,
-)
-from shapelaw.fits.surface_shapes import (
     Shapes,
+    Smooth,
     SurfaceStatus,
+    draw_smooth,
+    fit_smooth,
+    mean_smooth,
     spread_about_polynomial,
+    surface_forms,
     why_no_surface,
 )
-from shapelaw.fits.surface_smooth import Smooth, draw_smooth, fit_smooth, mean_smooth
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05
 FAMILIES = (SYMMETRIC, SKEWED, FLAT, POINTED, FREE)
-BOOTSTRAPS = 2000
 DROWNED = 8.0  # residuals of so many times the seed noise replace it
 SPARE = 2  # shapes that a form needs beyond its parameters
 
@@ -140,7 +141,9 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     ]
     smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof)
     densities = [*(one.log_density for one in fits), smooth.log_density - math.log(unit)]
-    weights = _weights(np.array(densities), [*(one.form.family for one in fits), FREE])
+    families = [*(one.form.family for one in fits), FREE]  # they start with equal shares
+    start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
+    weights = predictive_weights(np.array(densities), np.array(start))
     counts = _shares(weights, draws)
     rng = np.random.default_rng(seed)
     done = [
@@ -216,7 +219,7 @@ def _chance_without_depth(fit: _Fit, shapes: Shapes, frame: Frame) -> float:
     x, z = shapes.x - frame.x, shapes.z - frame.z
     alpha = float(fit.theta[0]) if len(fit.theta) else 0.0
     slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
-    law = x if abs(alpha) < 1e-6 else -np.expm1(-np.clip(alpha * x, -30.0, 30.0)) / alpha
+    law = x if abs(alpha) < 1e-6 else power(np.asarray(alpha), x)
     size = [np.ones_like(x), law, x * slope, x**2 * slope] if frame.x_span > NARROW else [np.ones_like(x)]
     depth = [slope * z, slope * z**2, slope * x * z] if frame.x_span > NARROW else [z, z**2]
     left = []
@@ -236,25 +239,6 @@ def _independent(design: Floats) -> Floats:
     return independent
 
 
-def _weights(densities: Floats, families: Sequence[str]) -> Floats:
-    """(f,) weights of forms from the (f, n) log densities of left-out losses; families start with equal shares."""
-    start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
-    return predictive_weights(densities, np.array(start))
-
-
-def predictive_weights(densities: Floats, start: Floats | float = 1.0) -> Floats:
-    """(f,) weights of models from the (f, n) log densities of what was left out, over Bayesian bootstraps of these.
-
-    Args:
-        densities: log predictive densities.
-        start: (f,) weights before the data speak, up to a factor.
-    """
-    n = densities.shape[1]
-    shares = np.random.default_rng(0).dirichlet(np.ones(n), BOOTSTRAPS)
-    weights: Floats = special.softmax(n * shares @ densities.T + np.log(start), axis=1).mean(axis=0)
-    return weights
-
-
 def _shares(weights: Floats, draws: int) -> npt.NDArray[np.int64]:
     """Whole numbers of draws in proportion to the weights, `draws` in all."""
     ends = np.round(np.cumsum(weights / weights.sum()) * draws).astype(np.int64)
@@ -271,18 +255,8 @@ def _drawn(
     losses = fit + err * rng.standard_normal((count, len(shapes)))
     start = np.tile(one.theta, (count, 1))
     found = solve(one.form.model, shapes.x, shapes.z, losses, err, start, steps=15)
-    scatter = one.noise.scale * unit
-    return FittedForm(
-        one.form,
-        one.theta,
-        one.coefficients,
-        weight,
-        float(one.log_density.sum()),
-        one.left_out,
-        scatter,
-        found.theta,
-        found.coefficients,
-    )
+    quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
+    return FittedForm(one.form, one.theta, one.coefficients, *quality, found.theta, found.coefficients)
 
 
 def _drawn_smooth(

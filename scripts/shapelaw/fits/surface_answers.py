@@ -1,23 +1,47 @@
-"""The answers that a surface gives: the best depth of a size, what a shape costs, where a depth overtakes another."""
+"""The answers that a surface gives: the best depth of a size, what a shape costs, where a depth overtakes another.
+
+What depths cost is asked as of the public evidence (`shape_costs.py`), at a surface's own sizes or at those of a
+question. A surface knows the depths that were tried near a size, so depths are compared between these alone. Where the
+size lies outside of the shapes', its draws are moved in log depth besides, the more the farther: forms that agree among
+the shapes differ beyond them.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.evidence import lowest as lowest
 from shapelaw.fits.line import Floats
-from shapelaw.fits.shape_costs import interval_of_few
+from shapelaw.fits.projection import SizeRule
+from shapelaw.fits.shape_answer import Witness
+from shapelaw.fits.shape_costs import (
+    DEPTHS,
+    OUTSIDE,
+    WITHIN,
+    Best,
+    Clock,
+    Costs,
+    Evidence,
+    Question,
+    Spread,
+    ask,
+    interval_of_few,
+    outside,
+)
 from shapelaw.fits.surface import Surface
-from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus
-from shapelaw.specs.sizes import SAME_SIZE
+from shapelaw.fits.surface_forms import Shapes, SurfaceStatus
+from shapelaw.specs.sizes import SAME_SIZE, Counting, big
 
 INTERVAL = (0.16, 0.84)
-DEPTHS = 81  # depths that are compared at a size
+COMPARED = 81  # depths that are compared at a size
 SIZES = 41  # sizes at which the best loss is known, between which it is interpolated
 NEIGHBOURS = math.log(2.0)  # shapes whose size is less than a factor 2 away show which depths were tried
 # an interval that fills more than this share of the depths tried says nothing
@@ -99,18 +123,18 @@ def tried_depths(shapes: Shapes, x: float) -> tuple[float, float]:
 def best_depth(surface: Surface, size: float) -> BestDepth:
     """The best depth of a size: the median over draws of the depth of least loss, among the depths that were tried."""
     x, shapes = math.log(size), surface.shapes
-    outside = x < shapes.x.min() - SAME_SIZE or x > shapes.x.max() + SAME_SIZE
-    if outside:
+    beyond = x < shapes.x.min() - SAME_SIZE or x > shapes.x.max() + SAME_SIZE
+    if beyond:
         low, high = float(shapes.z.min()) - FARTHER, float(shapes.z.max()) + FARTHER
         low = max(low, 0.0)
     else:
         low, high = tried_depths(shapes, x)
-    grid = np.linspace(low, high, DEPTHS * (2 if outside else 1))
+    grid = np.linspace(low, high, COMPARED * (2 if beyond else 1))
     best, _ = lowest(surface.losses(np.full_like(grid, x), grid), grid)
-    farther = max(0.0, float(shapes.x.min()) - x, x - float(shapes.x.max())) if outside else 0.0
+    farther = max(0.0, float(shapes.x.min()) - x, x - float(shapes.x.max())) if beyond else 0.0
     best = best + ROLLED_OUT * farther * np.random.default_rng(0).standard_normal(len(best))
     middle, q_low, q_high = _middle_and_interval(best)
-    status = status_of(q_low, q_high, grid, outside, surface.told)
+    status = status_of(q_low, q_high, grid, beyond, surface.told)
     depth = middle
     if status not in (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED):
         bounds = [_middle_and_interval(some) for some in _of_plausible_forms(surface, best)]
@@ -132,7 +156,7 @@ def _middle_and_interval(values: Floats) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
-def status_of(low: float, high: float, grid: Floats, outside: bool, told: bool) -> SurfaceStatus:
+def status_of(low: float, high: float, grid: Floats, beyond: bool, told: bool) -> SurfaceStatus:
     """The trust in a best depth whose log has the 68% interval `low` to `high`, among the log depths of `grid`."""
     step = grid[1] - grid[0]
     if not told or step <= 0:  # one depth alone was tried
@@ -140,7 +164,7 @@ def status_of(low: float, high: float, grid: Floats, outside: bool, told: bool) 
     at_low, at_high = low < grid[0] + step, high > grid[-1] - step
     if (at_low and at_high) or high - low > TOO_WIDE * (grid[-1] - grid[0]):
         return SurfaceStatus.NOT_IDENTIFIABLE
-    if outside:
+    if beyond:
         return SurfaceStatus.EXTRAPOLATED
     if at_high:
         return SurfaceStatus.DEEPER
@@ -157,7 +181,7 @@ def penalties(surface: Surface) -> list[Penalty]:
     found = []
     for index, x in enumerate(shapes.x):
         low, high = tried_depths(shapes, x)
-        grid = np.linspace(low, high, DEPTHS)
+        grid = np.linspace(low, high, COMPARED)
         losses = surface.losses(np.full_like(grid, x), grid)
         at, least = lowest(losses, grid)
         least = np.minimum(least, own[:, index])
@@ -167,7 +191,7 @@ def penalties(surface: Surface) -> list[Penalty]:
         needed = np.exp([_size_of(loss, row, sizes) for loss, row in zip(own[:, index], best, strict=True)])
         needs = _above(np.minimum(needed, shapes.size[index]), float(shapes.size.min()))
         _, at_low, at_high = _middle_and_interval(at)
-        status = status_of(at_low, at_high, grid, outside=False, told=surface.told)
+        status = status_of(at_low, at_high, grid, beyond=False, told=surface.told)
         if status is SurfaceStatus.NOT_IDENTIFIABLE:
             found.append(unknown_penalty(status))
         else:
@@ -198,7 +222,7 @@ def best_losses(surface: Surface) -> tuple[Floats, Floats]:
         low, high = tried_depths(shapes, max(x, float(shapes.x.min())))
         # below the shapes the best depth goes on falling
         reach = low - max(0.0, float(shapes.x.min()) - x) / 2.0
-        grid = np.linspace(max(reach, 0.0), max(high, reach + SAME_SIZE), DEPTHS)
+        grid = np.linspace(max(reach, 0.0), max(high, reach + SAME_SIZE), COMPARED)
         best.append(lowest(surface.losses(np.full_like(grid, x), grid), grid)[1])
     return sizes, np.stack(best, axis=1)
 
@@ -224,7 +248,7 @@ def overtakings(surface: Surface) -> list[Overtaking]:
         low, high = max(x.min() for x in spans), min(x.max() for x in spans)
         if low >= high:
             continue
-        grid = np.linspace(low, high, 4 * DEPTHS)
+        grid = np.linspace(low, high, 4 * COMPARED)
         gap = surface.losses(grid, np.full_like(grid, math.log(deep)))
         gap = gap - surface.losses(grid, np.full_like(grid, math.log(shallow)))
         crossing = _crossing(gap, grid)
@@ -248,6 +272,224 @@ def _crossing(gap: Floats, grid: Floats) -> Floats:
     return np.where(once, grid[at] + share * (grid[1] - grid[0]), np.nan)
 
 
-def middle_sizes(shapes: Shapes, count: int = 5) -> npt.NDArray[np.float64]:
-    """Sizes evenly spread in log size between the smallest and the largest shape."""
-    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), count), dtype=np.float64)
+def middle_sizes(shapes: Shapes) -> npt.NDArray[np.float64]:
+    """Five sizes evenly spread in log size between the smallest and the largest shape."""
+    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), 5), dtype=np.float64)
+
+
+STEP = 0.02  # log depths to which the moves of draws are rounded
+ANSWERED = (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED)
+NO_CLOCK = Clock(1.0, DEPTHS[[0, -1]], np.zeros(2), "no machine")
+SizeOf = Callable[[Floats, Floats], Floats]
+
+
+@dataclass(frozen=True)
+class SurfaceDraws:
+    """The draws of a surface; `size_of` gives its (p,) log sizes from (p,) logs of blocks and of depths."""
+
+    surface: Surface
+    size_of: SizeOf
+
+    def __len__(self) -> int:
+        return self.surface.draws
+
+    def losses(
+        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
+    ) -> Floats:
+        """(D, p) losses in nats; tokens change nothing.
+
+        Args:
+            log_blocks, log_depth: (p,) logs of the parameters of the blocks and of the layers.
+            log_tokens: log of the number of tokens.
+            shift: (D,) what the surface is moved by in log depth, which is rounded to `STEP`.
+        """
+        x = self.size_of(log_blocks, log_depth)
+        moves = np.round(np.broadcast_to(shift, len(self)) / STEP).astype(int)
+        found = np.empty((len(self), len(x)))
+        first = 0
+        for one in self.surface.forms:
+            mine = moves[first : first + len(one.drawn_theta)]
+            for move in np.unique(mine):
+                rows = np.flatnonzero(mine == move)
+                theta, coefficients = one.drawn_theta[rows], one.drawn_coefficients[rows]
+                found[first + rows] = one.form.model.values(
+                    theta, coefficients, x, log_depth - STEP * float(move)
+                )
+            first += len(mine)
+        return found
+
+    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
+        """(p,) losses in nats by the forms' own fits, which noise bends less than their draws."""
+        return self.surface.fitted(self.size_of(log_blocks, log_depth), log_depth)
+
+
+@dataclass(frozen=True)
+class SizeCosts:
+    """The costs of depths by a surface, and the trust that its best depth deserves."""
+
+    costs: Costs
+    status: SurfaceStatus
+
+
+def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> SizeCosts | None:
+    """The costs of depths at one size, as the surface's axis counts it; None where no best depth can be told,
+    or the size is more than three times outside of the shapes'.
+
+    Args:
+        surface: with draws.
+        best: its best depth of the size.
+        within: nats that count as nothing.
+    """
+    shapes = surface.shapes
+    span = float(shapes.size.min()), float(shapes.size.max())
+    if best.status not in ANSWERED or outside(best.size, span) > math.log(OUTSIDE):
+        return None
+    along = np.full_like(DEPTHS, math.log(best.size))
+    evidence = _evidence(surface, lambda log_blocks, _: log_blocks, along, span)
+    question = Question(best.size, Counting(SizeAxis.BLOCK), 1.0, NO_CLOCK, within=within)
+    found = ask(evidence, question)
+    whole = sorted({max(1, math.floor(best.depth)), math.ceil(best.depth)})
+    depth = min(whole, key=lambda one: _loss_at(found, one))
+    low, high = min(best.low, depth), max(best.high, depth)
+    return SizeCosts(replace(found, best=Best(float(depth), low, high, low, high)), best.status)
+
+
+def _loss_at(costs: Costs, depth: int) -> float:
+    log_depth = np.log([depth])
+    return float(costs.evidence.draws.middle(costs.log_blocks[:1], log_depth, 0.0)[0])
+
+
+def new_run(surface: Surface, size: float, depth: float) -> tuple[float, float, float]:
+    """The loss of one more run of a size and depth, in nats, with its 68% interval; the scatter of runs is in it."""
+    at = np.log([size]), np.log([depth])
+    losses = surface.losses(*at)[:, 0]
+    scattered = losses + surface.scatter * np.random.default_rng(0).standard_normal(len(losses))
+    low, high = np.quantile(scattered, INTERVAL)
+    return float(surface.fitted(*at)[0]), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class OwnSurface:
+    """A surface of one's own as a witness.
+
+    Attributes:
+        surface: fitted, with draws.
+        axis: what its sizes count.
+        rule: its size from depth and width.
+        tokens: that its runs had; NaN where they are not known or follow the size.
+        source: its folder.
+    """
+
+    surface: Surface
+    axis: SizeAxis
+    rule: SizeRule
+    tokens: float
+    source: str
+
+    def witness(self, question: Question) -> Witness:
+        """What it says about the best depth of a question.
+
+        Raises:
+            UserError: the vocabulary leaves no room for blocks.
+        """
+        found = self.ask(question)
+        best, span = found.costs.best, found.costs.evidence.blocks
+        beyond = math.exp(outside(found.costs.blocks, span))
+        remarks = []
+        if math.isfinite(self.tokens) and abs(math.log(question.tokens / self.tokens)) > SAME_SIZE:
+            remarks.append(f"Its runs saw {big(self.tokens)} tokens, these {big(question.tokens)}.")
+        if found.status is SurfaceStatus.EXTRAPOLATED:
+            remarks.append("Its interval is wider the farther the size lies outside of its shapes'.")
+        said = {
+            SurfaceStatus.DEEPER: f"above {best.own_low:,.0f}",
+            SurfaceStatus.SHALLOWER: f"below {best.own_high:,.0f}",
+        }.get(found.status, "" if found.status in ANSWERED else "can't tell")
+        depth, low, high = (math.inf,) * 3 if said else (best.depth, best.low, best.high)
+        return Witness(self.source, "your own", depth, low, high, span, beyond, tuple(remarks), said)
+
+    def costs(self, question: Question, per_log_tokens: float) -> Costs | None:
+        """The costs of a question's depths where the surface tells a best one; else None.
+
+        Args:
+            question: the question; at equal time only depths that were timed are told.
+            per_log_tokens: see `ask`.
+        """
+        try:
+            found = self.ask(question, per_log_tokens)
+        except UserError:  # no room beside the vocabulary, or depths that were never timed: nothing is told
+            return None
+        return found.costs if found.status in ANSWERED else None
+
+    def ask(self, question: Question, per_log_tokens: float = 0.0) -> SizeCosts:
+        """The costs of a question's depths by the surface, along its own sizes of the question's blocks.
+
+        Args:
+            question: the question.
+            per_log_tokens: standard deviation by which best depths are wider for each e-fold of tokens between the
+                surface's runs and the question.
+
+        Raises:
+            UserError: the vocabulary leaves no room for blocks, or the best depth at equal time was never timed.
+        """
+        shapes, counting = self.surface.shapes, question.counting
+        widths = np.array([counting.width_at(question.size, math.exp(z)) for z in DEPTHS])
+        along = self._log_size(math.log(12.0) + DEPTHS + 2.0 * np.log(widths), DEPTHS)
+        blocks = self.rule.blocks * shapes.depth * shapes.width**2 if self._converts else shapes.size
+        span = float(blocks.min()), float(blocks.max())
+        evidence = _evidence(self.surface, self._log_size, along, span, self.source)
+        if math.isfinite(self.tokens):
+            spread = replace(evidence.spread, per_log_tokens=per_log_tokens)
+            evidence = replace(evidence, spread=spread, tokens=(self.tokens, self.tokens))
+        found = ask(evidence, question)
+        out = outside(found.blocks, span)
+        ends = math.log(found.best.own_low), math.log(found.best.own_high)
+        status = status_of(*ends, evidence.grid, out > SAME_SIZE, self.surface.told)
+        return SizeCosts(found, SurfaceStatus.NOT_IDENTIFIABLE if out > math.log(OUTSIDE) else status)
+
+    @property
+    def _converts(self) -> bool:
+        return self.axis is not SizeAxis.BLOCK and self.rule.exact
+
+    def _log_size(self, log_blocks: Floats, log_depth: Floats) -> Floats:
+        """Logs of sizes as the surface counts them, from those of blocks: its own embeddings beside them."""
+        if not self._converts:
+            return log_blocks
+        depth, blocks = np.exp(log_depth), np.exp(log_blocks)
+        width = np.sqrt(blocks / (self.rule.blocks * depth))
+        return np.asarray(np.log(blocks + (self.rule.layers * depth + self.rule.table) * width))
+
+
+def _evidence(
+    surface: Surface, size_of: SizeOf, along: Floats, span: tuple[float, float], name: str = ""
+) -> Evidence:
+    """The surface as evidence on the depths that were tried at the (201,) log sizes `along` all of `DEPTHS`."""
+    shapes = surface.shapes
+    inside = (along >= shapes.x.min() - SAME_SIZE) & (along <= shapes.x.max() + SAME_SIZE)
+    tried = _tried(surface, along, inside)
+    if not inside.any():
+        ends = max(0.0, float(shapes.z.min()) - FARTHER), float(shapes.z.max()) + FARTHER
+    elif np.ptp(along) == 0 or not tried.any():
+        ends = tried_depths(shapes, float(along[inside].mean()))
+    else:
+        ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
+    return Evidence(
+        SurfaceDraws(surface, size_of),
+        Spread(0.0, ROLLED_OUT, 0.0),
+        span,
+        span,
+        (1.0, 1e30),
+        NO_CLOCK,
+        name,
+        np.linspace(*ends, len(DEPTHS)),
+        least_tokens=0.0,
+        least_size=float(shapes.size.min()),
+        few_shapes=True,
+    )
+
+
+def _tried(surface: Surface, along: Floats, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """(201,) whether a depth of `DEPTHS` was tried at its log size `along`, where this is `inside` the shapes'."""
+    spans = {x: tried_depths(surface.shapes, x) for x in set(along[inside].tolist())}
+    nothing = math.inf, -math.inf
+    ends = np.array([spans.get(x, nothing) for x in along.tolist()])
+    return np.asarray((ends[:, 0] <= DEPTHS) & (ends[:, 1] >= DEPTHS))

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.errors import UserError
 from shapelaw.fits.evidence import Floats
-from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.projection import FARTHEST
-from shapelaw.fits.shape_answer import Network, at_own_size
+from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
+from shapelaw.fits.shape_answer import Network, costs_if_any, of_own_size
 from shapelaw.fits.shape_costs import (
     DEEPEST,
     LEAST_TOKENS,
@@ -157,13 +156,12 @@ def at_equal_time(question: Question, evidence: Evidence) -> dict[str, Any]:
     for size, table, tied, one in product(TIMED_SIZES, TIMED_ROWS, (False, True), tokens):
         counting = Counting(vocab_size=round(table * math.sqrt(size) / (1 if tied else 2)), tied=tied)
         asked = replace(question, size=size, counting=counting, tokens=one, equal_time=True)
-        try:
-            found = ask(evidence, asked)
-        except UserError:  # depths that were never timed
+        found = costs_if_any(evidence, asked)
+        if found is None:  # depths that were never timed
             rows.append([0.0, 0.0, 0.0, 0.0])
-            continue
-        ends = (found.best.low, found.best.high)
-        rows.append([found.log_best, *map(math.log, ends), float(found.told)])
+        else:
+            ends = map(math.log, (found.best.low, found.best.high))
+            rows.append([found.log_best, *ends, float(found.told)])
     return packed([np.log(TIMED_SIZES), np.log1p(TIMED_ROWS), np.array([0.0, 1.0]), np.log(tokens)], rows)
 
 
@@ -240,7 +238,7 @@ def _prices(one: Network, question: Question, evidence: Evidence) -> list[float]
     place = np.log([one.depth]), np.log([one.block_params])
     costs = []
     for tokens in tokens_of(evidence)[MODEL_TOKENS]:
-        own = at_own_size(one, replace(question, tokens=float(tokens)), evidence)
+        own = costs_if_any(evidence, of_own_size(one, replace(question, tokens=float(tokens))))
         if own is None or not own.told:
             return []
         costs.append(round(float(own.band(*place)[0, 0]), 4))

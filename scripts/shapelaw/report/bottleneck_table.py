@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from shapelaw.fits.known_redundancy import (
+from shapelaw.fits.redundancy import (
     RANK,
     RATIO,
     Estimate,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -69,11 +69,9 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
+def style() -> AbstractContextManager[None]:
     """Draw inside this context, e.g. `with style(): fig, axes = new_figure(1, 2); ...`."""
-    with mpl.rc_context(_STYLE):
-        yield
+    return mpl.rc_context(_STYLE)
 
 
 def new_figure(
@@ -184,11 +182,6 @@ def log_axis(axes: Axes, which: str = "x", *, whole: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
     axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=30))
     axis.set_minor_formatter(NullFormatter())
-
-
-def size_axis(axes: Axes, which: str = "x") -> None:
-    """Make an axis logarithmic in parameters or FLOPs, with ticks such as 300K, 10M, 1.5B, 1T."""
-    log_axis(axes, which)
 
 
 def whole_axis(axes: Axes, which: str = "x") -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from shapelaw.fits.shape_answer import Network, Priced, Row, ShapeAnswer, Witness, times, whole
+from shapelaw.fits.shape_answer import Priced, Row, ShapeAnswer, Witness, times, whole
 from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost, outside
 from shapelaw.specs.shapes import BLOCKS
-from shapelaw.specs.sizes import SizeAxis, big
+from shapelaw.specs.sizes import SizeAxis, SizedShape, big
 
 SIZES = {
     SizeAxis.TOTAL: "parameters in all",
@@ -61,16 +61,8 @@ def _asked(found: ShapeAnswer) -> str:
 
 def _costs(found: ShapeAnswer) -> str:
     timed = found.question.equal_time
-    head = (
-        "layers",
-        "width",
-        "heads",
-        "feed-forward",
-        "cost, nats (68%)",
-        "worth",
-        "size" if timed else "time",
-    )
-    rows = [head, *(_cells(row, timed) for row in found.rows)]
+    head = ("layers", "width", "heads", "feed-forward", "cost, nats (68%)", "worth")
+    rows = [(*head, "size" if timed else "time"), *(_cells(row, timed) for row in found.rows)]
     lines = [aligned(rows)]
     lines += [
         f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
@@ -106,12 +98,10 @@ def cost_text(cost: Cost) -> str:
     return f"{cost.value:.3f} ({cost.low:.3f} to {cost.high:.3f})"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as lines, with columns two spaces apart."""
+def aligned(rows: Sequence[Sequence[str]], put: Callable[[str, int], str] = str.rjust) -> str:
+    """Rows of cells as lines, with columns two spaces apart; `put` fills a cell up to the width of its column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return "\n".join("  ".join(map(put, row, widths)).rstrip() for row in rows)
 
 
 def _flat(found: ShapeAnswer) -> str:
@@ -192,9 +182,7 @@ def _witnesses(witnesses: Iterable[Witness]) -> str:
         here = "inside" if one.beyond <= 1.0 + SAME else f"{times(one.beyond)} outside"
         rows.append((one.name, _by_witness(one), one.block, " to ".join(map(_short, one.sizes)), here))
         remarks += [f"{one.name}: {remark}" for remark in one.remarks]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*lines, *remarks])
+    return "\n".join([aligned(rows, str.ljust), *remarks])
 
 
 def _short(number: float) -> str:
@@ -318,8 +306,15 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             "by": found.by or None,
         },
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
-        "shape": None if found.advised is None else _shape(found),
-        "costs": [_row(row) for row in found.rows],
+        "shape": None
+        if found.advised is None
+        else _shape(found.advised) | {"block_params": found.advised.shape.block_params},
+        "costs": [
+            _shape(row.sized)
+            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
+            | {"params_worth": row.cost.params_worth, "time": row.time}
+            for row in found.rows
+        ],
         "given": None if found.given is None else _priced(found.given),
         "witnesses": [
             {
@@ -349,56 +344,31 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _shape(found: ShapeAnswer) -> dict[str, Any]:
-    assert found.advised is not None
-    shape = found.advised.shape
+def _shape(sized: SizedShape) -> dict[str, Any]:
+    shape = sized.shape
     return {
         "depth": shape.depth,
         "width": shape.width,
         "heads": shape.heads,
         "head_dim": shape.attention_dim,
         "ff_width": shape.hidden_width,
-        "size": found.advised.size,
-        "block_params": shape.block_params,
-    }
-
-
-def _row(row: Row) -> dict[str, Any]:
-    shape = row.sized.shape
-    return {
-        "depth": shape.depth,
-        "width": shape.width,
-        "heads": shape.heads,
-        "head_dim": shape.attention_dim,
-        "ff_width": shape.hidden_width,
-        "size": row.sized.size,
-        "cost": row.cost.value,
-        "low": row.cost.low,
-        "high": row.cost.high,
-        "params_worth": row.cost.params_worth,
-        "time": row.time,
+        "size": sized.size,
     }
 
 
 def _priced(priced: Priced) -> dict[str, Any]:
     one, cost = priced.network, priced.cost
     return {
-        **_named(one),
-        "depth": one.depth,
-        "width": one.width,
-        "size": priced.size,
-        "cost": None if cost is None else cost.value,
-        "cost_low": None if cost is None else cost.low,
-        "cost_high": None if cost is None else cost.high,
-        "params_worth": None if cost is None else cost.params_worth,
-        "best_depth": finite(priced.best_depth),
-    }
-
-
-def _named(one: Network) -> dict[str, Any]:
-    return {
         "name": one.name,
         "year": one.year or None,
         "vocab_size": one.counting.vocab_size,
         "tied": one.counting.tied,
+        "depth": one.depth,
+        "width": one.width,
+        "size": priced.size,
+        "cost": cost and cost.value,
+        "cost_low": cost and cost.low,
+        "cost_high": cost and cost.high,
+        "params_worth": cost and cost.params_worth,
+        "best_depth": finite(priced.best_depth),
     }

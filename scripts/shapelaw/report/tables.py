@@ -75,12 +75,10 @@ def table_page(
         f'<th scope="col"{kind}><button>{escape(str(column))}</button></th>'
         for kind, column in zip(kinds, shown.columns, strict=True)
     )
-    rows = []
-    for texts, values in zip(shown.itertuples(index=False), exact.itertuples(index=False), strict=True):
-        cells = zip(texts, values, numeric, strict=True)
-        rows.append(
-            "<tr>" + "".join(_page_cell(text, value, number) for text, value, number in cells) + "</tr>"
-        )
+    rows = [
+        f"<tr>{''.join(map(_page_cell, texts, values, numeric))}</tr>"
+        for texts, values in zip(shown.itertuples(index=False), exact.itertuples(index=False), strict=True)
+    ]
     file = data_uri(exact.to_csv(index=False).encode(), "text/csv")
     counted = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
     link = f'<a download="{escape(name)}.csv" href="{file}">{escape(name)}.csv, every digit</a>'
@@ -108,6 +106,7 @@ def data_uri(content: bytes, kind: str) -> str:
 
 
 MISSING = "–"
+NO_FORMATS: Mapping[str, str] = {}
 _CHANCE = re.compile(r"(^|_)p(_|$)")  # of a column of p values
 YES, NO, OPEN = "yes", "no", "open"  # of a claim, in a table
 
@@ -184,7 +183,7 @@ def _cell(value: object) -> object:
 
 
 def write_table(
-    table: pd.DataFrame, path: Path, *, formats: Mapping[str, str] | None = None, caption: str = ""
+    table: pd.DataFrame, path: Path, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = ""
 ) -> list[Path]:
     """Write PATH.csv and PATH.html and return the paths; the index is left out.
 
@@ -197,7 +196,7 @@ def write_table(
     Raises:
         ValueError: `formats` names a column that isn't in the table.
     """
-    shown = as_text(table, formats or {})
+    shown = as_text(table, formats)
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_name(path.name + suffix) for suffix in (".csv", ".html")]
     table.to_csv(files[0], index=False)
@@ -205,13 +204,13 @@ def write_table(
     return files
 
 
-def markdown_of(table: pd.DataFrame, *, formats: Mapping[str, str] | None = None, caption: str = "") -> str:
+def markdown_of(table: pd.DataFrame, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = "") -> str:
     """The table in Markdown, rounded, below its caption.
 
     Raises:
         ValueError: `formats` names a column that isn't in the table.
     """
-    shown = as_text(table, formats or {})
+    shown = as_text(table, formats)
     escaped = shown.rename(columns=_escape_pipe).map(_escape_pipe)
     columns = ["right" if numeric else "left" for numeric in _numeric(table)]
     markdown = escaped.to_markdown(index=False, disable_numparse=True, colalign=columns or None)
@@ -219,14 +218,14 @@ def markdown_of(table: pd.DataFrame, *, formats: Mapping[str, str] | None = None
 
 
 def latex_of(
-    table: pd.DataFrame, *, formats: Mapping[str, str] | None = None, caption: str = "", label: str = ""
+    table: pd.DataFrame, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = "", label: str = ""
 ) -> str:
     """The table in LaTeX (booktabs), rounded, with its caption and label.
 
     Raises:
         ValueError: `formats` names a column that isn't in the table.
     """
-    return as_text(table, formats or {}).to_latex(
+    return as_text(table, formats).to_latex(
         index=False,
         escape=True,
         caption=caption or None,

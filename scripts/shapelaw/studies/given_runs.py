@@ -27,7 +27,7 @@ from shapelaw.fits.own_runs import (
     own_runs,
     setting_named,
 )
-from shapelaw.fits.surface_shapes import losses_constant
+from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, frame_of, order_of
@@ -57,9 +57,8 @@ def add_out_option(parser: argparse.ArgumentParser, ending: str) -> None:
 
 def out_folder(arguments: argparse.Namespace, ending: str) -> Path:
     """The folder that results go to."""
-    given = (
-        arguments.runs or getattr(arguments, "transitions", None) or Path(arguments.experiment or "mlflow")
-    )
+    known = arguments.runs or getattr(arguments, "transitions", None)
+    given = known or Path(arguments.experiment or "mlflow")
     return arguments.out or Path(f"{given.stem}{ending}")
 
 
@@ -137,20 +136,16 @@ class GivenRuns:
 
 def combined(made: Sequence[tuple[Cell, Results]]) -> Results:
     """The results of several cells in one: their tables below each other, their figures under names of their own."""
-    names = list(dict.fromkeys(name for _, one in made for name in one.tables))
     tables = {}
-    for name in names:
+    for name in dict.fromkeys(name for _, one in made for name in one.tables):
         parts = [(cell, one.tables[name]) for cell, one in made if name in one.tables]
         frame = frame_of((cell.values, table.frame) for cell, table in parts)
         tables[name] = Table(frame, parts[0][1].caption, parts[0][1].formats)
     figures: dict[str, Chart | Figure | str] = {}
     left_out: dict[str, str] = {}
     for cell, one in made:
-        of = (
-            "-".join(f"{name}-{value}" for name, value in cell.values.items())
-            .replace("/", "over")
-            .replace(" ", "")
-        )
+        of = "-".join(f"{name}-{value}" for name, value in cell.values.items())
+        of = of.replace("/", "over").replace(" ", "")
         figures |= {f"{name}-{of}": figure for name, figure in one.figures.items()}
         left_out |= {f"{name} of {cell.name}": why for name, why in one.left_out.items()}
     fits = [{"cell": dict(cell.values), "rules": list(cell.rules), **one.fit} for cell, one in made]
@@ -181,9 +176,7 @@ def given_budgets(
     if arguments.tokens is not None and not 0 < arguments.tokens < math.inf:
         raise UserError(f"--tokens is {arguments.tokens}; it is a number above zero.")
     table, source = _table(arguments)
-    given = _pairs("column", arguments.column)
-    if loss is not None:
-        given |= {"loss": loss}
+    given = _pairs("column", arguments.column) | ({} if loss is None else {"loss": loss})
     only = _pairs("only", arguments.only)
     runs = own_runs(table, source, given, only=only, keep=arguments.keep)
     needed = SIZE_COLUMNS[size]
@@ -304,19 +297,22 @@ def _at_edges(runs: pd.DataFrame, best: pd.DataFrame, names: Sequence[str]) -> I
 
 def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     """The refusal of recipes that differ at one shape, with the options that settle it."""
-    parts = []
-    for name in names:
-        values = sorted(runs[name].dropna().unique(), key=order_of)
-        shown = ", ".join(
-            f"{value:g}" if isinstance(value, int | float) else str(value) for value in values[:SHOWN]
-        )
-        parts.append(f"{name} ({shown}{', ...' if len(values) > SHOWN else ''})")
-    first = names[0]
-    value = parts[0].removeprefix(f"{first} (").split(",")[0].rstrip(")")
+    values = {
+        name: [
+            f"{value:g}" if isinstance(value, int | float) else str(value)
+            for value in sorted(runs[name].dropna().unique(), key=order_of)
+        ]
+        for name in names
+    }
+    shown = [
+        f"{name} ({', '.join(some[:SHOWN])}{', ...' if len(some) > SHOWN else ''})"
+        for name, some in values.items()
+    ]
+    first, value = names[0], values[names[0]][0]
     seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
     seed += " If they are steps of one run, say --column step=COLUMN." if first == "steps" else ""
     return (
-        f"{source} has runs of one depth and width with several values of {' and of '.join(parts)}, which no seed "
+        f"{source} has runs of one depth and width with several values of {' and of '.join(shown)}, which no seed "
         f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
         f"with --only {first}={value}.{seed}"
     )

@@ -26,8 +26,8 @@ from shapelaw.fits.projection import (
     why_no_projection,
 )
 from shapelaw.fits.surface import fit_surface
-from shapelaw.fits.surface_costs import OwnSurface
-from shapelaw.fits.surface_shapes import Shapes
+from shapelaw.fits.surface_answers import OwnSurface
+from shapelaw.fits.surface_forms import Shapes
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,

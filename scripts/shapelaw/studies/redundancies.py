@@ -17,7 +17,6 @@ import pandas as pd
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
-from shapelaw.fits.known_redundancy import Series, fitted_series, published_series
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.redundancy import (
@@ -25,8 +24,11 @@ from shapelaw.fits.redundancy import (
     Needed,
     Redundancy,
     RedundancyStatus,
+    Series,
+    fitted_series,
     interval_words,
     needed_rank,
+    published_series,
     redundancy,
 )
 from shapelaw.report import plots

@@ -8,7 +8,7 @@ from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import Surface
-from shapelaw.fits.surface_shapes import SurfaceStatus
+from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.studies.surface.analysis import Options, analyse_surface
 from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
 

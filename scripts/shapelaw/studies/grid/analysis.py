@@ -17,7 +17,7 @@ from shapelaw.fits.curves import Curve, loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups, weights_at
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.fits.surface_shapes import LEAST_SHAPES
+from shapelaw.fits.surface_forms import LEAST_SHAPES
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of
 from shapelaw.studies.surface.analysis import Options as SurfaceOptions
 from shapelaw.studies.surface.analysis import SurfaceAnalysis, analyse_surface

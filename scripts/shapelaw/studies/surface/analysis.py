@@ -18,13 +18,14 @@ from shapelaw.fits.surface_answers import (
     BestDepth,
     Overtaking,
     Penalty,
+    SizeCosts,
     best_depth,
+    costs_of_size,
     middle_sizes,
     overtakings,
     penalties,
 )
-from shapelaw.fits.surface_costs import SizeCosts, costs_of_size
-from shapelaw.fits.surface_shapes import shapes_of
+from shapelaw.fits.surface_forms import shapes_of
 from shapelaw.specs.sizes import number_of
 
 AVERAGE = "average"

@@ -11,7 +11,7 @@ from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.projection import project, standard_params
 from shapelaw.fits.surface_answers import INTERVAL, best_depth, lowest, tried_depths
-from shapelaw.fits.surface_shapes import SurfaceStatus
+from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
 from shapelaw.studies.study import REFERENCE

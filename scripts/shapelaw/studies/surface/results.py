@@ -16,9 +16,8 @@ import pandas as pd
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.surface import FittedForm, Surface
-from shapelaw.fits.surface_answers import BestDepth, Penalty, unknown_penalty
-from shapelaw.fits.surface_costs import SizeCosts, new_run
-from shapelaw.fits.surface_shapes import SurfaceStatus
+from shapelaw.fits.surface_answers import BestDepth, Penalty, SizeCosts, new_run, unknown_penalty
+from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.plots import short_number
 from shapelaw.report.shape_text import aligned
 from shapelaw.report.write import Results, Table
