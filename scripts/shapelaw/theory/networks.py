@@ -250,8 +250,7 @@ class DegreeAttention(Polynomial):
     def __post_init__(self) -> None:
         check_sizes(depth=len(self.degrees), width=self.width, tokens=self.tokens, heads=self.heads)
         check_degrees(self.degrees)
-        if self.tokens % 2:
-            raise UserError(f"N = {self.tokens} tokens is odd: a balanced partition needs an even number.")
+        Halves(self.tokens).check()
         if self.width % self.heads:
             raise UserError(f"The width {self.width} is not divisible by {self.heads} heads.")
 
