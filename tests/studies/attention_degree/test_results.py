@@ -75,7 +75,9 @@ def test_one_seed_is_no_comparison(tmp_path: Path) -> None:
     table(seeds=1).to_csv(tmp_path / "runs.csv", index=False)
     found = analyse(study_runs(tmp_path / "runs.csv"))
     assert {one.verdict for one in found.differences} == {"one seed: no comparison"}
-    assert present(found).fit["status"] == "too few points"
+    written = present(found)
+    write_results(written, tmp_path / "out", "study")
+    assert written.fit["status"] == "too few points"
 
 
 def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What the study of the attention ratio writes, beside the paper's statements."""
 
+from pathlib import Path
+
 import pandas as pd
 from ratio_runs import analysed, ratio_runs
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.report.write import Table
+from shapelaw.report.write import Table, write_results
 from shapelaw.studies.attention_ratio.analysis import ATTENTION, analyse_runs, check_ratio_runs
 from shapelaw.studies.attention_ratio.results import (
     answer,
@@ -12,8 +14,8 @@ from shapelaw.studies.attention_ratio.results import (
     comparison_table,
     depths_figure,
     losses_figure,
+    present,
     spread_table,
-    summary,
 )
 
 
@@ -88,6 +90,8 @@ def test_nothing_to_compare_is_undecided():
     assert not told((4.0, 1000.0, "total", 0.2, 0.1, 0.3, "measured", "yes")).decided
 
 
-def test_the_summary_is_of_the_size_that_is_asked_for() -> None:
+def test_all_is_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
     runs = check_ratio_runs(ratio_runs(variant=True), "runs.csv")
-    assert "redundancy in all parameters 4" in summary(analyse_runs(runs, SizeAxis.TOTAL))
+    found = present(analyse_runs(runs, SizeAxis.TOTAL))
+    write_results(found, tmp_path, "attention_ratio")
+    assert "redundancy in all parameters 4" in found.summary
