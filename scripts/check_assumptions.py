@@ -30,6 +30,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
+from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.studies.assumptions.results import present
 from shapelaw.studies.assumptions.study import NAME
 
@@ -53,11 +54,13 @@ def main() -> None:
     add("--seed", type=int, default=0)
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()
-    same = set(Request.__dataclass_fields__) - {"models", "cache"}
+    given = vars(arguments)
+    same = set(Request.__dataclass_fields__) - {"models", "cache", "effort"}
     request = Request(
         tuple(part for part in arguments.models.split(",") if part),
         cache=arguments.cache or arguments.out / "downloads",
-        **{name: getattr(arguments, name) for name in same},
+        effort=Effort(**{name: given[name] for name in Effort.__dataclass_fields__}),
+        **{name: given[name] for name in same},
     )
     rows = check(request, lambda sentence: print(sentence, flush=True))
     if not arguments.measure_only:

@@ -1,12 +1,12 @@
 """The tables of redundancies that two studies write, without their figures."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pandas as pd
 
 from shapelaw.studies.attention_ratio import results as attention_ratio
 from shapelaw.studies.embedding_rank import results as embedding_rank
-from shapelaw.studies.given_runs import study_runs
 
 ROOMS = {"embedding_rank": embedding_rank, "attention_ratio": attention_ratio}
 
@@ -15,7 +15,8 @@ def write_redundancies(study: str, runs: pd.DataFrame, folder: Path) -> Path:
     """Analyse the runs and write the study's redundancy.csv and losses.csv into a folder, which is made."""
     folder.mkdir()
     runs.to_csv(folder / "runs.csv", index=False)
-    made = ROOMS[study].present(ROOMS[study].analyse(study_runs(folder / "runs.csv"))).tables  # type: ignore[attr-defined]
+    given = Namespace(input=folder / "runs.csv", keep=False, size="block")
+    made = ROOMS[study].results(given).tables  # type: ignore[attr-defined]
     for name in ("redundancy", "losses"):
         made[name].frame.to_csv(folder / f"{name}.csv", index=False)
     return folder

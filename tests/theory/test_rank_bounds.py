@@ -221,37 +221,6 @@ def test_late_layers_add_d_times_d_plus_1_over_2_by_the_closed_form(width):
     assert added == pytest.approx(width * (width + 1) / 2, rel=1e-3)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("residual", [False, True])
-def test_one_layer_has_rank_d_plus_1(width, residual):
-    for heads in {1, width}:
-        for tokens in (2, 6):
-            assert measured(LinearAttention(1, width, tokens, heads, residual=residual)) == width + 1
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
-def test_two_layers_have_a_closed_form(width):
-    """Of degree 0 to 4 in B: with one head all functions there are, with d heads of dimension 1 fewer."""
-    d, n = width, width * (width + 1) // 2
-    assert measured(LinearAttention(2, d, 2 * d)) == 1 + n + n * (n + 1) // 2 + d * n + d if d > 1 else 5
-    narrow = 1 + n + min(multiset(n, 2), d * n - math.comb(d, 2)) + min(d * n, multiset(d, 3) + d**2) + d
-    assert measured(LinearAttention(2, d, 2 * d, heads=d)) == narrow
-
-
-@pytest.mark.parametrize(("depth", "width"), [(1, 6), (2, 2), (2, 3), (2, 4), (2, 6), (3, 1), (3, 2), (3, 3)])
-@pytest.mark.parametrize("residual", [False, True])
-def test_two_tokens_have_a_closed_form(depth, width, residual):
-    mixings = (3**depth - 1) // 2
-    found = measured(LinearAttention(depth, width, 2, residual=residual))
-    assert found == math.comb(width + mixings, width)
-
-
-@pytest.mark.parametrize("half", [1, 2, 3])
-def test_two_heads_cost_a_triangular_number(half):
-    one = measured(LinearAttention(2, 2 * half, 4 * half))
-    assert measured(LinearAttention(2, 2 * half, 4 * half, heads=2)) == one - half * (half + 1) // 2
-
-
 @pytest.mark.parametrize(
     ("options", "formula"),
     [
@@ -274,9 +243,32 @@ def test_the_closed_form_is_the_measured_rank_and_names_its_formula(options, for
     assert (found.rank, found.formula) == (measured(network), formula)
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        *(
+            LinearAttention(1, width, tokens, heads, residual=residual)
+            for width, tokens, residual in itertools.product((1, 2, 3, 5, 8), (2, 6), (False, True))
+            for heads in {1, width}
+        ),
+        *(LinearAttention(2, d, 2 * d, heads) for d in range(1, 6) for heads in {1, d}),
+        *(LinearAttention(2, 2 * half, 4 * half, 2) for half in (1, 2, 3)),
+        *(
+            LinearAttention(depth, width, 2, residual=residual)
+            for depth, widths in {1: (6,), 2: (2, 3, 4, 6), 3: (1, 2, 3)}.items()
+            for width, residual in itertools.product(widths, (False, True))
+        ),
+    ],
+    ids=lambda one: f"L{one.depth}-d{one.width}-N{one.tokens}-H{one.heads}{'-residual' * one.residual}",
+)
+def test_every_closed_form_is_the_measured_rank(network):
+    assert closed_form(network).rank == measured(network)
+
+
 def test_formulas_by_hand():
-    assert one_head(2, 2) == 1 + 3 + 6 + 6 + 2
+    assert [one_head(2, d) for d in (1, 2, 4)] == [5, 1 + 3 + 6 + 6 + 2, 1 + 10 + 55 + 40 + 4]
     assert heads_of_one(2) == 1 + 3 + min(6, 6 - 1) + min(6, 4 + 4) + 2
+    assert closed_form(LinearAttention(3, 3, 2)).rank == math.comb(3 + 13, 3)
 
 
 def test_closed_forms_are_silent_where_none_is_known():

@@ -392,7 +392,8 @@ def _relative(values_TK: Floats) -> Floats:
 
 def _checked(vectors: npt.ArrayLike, tolerance: float) -> Floats:
     """A matrix of finite numbers, and a tolerance between 0 and 1."""
-    _check_tolerance(tolerance)
+    if not 0 < tolerance < 1:
+        raise ValueError(f"the tolerance must be between 0 and 1, not {tolerance}")
     return _finite("vectors", vectors, "(N, d)")
 
 
@@ -406,11 +407,6 @@ def _finite(name: str, numbers: npt.ArrayLike, shape: str) -> Floats:
     if found.ndim != len(shape.split(",")) or found.size == 0 or not np.isfinite(found).all():
         raise ValueError(f"{name} must be finite and of shape {shape}, not {found.shape}")
     return found
-
-
-def _check_tolerance(tolerance: float) -> None:
-    if not 0 < tolerance < 1:
-        raise ValueError(f"the tolerance must be between 0 and 1, not {tolerance}")
 
 
 def _check_size(size: int, trials: int, n_vectors: int) -> None:

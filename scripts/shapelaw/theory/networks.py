@@ -187,9 +187,7 @@ class ProductNetwork(Polynomial):
         """A half's part of the first layer's linear maps, (k, positions, units, templates)."""
         flat = vectors if self.mixing else vectors.reshape(1, -1, vectors.shape[2])
         only = [self.entry - 1] if self.depth == 1 else slice(None)
-        return np.stack(
-            [_maps(flat, [w[factor][only] for w in weights], prime) for factor in range(len(weights[0]))]
-        )
+        return _maps(flat, weights, only, prime)
 
     def _output(self, maps: Residues, weights: list[tuple[Residues, ...]], prime: int) -> Residues:
         """The entry of the last layer's output, from the first layer's linear maps."""
@@ -201,21 +199,24 @@ class ProductNetwork(Polynomial):
                 state = reduce(state * factor, prime)
             if layer + 1 < self.depth:
                 only = [self.entry - 1] if layer + 2 == self.depth else slice(None)
-                here = weights[layer]
-                maps = np.stack(
-                    [_maps(state, [w[factor][only] for w in here], prime) for factor in range(len(here[0]))]
-                )
+                maps = _maps(state, weights[layer], only, prime)
         found: Residues = state[0, 0]
         return found
 
 
-def _maps(state: Residues, weights: list[Residues], prime: int) -> Residues:
-    """`W x_j`, with a second matrix `+ U (sum over j of x_j)`, for every position: (positions, units, ...)."""
-    each = of_rows(state, weights[0], prime)
-    if len(weights) == 1:
-        return each
-    pooled = reduce(np.asarray(state.sum(axis=0), dtype=np.uint64), prime)[None]
-    return add(each, of_rows(pooled, weights[1], prime), prime)
+def _maps(state: Residues, weights: Sequence[Residues], only: Any, prime: int) -> Residues:
+    """`W x_j`, with a second matrix `+ U (sum over j of x_j)`, for every position: (k, positions, units, ...).
+
+    Args:
+        weights: W and, where tokens are mixed, U: (k, units, inputs).
+        only: index of the units.
+    """
+    found = [of_rows(state, one[only], prime) for one in weights[0]]
+    if len(weights) > 1:
+        pooled = reduce(np.asarray(state.sum(axis=0), dtype=np.uint64), prime)[None]
+        mixed = (of_rows(pooled, one[only], prime) for one in weights[1])
+        found = [add(*pair, prime) for pair in zip(found, mixed, strict=True)]
+    return np.stack(found)
 
 
 MOST_SUMMED = 2000  # degree above which the bound is not summed degree by degree
@@ -249,8 +250,7 @@ class DegreeAttention(Polynomial):
     def __post_init__(self) -> None:
         check_sizes(depth=len(self.degrees), width=self.width, tokens=self.tokens, heads=self.heads)
         check_degrees(self.degrees)
-        if self.tokens % 2:
-            raise UserError(f"N = {self.tokens} tokens is odd: a balanced partition needs an even number.")
+        Halves(self.tokens).check()
         if self.width % self.heads:
             raise UserError(f"The width {self.width} is not divisible by {self.heads} heads.")
 

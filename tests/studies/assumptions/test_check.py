@@ -13,9 +13,10 @@ from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import write_live, write_spec
 from shapelaw.studies.assumptions.check import Request, check
+from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
 
-QUICK = {"trials": 100, "sensitivity_trials": 30, "curve_trials": 5}
+QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
 
 
 def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
@@ -29,7 +30,7 @@ def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
     state = {"identity": "x", "step": 12, "model": model.state_dict()}
     save_checkpoint(folder, 12, state)
     request = Request(
-        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, **QUICK
+        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, effort=QUICK
     )
     said: list[str] = []
     rows = {(row.weights, row.layer): row for row in check(request, said.append)}

@@ -1,16 +1,10 @@
 """Best depths and redundancies against known ones."""
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
-from recipes import with_another, with_recipe
 
-from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
 from shapelaw.studies.attention_ratio.analysis import (
@@ -19,8 +13,6 @@ from shapelaw.studies.attention_ratio.analysis import (
     analyse_runs,
     check_ratio_runs,
 )
-from shapelaw.studies.attention_ratio.results import analyse
-from shapelaw.studies.given_runs import study_runs
 
 
 def test_best_depths_and_redundancies_are_found() -> None:
@@ -105,28 +97,3 @@ def test_without_repeated_seeds_nothing_has_an_interval() -> None:
         RedundancyStatus.NO_NOISE
     }
     assert all(np.isnan(one.p_value) for one in analysis.spreads)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda runs: runs.drop(columns="attention_dim"), "lacks attention_dim"),
-        (lambda runs: runs.assign(ff_width="wide"), "ff_width must be a whole number of 1 or more, or empty"),
-        (lambda runs: runs.assign(ff_width=17), "ff_width must be 4 H d_a or 4 d"),
-        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
-        (lambda runs: runs[runs["ff_width"].isna()], "one with another H d_a to compare"),
-        (lambda runs: runs[runs["ff_width"].notna()], "need two networks with H d_a = d"),
-    ],
-)
-def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
-    change(ratio_runs(seeds=1)).to_csv(tmp_path / "runs.csv", index=False)
-    with pytest.raises(UserError, match=sentence):
-        analyse(study_runs(tmp_path / "runs.csv"))
-
-
-@pytest.mark.parametrize("name", RECIPE)
-def test_networks_that_differ_in_more_than_shape_are_a_sentence(name: str) -> None:
-    runs = with_recipe(ratio_runs(seeds=1))
-    check_ratio_runs(runs, "runs.csv")
-    with pytest.raises(UserError, match=f"with different values of {name} "):
-        check_ratio_runs(with_another(runs, name, runs["ff_width"].isna()), "runs.csv")

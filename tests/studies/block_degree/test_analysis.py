@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from degree_runs import table
+from degree_runs import SEPARABLE, table
 
 from shapelaw.errors import UserError
 from shapelaw.studies.block_degree.analysis import (
@@ -106,14 +106,11 @@ def simulated(
             logs_SR = shared[:, None] + mean + curve * (places - best) ** 2  # (seeds, rates)
             logs_SR = logs_SR + 0.15 * random.standard_normal(logs_SR.shape)
             rows += [
-                {
-                    "target": "separable",
+                SEPARABLE
+                | {
                     "target_rank": rank,
                     "degrees": degrees,
-                    "mixture": "False",
-                    "inputs": 16,
                     "width": width,
-                    "steps": 1000,
                     "learning_rate": rate,
                     "seed": seed,
                     "loss": math.exp(logs_SR[seed, place]),

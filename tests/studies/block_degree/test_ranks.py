@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from degree_runs import table
+from degree_runs import SEPARABLE, table, written
 
-from shapelaw.report.write import write_results
 from shapelaw.studies.block_degree.analysis import check_runs, tune
 from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
-from shapelaw.studies.block_degree.results import analyse, present, summary
-from shapelaw.studies.given_runs import measured_runs
+from shapelaw.studies.block_degree.results import summary
 from shapelaw.training.degree_pack import draw_separable, least_errors
 
 
@@ -30,14 +28,12 @@ def ranked_table(follow: bool) -> pd.DataFrame:
                 floor = least_errors(draw_separable(8, target_rank, seed))[min(rank, target_rank)]
                 loss = floor + 1e-3 if follow else 0.1
                 rows.append(
-                    {
-                        "target": "separable",
+                    SEPARABLE
+                    | {
                         "target_rank": target_rank,
                         "degrees": degrees,
-                        "mixture": "False",
                         "inputs": 8,
                         "width": 4,
-                        "steps": 1000,
                         "learning_rate": 1e-2,
                         "seed": seed,
                         "loss": loss * math.exp(0.05 * random.standard_normal()),
@@ -48,9 +44,7 @@ def ranked_table(follow: bool) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> None:
-    ranked_table(follow=True).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
-    write_results(present(found), tmp_path / "out", "study")
+    found = written(ranked_table(follow=True), tmp_path)
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv")
     assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
         "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
@@ -73,12 +67,7 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_losses_that_ignore_the_rank_do_not_correlate(tmp_path: Path) -> None:
-    ranked_table(follow=False).to_csv(tmp_path / "runs.csv", index=False)
-    write_results(
-        present(analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))),
-        tmp_path / "out",
-        "study",
-    )
+    written(ranked_table(follow=False), tmp_path)
     table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
     assert set(table["verdict"]) == {"no significant correlation"}
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv").set_index(["target_rank", "network"])

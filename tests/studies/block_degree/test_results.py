@@ -8,27 +8,22 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures
+from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures, written
 
-from shapelaw.report.write import Table, write_results
+from shapelaw.report.write import Table
 from shapelaw.studies.block_degree.analysis import check_runs, tune
 from shapelaw.studies.block_degree.results import (
-    analyse,
     answer,
     losses_table,
     mixtures_table,
-    present,
     speed_table,
     summary,
 )
-from shapelaw.studies.given_runs import measured_runs
 
 
 @pytest.mark.slow
 def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) -> None:
-    table().to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
-    write_results(present(found), tmp_path / "out", "study")
+    found = written(table(), tmp_path)
     verdicts = {(one.tuned.task.target_rank, one.tuned.name): one.verdict for one in found.differences}
     for rank in (2, 8):
         assert verdicts[rank, "degree 1"] == verdicts[rank, "degree 2"] == "worse"
@@ -59,9 +54,7 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
 def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) -> None:
     runs = table()
     runs.loc[runs["degrees"] == "2.2.2.2.2.2", ["loss", "diverged_at_step"]] = [None, 30.0]
-    runs.to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
-    write_results(present(analysis), tmp_path / "out", "study")
+    analysis = written(runs, tmp_path)
     losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
     assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
     assert math.isnan(losses.loc[(2, "degree 2"), "loss"])
@@ -70,12 +63,7 @@ def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
-    with_mixtures().to_csv(tmp_path / "runs.csv", index=False)
-    write_results(
-        present(analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))),
-        tmp_path / "out",
-        "study",
-    )
+    written(with_mixtures(), tmp_path)
     mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv").set_index(["target_rank", "network"])
     half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
     assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]

@@ -11,7 +11,7 @@ import pytest
 from commands import run_here
 from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, study_of
 from memorizing_networks import simulate
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import PYTHON, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
@@ -22,8 +22,6 @@ from shapelaw.studies.memorization.results import (
     FITS,
     NUMBERS,
     QUANTITIES,
-    STUDIES,
-    analyse,
     answer,
     present,
 )
@@ -107,13 +105,9 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
     assert not (tmp_path / "out").exists()
 
 
-def test_unknown_studies_and_the_reference(tmp_path):
-    with pytest.raises(UserError, match="The study 'heads' is unknown; give one of memorization_heads"):
-        analyse(None, "heads")
-    assert len(STUDIES) == 4
+def test_the_reference_has_the_published_sizes():
     assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
     assert published()["source"].startswith("Mahdavi")
-    assert (REPOSITORY / "workflow" / "reference" / "memorization_findings.json").is_file()
 
 
 POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})

@@ -1,33 +1,24 @@
 """The study of the positional embedding's rank, on runs whose costs are known."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
-from recipes import with_another, with_recipe
 
-from shapelaw.errors import UserError
-from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import Needed
-from shapelaw.report.write import Table, check_declared, write_results
-from shapelaw.studies.given_runs import study_runs
+from shapelaw.report.write import Table
 from shapelaw.studies.positional_rank.results import (
     FACTORED,
     PLAIN,
     PositionalAnalysis,
-    analyse,
     analyse_runs,
     answer,
     check_positional_runs,
     comparison_table,
     equivalents_figure,
     losses_table,
-    present,
     summary,
 )
-from shapelaw.studies.registry import STUDIES
 
 
 def analysis_of(runs: pd.DataFrame) -> PositionalAnalysis:
@@ -111,37 +102,6 @@ def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
     assert {name for name, _ in analysis.needed} == {"positional"}
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda runs: runs.drop(columns="context_length"), "lacks context_length"),
-        (
-            lambda runs: runs.assign(positional_rank=0),
-            "positional_rank must be a whole number of 1 or more, or empty for a plain embedding",
-        ),
-        (lambda runs: runs.assign(positional_rank=129), "positional_rank must not be above width or context"),
-        (
-            lambda runs: runs.assign(positional_rank=4),
-            "one of embedding_rank and positional_rank must be empty",
-        ),
-        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
-        (lambda runs: runs[runs["positional_rank"].isna()], "one with a positional rank"),
-    ],
-)
-def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
-    change(positional_runs()).to_csv(tmp_path / "runs.csv", index=False)
-    with pytest.raises(UserError, match=sentence):
-        analyse(study_runs(tmp_path / "runs.csv"))
-
-
-@pytest.mark.parametrize("name", ["depth", "width", *RECIPE])
-def test_networks_that_differ_in_more_than_ranks_are_a_sentence(name: str) -> None:
-    runs = with_recipe(positional_runs(seeds=1))
-    check_positional_runs(runs, "runs.csv")
-    with pytest.raises(UserError, match=f"with different values of {name} "):
-        check_positional_runs(with_another(runs, name, runs["embedding_rank"].isna()), "runs.csv")
-
-
 def test_costs_have_intervals_but_that_of_plain_embeddings() -> None:
     table = losses_table(analysis_of(positional_runs()))
     assert table["series"].tolist()[0] == "plain"
@@ -200,17 +160,3 @@ def test_one_sided_and_no_answers():
     assert told(None, 32).sentence == "More than 32: every rank tried is significantly worse than full rank."
     assert not told(1, None).decided
     assert not told(8, 4, series="vocabulary").decided
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_all_that_is_declared_is_made(tmp_path: Path, seeds: int) -> None:
-    positional_runs(seeds=seeds).to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(study_runs(tmp_path / "runs.csv"))
-    found, study = present(analysis), STUDIES["positional_rank"]
-    check_declared(found, study.tables, study.figures)
-    write_results(found, tmp_path / "out", study.name)
-    said = summary(analysis)
-    assert ("Seed noise: no network has two seeds" in said) == (seeds == 1)
-    assert "Positional rank 1 costs as much as vocabulary rank 4" in said
-    enough = "The positional embedding, against factored at full rank: nothing is lost from rank 8 on (a cost below"
-    assert (enough in said) == (seeds == 3)

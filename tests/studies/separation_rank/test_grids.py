@@ -2,7 +2,7 @@
 
 import pytest
 from measured_grids import GRIDS
-from shipped import SCALE_NAMES, SCALES, shipped
+from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 
 from shapelaw.campaign.config import load_config
 from shapelaw.studies.separation_rank.grids import (
@@ -96,3 +96,15 @@ def test_sequences_are_counted_as_they_are_listed(blocks: str) -> None:
         costs = [matrices(blocks, degree) for degree in (2, 3, 5)]
         empty = budget + 1 < min(costs)  # the empty sequence is counted and not listed
         assert count_sequences(budget + 1, costs) == len(listed) + empty
+
+
+def test_mistakes_in_its_keys_are_sentences() -> None:
+    said = problems_of(
+        separation_rank=[{"depth": [0], "width": [2], "tokens": [2], "residual": ["maybe"]}],
+        degree_budget=[{"block": "product", "width": [2], "budget": [3]}],
+    )
+    assert "separation_rank.1st.residual.1st is 'maybe'" in said
+    assert "separation_rank.1st.depth.1st is 0" in said
+    assert "degree_budget.1st.block is not a key (did you mean blocks?)" in said
+    said = problems_of(separation_rank=[{"depth": [1], "width": [3], "tokens": [2], "heads": [2]}])
+    assert "separation_rank.1st: width 3 is not divisible by 2 heads" in said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import get_args
 
@@ -46,8 +46,7 @@ class Request:
         source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
         gpt2: name of the trained GPT-2 on a hub.
-        trials, sensitivity_trials, curve_trials: random subsets, as `Effort` has them.
-        seed: seed of random weights, crops, texts and subsets.
+        effort: random subsets, and the seed, which is also that of random weights, crops and texts.
     """
 
     models: tuple[str, ...]
@@ -59,15 +58,7 @@ class Request:
     decoder: Path | None = None
     tokens: Path | None = None
     gpt2: str = "openai-community/gpt2"
-    trials: int = Effort.trials
-    sensitivity_trials: int = Effort.sensitivity_trials
-    curve_trials: int = Effort.curve_trials
-    seed: int = 0
-
-    @property
-    def effort(self) -> Effort:
-        """The random subsets."""
-        return Effort(self.trials, self.sensitivity_trials, self.curve_trials, self.seed)
+    effort: Effort = field(default_factory=Effort)
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
@@ -83,8 +74,10 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
         raise UserError(
             f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
         )
-    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
-        if (number := getattr(request, name)) < 1:
+    numbers = {"examples": request.examples, **asdict(request.effort)}
+    del numbers["seed"]
+    for name, number in numbers.items():
+        if number < 1:
             raise UserError(f"--{name.replace('_', '-')} is {number}; it must be at least 1.")
     if (request.decoder is None) != (request.tokens is None):
         raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
@@ -97,7 +90,7 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
 
 
 def _check_images(model: str, request: Request, say: Callable[[str], None]) -> None:
-    probes = [networks.random_vit(model == "vit_base", request.seed)]
+    probes = [networks.random_vit(model == "vit_base", request.effort.seed)]
     if model == "vit":
         probes.append(networks.trained_vit(request.cache))
     images = _images(request)
@@ -107,11 +100,11 @@ def _check_images(model: str, request: Request, say: Callable[[str], None]) -> N
 def _images(request: Request) -> Images:
     if request.images is not None:
         return images_of_folder(request.images, request.examples, SIDE)
-    return crops_of_photographs(request.cache, request.examples, SIDE, request.seed)
+    return crops_of_photographs(request.cache, request.examples, SIDE, request.effort.seed)
 
 
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
-    count, seed = request.examples, request.seed
+    count, seed = request.examples, request.effort.seed
     if model == "bert":
         tokenizer = given.bert_tokenizer(request.cache)
         first, middle = (given.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
@@ -147,12 +140,12 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
 
 def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
     try:
-        probe, tokenizer = networks.gpt2(request.gpt2, request.seed), given.hub_tokenizer(request.gpt2)
+        probe, tokenizer = networks.gpt2(request.gpt2, request.effort.seed), given.hub_tokenizer(request.gpt2)
     except UserError as error:
         say(str(error))
         return
     stream = given.stream_of(_documents(request), tokenizer, [given.special_id(tokenizer, END_OF_TEXT)])
-    examples = given.windows(stream, request.examples, GPT2_CONTEXT, request.seed)
+    examples = given.windows(stream, request.examples, GPT2_CONTEXT, request.effort.seed)
     inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
     _check_probes([probe], given.batches(examples), inputs, request, say)
 

@@ -73,7 +73,6 @@ class Images:
     """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence that describes them."""
 
     batches: Iterator[npt.NDArray[np.float64]]
-    count: int
     source: str
 
 
@@ -93,7 +92,7 @@ def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Image
         f"{count:,} random crops of {len(photographs)} colour photographs in the wheels "
         f"{' and '.join(f'{wheel.name} {wheel.version}' for wheel in PHOTOGRAPHS)}"
     )
-    return Images(_batches(random_crops(photographs, count, side, seed), side), count, source)
+    return Images(_batches(random_crops(photographs, count, side, seed)), source)
 
 
 def random_crops(
@@ -143,18 +142,14 @@ def images_of_folder(folder: Path, count: int, side: int) -> Images:
                 return
         raise UserError(f"The folder {folder} has {found} colour images, but {count} are asked for.")
 
-    return Images(_batches(colour_images(), side), count, f"{count:,} images of the folder {folder.name}")
+    return Images(_batches(colour_images()), f"{count:,} images of the folder {folder.name}")
 
 
-def _batches(images: Iterator[Image.Image], side: int) -> Iterator[npt.NDArray[np.float64]]:
-    batch: list[npt.NDArray[np.float64]] = []
-    for image in images:
-        batch.append(np.asarray(image, dtype=np.float64).transpose(2, 0, 1) / 127.5 - 1.0)
-        if len(batch) == _IMAGES:
-            yield np.stack(batch)
-            batch = []
-    if batch:
-        yield np.stack(batch)
+def _batches(images: Iterator[Image.Image]) -> Iterator[npt.NDArray[np.float64]]:
+    while some := list(islice(images, _IMAGES)):
+        yield np.stack(
+            [np.asarray(image, dtype=np.float64).transpose(2, 0, 1) / 127.5 - 1.0 for image in some]
+        )
 
 
 def bert_tokenizer(cache: Path) -> Tokenizer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,8 @@ from shapelaw.studies.study import REFERENCE
 from shapelaw.theory.memorization import TOLERANCE
 
 ASSUMPTIONS = {
-    "general_position": "general position",
-    "assumption_1": "assumption 1",
-    "assumption_2": "assumption 2",
-    "assumption_3": "assumption 3",
+    name: name.replace("_", " ")
+    for name in ("general_position", "assumption_1", "assumption_2", "assumption_3")
 }
 ORDER = ("vit", "vit_base", "bert", "decoder", "gpt2")
 IMAGE_MODELS = ("vit", "vit_base")
@@ -49,12 +47,7 @@ PUBLISHED_KRUSKAL = {
     ("bert", "random", "layer 1"): 349,
 }  # appendix J, n = 512
 EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
-NAMES = {
-    "random_attention": "random attention",
-    "random_vit": "random ViT",
-    "trained_vit": "trained ViT",
-    "layer 1": "layer 1",
-}
+NAMES = {"random_attention": "random attention", "random_vit": "random ViT", "trained_vit": "trained ViT"}
 _MODELS = {
     "vit": "DINOv2-small",
     "vit_base": "ViT-base",
@@ -77,15 +70,13 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
 def published() -> dict[tuple[str, str, str], dict[str, bool]]:
     """Tables 1 and 3 of Mahdavi et al. 2024 by model, weights and layer; both ViT shapes have table 1's rows."""
     found: dict[tuple[str, str, str], dict[str, bool]] = {}
-    for line in _lines("assumptions_vit.csv"):
-        verdicts = {name: line[name] == "1" for name in ASSUMPTIONS if name in line}
+    for line, verdicts in _lines("assumptions_vit.csv"):
         if line["model"] == "embedding":
             verdicts["assumption_3"] = True  # section 5.1, in words
         weights = "trained" if line["model"] == "trained_vit" else "random"
         for model in IMAGE_MODELS:
             found[model, weights, line["model"]] = verdicts
-    for line in _lines("assumptions_language.csv"):
-        verdicts = {name: line[name] == "1" for name in ASSUMPTIONS if name in line}
+    for line, verdicts in _lines("assumptions_language.csv"):
         found[line["model"], line["weights"], f"layer {line['layer']}"] = verdicts
     return found
 
@@ -189,9 +180,11 @@ def _word(holds: bool | None) -> str | None:
     return None if holds is None else HOLDS if holds else FAILS
 
 
-def _lines(name: str) -> list[dict[str, str]]:
+def _lines(name: str) -> Iterator[tuple[dict[str, str], dict[str, bool]]]:
+    """The lines of a published table, each with the verdicts that it has."""
     with (REFERENCE / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        for line in csv.DictReader(file):
+            yield line, {name: line[name] == "1" for name in ASSUMPTIONS if name in line}
 
 
 TABLES = {
@@ -236,7 +229,7 @@ def title_of(model: str, weights: str, layer: str) -> str:
 
 def pass_rate_figure(rows: Sequence[Row]) -> Chart:
     """One panel for each layer after a first attention; dashed is n (assumption 1), dotted d (general position)."""
-    shown = [_pass_rates(row) for row in in_order(rows) if row.layer in NAMES]
+    shown = [_pass_rates(row) for row in in_order(rows) if row.layer in (*NAMES, "layer 1")]
     if not shown:
         raise ValueError("the rows have no layer after an attention layer")
     return pass_rate_chart(shown)

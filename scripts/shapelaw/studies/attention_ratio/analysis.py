@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -115,10 +116,10 @@ class RatioAnalysis:
         At the largest size of all some ratios have networks of few depths, whose best may be worse than that of all.
         """
         mine = [one for one in self.found if (one.feed_forward, one.axis) == (feed_forward, axis)]
-        depths: dict[float, int] = {}
+        depths = Counter[float]()
         for one in mine:
             if one.redundancy is not None:
-                depths[one.at.size] = depths.get(one.at.size, 0) + len(one.at.depths)
+                depths[one.at.size] += len(one.at.depths)
         best = max(depths, key=lambda size: (depths[size], size), default=None)
         return tuple(one for one in mine if one.at.size == best)
 

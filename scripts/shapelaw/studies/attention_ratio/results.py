@@ -34,7 +34,7 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.study import NAME
-from shapelaw.studies.given_runs import StudyRuns, study_runs
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.study import published_json
 
 PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
@@ -80,16 +80,8 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     given = study_runs(arguments.input, arguments.keep)
-    return present(analyse(given, SizeAxis(arguments.size))).after(given.notes)
-
-
-def analyse(given: StudyRuns, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
-    """The analysis of a table of runs.
-
-    Raises:
-        UserError: the table can't be used.
-    """
-    return analyse_runs(check_ratio_runs(given.table, given.source), axis)
+    runs = check_ratio_runs(given.table, given.source)
+    return present(analyse_runs(runs, SizeAxis(arguments.size))).after(given.notes)
 
 
 def present(analysis: RatioAnalysis) -> Results:

@@ -289,11 +289,12 @@ def differences(tuned: Sequence[Tuned]) -> list[Difference]:
     return found
 
 
-TARGETS = {  # by name: whether R = 1 and digits are among the targets
-    "R > 1": (False, False),
-    "all R": (True, False),
-    "R > 1 and digits": (False, True),
-    "all R and digits": (True, True),
+# by name: the targets beside those of R > 1: R = 1, and digits, whose R is 0
+TARGETS: dict[str, set[int]] = {
+    "R > 1": set(),
+    "all R": {1},
+    "R > 1 and digits": {0},
+    "all R and digits": {0, 1},
 }
 POOLED: Columns = {
     "targets": "targets",
@@ -360,9 +361,10 @@ def pooled(runs: pd.DataFrame) -> list[Pooled]:
         of_degree_3 = references(tuned)
         for mine in _by_network(tuned):
             compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
-            for name, (with_one, with_digits) in TARGETS.items():
-                chosen = [one for one in compared if _in(one, with_one, with_digits)]
-                if not _has_all(chosen, with_one, with_digits):
+            for name, beside in TARGETS.items():
+                chosen = [one for one in compared if (rank := one.task.target_rank) > 1 or rank in beside]
+                ranks = {one.task.target_rank for one in chosen}
+                if not (beside < ranks):  # a target of R > 1 and all others
                     continue
                 one = _compared(name, rates, chosen, [of_degree_3[one.task] for one in chosen])
                 found += [one] if one is not None else []
@@ -410,16 +412,6 @@ def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
         name = (one.task.width, one.task.matrices, one.degrees, one.mixture, one.initial_share)
         found.setdefault(name, []).append(one)
     return found.values()
-
-
-def _in(one: Tuned, with_one: bool, with_digits: bool) -> bool:
-    rank = one.task.target_rank
-    return rank > 1 or (rank == 1 and with_one) or (rank == 0 and with_digits)
-
-
-def _has_all(chosen: Sequence[Tuned], with_one: bool, with_digits: bool) -> bool:
-    ranks = {one.task.target_rank for one in chosen}
-    return max(ranks, default=0) > 1 and (1 in ranks) == with_one and (0 in ranks) == with_digits
 
 
 def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[Tuned]) -> Pooled | None:

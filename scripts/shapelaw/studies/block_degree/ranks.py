@@ -166,9 +166,9 @@ def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ra
     exact = all(one.rank is not None for one in networks)
     values: dict[str, list[float]] = {
         EXACT if exact else BOUND: [
-            float(one.rank or 0) if exact else _log(one.upper_bound) for one in networks
+            float(one.rank or 0) if exact else math.log(one.upper_bound) for one in networks
         ],
-        DEGREE: [_log(one.total_degree) for one in networks],
+        DEGREE: [math.log(one.total_degree) for one in networks],
     }
     if exact and target_rank is None:
         values[FLOOR] = [one.mean_floor for one in networks]
@@ -190,7 +190,7 @@ def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
         **of_task("tuned."),
         "rank": "rank",
         "status": lambda one: "not measured" if one.rank is None else "exact",
-        "upper_bound": lambda one: float(one.upper_bound) if _log(one.upper_bound) < 690 else math.inf,
+        "upper_bound": lambda one: float(one.upper_bound) if math.log(one.upper_bound) < 690 else math.inf,
         "total_degree": "total_degree",
         "loss": lambda one: math.exp(one.tuned.log_loss.value),
         "floor": "mean_floor",
@@ -249,11 +249,6 @@ def _panel(setting: Setting, group: Sequence[Ranked]) -> Panel:
     across = Span("exact separation rank of the polynomial", "values", ranks)
     up = Span("held-out loss (share of the variance)", "log", limits=(lowest / 10, None))
     return Panel(marks, across, up, setting.words)
-
-
-def _log(number: int) -> float:
-    """The logarithm of a whole number of any size; a rank correlation needs only its order."""
-    return math.log(number)
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

@@ -25,7 +25,7 @@ from shapelaw.report.tables import frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.given_runs import StudyRuns, study_runs
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.study import published_json
 
 FULL, LOW = "full rank", "low rank"
@@ -94,16 +94,7 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     given = study_runs(arguments.input, arguments.keep)
-    return present(analyse(given)).after(given.notes)
-
-
-def analyse(given: StudyRuns) -> EmbeddingAnalysis:
-    """The analysis of a table of runs.
-
-    Raises:
-        UserError: the table can't be used.
-    """
-    return analyse_runs(check_rank_runs(given.table, given.source))
+    return present(analyse_runs(check_rank_runs(given.table, given.source))).after(given.notes)
 
 
 def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -33,23 +33,17 @@ from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.given_runs import StudyRuns, measured_runs
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
-from shapelaw.studies.memorization.analysis import ALONG, MemorizationAnalysis, analyse_runs
+from shapelaw.studies.memorization.analysis import MemorizationAnalysis, analyse_runs
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 from shapelaw.studies.memorization.study import STUDIES as DECLARED
 from shapelaw.studies.memorization.tables import comparison_table
 
-STUDIES = (*ALONG, SATURATION)
 NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
 _MODELS = {
     ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
     ALONG_CONTEXT: "share does not fall with n (isotonic regression)",
     ALONG_HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
-}
-_FITTED = {
-    ALONG_HEADS: tabled.linear_table,
-    ALONG_HEAD_DIM: tabled.knee_table,
-    ALONG_CONTEXT: tabled.monotony_table,
 }
 FIGURES = {
     "share": figures.share_figure,
@@ -77,7 +71,7 @@ NUMBERS = {  # the one number of an answer: a row of `comparison`, and its words
     ALONG_HEAD_DIM: ("knee in d_h", "the knee is at d_h = {ours:.1f}, published {published}"),
     SATURATION: (QUANTITIES[SATURATION], "{ours:.0%} of them"),
 }
-FITS = {ALONG_HEADS: "linear_part", ALONG_HEAD_DIM: "knee"}
+FITS = {ALONG_HEADS: "linear_part", ALONG_CONTEXT: "monotony", ALONG_HEAD_DIM: "knee"}  # tables
 PUBLISHED = {
     ALONG_HEADS: "a line below saturation, R\u00b2 of 0.98 and more (Mahdavi et al. 2024).",
     ALONG_CONTEXT: "it grows with the context (Mahdavi et al. 2024).",
@@ -115,16 +109,14 @@ def analyse(
 
     Args:
         given: one row per run; see `check_memorization_runs`.
-        study: one of `STUDIES`.
+        study: its name.
         attention: only for the saturation study, which needs it or `given`: a folder of .npz files, one per run, with
             `largest_weight` (T, H) float, `heads` and `examples`. If `given` has a column `key`, only the files of its
             runs count.
 
     Raises:
-        UserError: the study is unknown, or the input is missing or wrong.
+        UserError: the input is missing or wrong.
     """
-    if study not in STUDIES:
-        raise UserError(f"The study {study!r} is unknown; give one of {', '.join(STUDIES)}.")
     if study != SATURATION and (given is None or attention is not None):
         raise UserError(
             f"{study} takes a table of runs but no attention weights; only {SATURATION} takes those."
@@ -145,7 +137,7 @@ def present(found: MemorizationAnalysis | Saturation) -> Results:
     declared = next(study for study in DECLARED if study.name == found.study)
     tables = tables_of(tabled.TABLES, declared.tables, found)
     drawn = {name: FIGURES[name](found) for name in declared.figures}
-    return Results(tables, drawn, _fits(found), summary(found), answer=answer(found.study, tables))
+    return Results(tables, drawn, _fits(found, tables), summary(found), answer=answer(found.study, tables))
 
 
 def summary(found: MemorizationAnalysis | Saturation) -> str:
@@ -192,9 +184,9 @@ def warnings(analysis: MemorizationAnalysis) -> list[str]:
     )
 
 
-def _fits(analysis: MemorizationAnalysis) -> dict[str, Any]:
+def _fits(analysis: MemorizationAnalysis, tables: Mapping[str, Table]) -> dict[str, Any]:
     """The content of fit.json: the model, all fits, and a status that is "converged" if one of them is."""
-    rows = plain_rows(_FITTED[analysis.study](analysis))
+    rows = plain_rows(tables[FITS[analysis.study]].frame)
     return {
         "study": analysis.study,
         "model": _MODELS[analysis.study],
@@ -261,7 +253,7 @@ def _reason(rows: pd.DataFrame) -> str:
 
 def _best_fit(study: str, tables: Mapping[str, Table]) -> str:
     """The line or the knee with the most points, with its interval."""
-    if study not in FITS:
+    if study not in (ALONG_HEADS, ALONG_HEAD_DIM):
         return ""
     fits = tables[FITS[study]].frame
     fits = fits[fits["status"] == FitStatus.CONVERGED]

@@ -25,7 +25,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
-from shapelaw.studies.given_runs import StudyRuns, study_runs
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.positional_rank.study import NAME
 from shapelaw.studies.study import published_json
 
@@ -203,16 +203,7 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     given = study_runs(arguments.input, arguments.keep)
-    return present(analyse(given)).after(given.notes)
-
-
-def analyse(given: StudyRuns) -> PositionalAnalysis:
-    """The analysis of a table of runs.
-
-    Raises:
-        UserError: the table can't be used.
-    """
-    return analyse_runs(check_positional_runs(given.table, given.source))
+    return present(analyse_runs(check_positional_runs(given.table, given.source))).after(given.notes)
 
 
 def present(analysis: PositionalAnalysis) -> Results:

@@ -52,6 +52,12 @@ def _section(config: Settings) -> PositionalRank:
     return config.section(NAME, PositionalRank)
 
 
+def _series(study: PositionalRank) -> Iterator[tuple[str, str, list[int], list[int]]]:
+    """Of each series the key of the section, the rank of a shape, the ranks, and those that are repeated."""
+    for name, argument in (("positional_ranks", "positional_rank"), ("vocabulary_ranks", "embedding_rank")):
+        yield name, argument, getattr(study, name), getattr(study, f"repeated_{name}")
+
+
 def _shapes(study: PositionalRank) -> Iterator[tuple[Shape, int]]:
     """The network without factored embeddings, then those with one, each with its number of seeds.
 
@@ -67,12 +73,9 @@ def _shapes(study: PositionalRank) -> Iterator[tuple[Shape, int]]:
         )  # fmt: skip
 
     yield shape(), repeated_seeds(study, True)
-    for name, ranks, repeated in (
-        ("positional_rank", study.positional_ranks, study.repeated_positional_ranks),
-        ("embedding_rank", study.vocabulary_ranks, study.repeated_vocabulary_ranks),
-    ):
+    for _, argument, ranks, repeated in _series(study):
         for rank in dict.fromkeys(ranks):
-            yield shape(**{name: rank}), repeated_seeds(study, rank in repeated)
+            yield shape(**{argument: rank}), repeated_seeds(study, rank in repeated)
 
 
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
@@ -91,10 +94,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
     found = recipe_problems(config, NAME, study.recipe)
     sizes = study.depth, study.width, study.heads, study.vocab_size, study.context_length
     found += [f"{NAME}: {problem}" for problem in shape_problems(*sizes)]
-    for name, argument, ranks, repeated in (
-        ("positional_ranks", "positional_rank", study.positional_ranks, study.repeated_positional_ranks),
-        ("vocabulary_ranks", "embedding_rank", study.vocabulary_ranks, study.repeated_vocabulary_ranks),
-    ):
+    for name, argument, ranks, repeated in _series(study):
         if not ranks:
             found.append(f"{NAME}.{name} is empty; give it ranks, such as [1, 2, 4, 8]")
         for rank in ranks:

@@ -139,14 +139,19 @@ def asked_of(grids: RankGrids) -> list[Asked]:
         for grid in grids.separation_rank
         for sizes in attention_sizes(grid)
     ]
-    for grid in grids.degree_budget:
-        found += [Asked("degree_budget", *one, grid.seconds) for one in equal_degrees(grid)]
-    for grid in grids.fractional_degree:
-        found += [Asked("fractional_degree", *one, grid.seconds) for one in mixed_degrees(grid)]
+    for name, _, blocks in _block_grids(grids):
+        networks = equal_degrees if name == "degree_budget" else mixed_degrees
+        found += [Asked(name, *one, blocks.seconds) for one in networks(blocks)]
     first: dict[tuple[str, NetworkSizes, int | None], Asked] = {}
     for one in found:
         first.setdefault((one.table, one.sizes, one.budget), one)
     return list(first.values())
+
+
+def _block_grids(grids: RankGrids) -> Iterator[tuple[str, int, BlockGrid]]:
+    """The grids of blocks of each section, with their place in it."""
+    yield from (("degree_budget", place, grid) for place, grid in enumerate(grids.degree_budget))
+    yield from (("fractional_degree", place, grid) for place, grid in enumerate(grids.fractional_degree))
 
 
 def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
@@ -204,10 +209,8 @@ def rank_problems(grids: RankGrids) -> list[str]:
             problems += [
                 f"separation_rank.{ordinal(place)}: {problem}" for problem in _attention_problems(sizes)
             ]
-    for name in ("degree_budget", "fractional_degree"):
-        degree_grids: Sequence[BlockGrid] = getattr(grids, name)
-        for place, degree_grid in enumerate(degree_grids):
-            problems += [f"{name}.{ordinal(place)}: {problem}" for problem in _degree_problems(degree_grid)]
+    for name, place, blocks in _block_grids(grids):
+        problems += [f"{name}.{ordinal(place)}: {problem}" for problem in _degree_problems(blocks)]
     return list(dict.fromkeys(problems))
 
 
@@ -216,17 +219,14 @@ def _too_many(grids: RankGrids) -> Iterator[str]:
     for place, grid in enumerate(grids.separation_rank):
         lists = [value for value in grid.model_dump().values() if isinstance(value, list)]
         yield from _count_problems("separation_rank", place, math.prod(map(len, lists)))
-    for name in ("degree_budget", "fractional_degree"):
-        blocks: Sequence[BlockGrid] = getattr(grids, name)
-        for place, block in enumerate(blocks):
-            costs = [matrices(block.blocks, degree) for degree in block.degrees]
-            each = [
-                count_sequences(budget, costs) if name == "fractional_degree" else len(costs)
-                for budget in block.budget
-            ]
-            yield from _count_problems(
-                name, place, math.prod(map(len, (block.width, block.tokens, block.heads))) * sum(each)
-            )
+    for name, place, blocks in _block_grids(grids):
+        costs = [matrices(blocks.blocks, degree) for degree in blocks.degrees]
+        sequences = sum(
+            count_sequences(budget, costs) if name == "fractional_degree" else len(costs)
+            for budget in blocks.budget
+        )
+        sizes = math.prod(map(len, (blocks.width, blocks.tokens, blocks.heads)))
+        yield from _count_problems(name, place, sizes * sequences)
 
 
 def _count_problems(name: str, place: int, count: int) -> Iterator[str]:

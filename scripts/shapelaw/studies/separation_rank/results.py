@@ -16,18 +16,18 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
 
 from shapelaw.report.tables import NO, OPEN, YES
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
-from shapelaw.studies.separation_rank.measurements import read_measurements
+from shapelaw.studies.separation_rank.measurements import EXACT, read_measurements
 
-ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
+ALL_EXACT, SOME_BOUNDS = EXACT, "some are lower bounds only"
 _CAPTIONS = {
     "ranks": "Separation ranks of linearized attention.",
     "bounds": "Each theorem's bound beside the rank, in logarithms to base 3.",
@@ -37,27 +37,20 @@ _CAPTIONS = {
     "degree_ranking": "The degree of largest rank at each budget.",
     "fractional_degree": "The ranks of blocks of two degrees, mixed in every order.",
 }
-_FIGURES = {
-    "rank_depth": rank_figures.depth_figure,
-    "rank_width": rank_figures.width_figure,
-    "rank_embedding": rank_figures.embedding_figure,
-    "rank_heads": rank_figures.heads_figure,
-    "rank_tokens": rank_figures.tokens_figure,
+_FIGURES = {  # each with the table that it draws
+    "rank_depth": (rank_figures.depth_figure, "ranks"),
+    "rank_width": (rank_figures.width_figure, "ranks"),
+    "rank_embedding": (rank_figures.embedding_figure, "ranks"),
+    "rank_heads": (rank_figures.heads_figure, "ranks"),
+    "rank_tokens": (rank_figures.tokens_figure, "ranks"),
+    "rank_residual": (rank_figures.residual_figure, "residual"),
+    "degree": (rank_figures.degree_figure, "degree_budget"),
 }
 _FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
 
 
-@dataclass(frozen=True)
-class SeparationAnalysis:
-    """The tables by name."""
-
-    tables: dict[str, pd.DataFrame]
-
-    @property
-    def lower_bounds(self) -> int:
-        """Number of networks without an exact rank, in all tables."""
-        counted = ("ranks", "degree_budget", "fractional_degree")
-        return sum(int((self.tables[name]["status"] != "exact").sum()) for name in counted)
+_TABLES = {name: TableOf(itemgetter(name), caption, _FORMATS) for name, caption in _CAPTIONS.items()}
+Frames = Mapping[str, pd.DataFrame]  # the tables by name
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -69,7 +62,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input))
 
 
-def analyse(measured: Path) -> SeparationAnalysis:
+def analyse(measured: Path) -> Frames:
     """Read the measurements and make all tables.
 
     Args:
@@ -81,36 +74,30 @@ def analyse(measured: Path) -> SeparationAnalysis:
     found = read_measurements(measured)
     ranks, bounds = rank_tables.ranks_table(found), rank_tables.bounds_table(found)
     degrees = rank_tables.degree_table(found)
-    return SeparationAnalysis(
-        {
-            "ranks": ranks,
-            "bounds": bounds,
-            "theorems": rank_tables.theorems_table(bounds, ranks),
-            "residual": rank_tables.residual_table(ranks),
-            "degree_budget": degrees,
-            "degree_ranking": rank_tables.ranking_table(degrees),
-            "fractional_degree": rank_tables.fractional_table(found),
-        }
-    )
-
-
-def present(analysis: SeparationAnalysis) -> Results:
-    """The tables, figures and fit.json of an analysis."""
-    ranks = analysis.tables["ranks"]
-    drawn = {name: draw(ranks) for name, draw in _FIGURES.items()}
-    drawn["rank_residual"] = rank_figures.residual_figure(analysis.tables["residual"])
-    drawn["degree"] = rank_figures.degree_figure(analysis.tables["degree_budget"])
-    tables = {
-        name: Table(frame, _CAPTIONS[name], {c: spec for c, spec in _FORMATS.items() if c in frame})
-        for name, frame in analysis.tables.items()
+    return {
+        "ranks": ranks,
+        "bounds": bounds,
+        "theorems": rank_tables.theorems_table(bounds, ranks),
+        "residual": rank_tables.residual_table(ranks),
+        "degree_budget": degrees,
+        "degree_ranking": rank_tables.ranking_table(degrees),
+        "fractional_degree": rank_tables.fractional_table(found),
     }
-    return Results(tables, drawn, fits(analysis), summary(analysis), answer=answer(tables))
 
 
-def fits(analysis: SeparationAnalysis) -> dict[str, object]:
+def present(frames: Frames) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    drawn = {name: draw(frames[table]) for name, (draw, table) in _FIGURES.items()}
+    tables = tables_of(_TABLES, _TABLES, frames)
+    return Results(tables, drawn, fits(frames), summary(frames), answer=answer(tables))
+
+
+def fits(frames: Frames) -> dict[str, object]:
     """The content of fit.json: the numbers of exact ranks and of statements that they agree with or contradict."""
-    ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
-    ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
+    ranks, bounds = frames["ranks"], frames["bounds"]["holds"]
+    ranking, mixed = frames["degree_ranking"], frames["fractional_degree"]
+    measured = pd.concat(frames[name]["status"] for name in ("ranks", "degree_budget", "fractional_degree"))
+    lower_bounds = int((measured != EXACT).sum())
     mixed_wins = [
         len(mixed[(mixed["largest"] == YES) & (mixed["mixed"] == one)].groupby(rank_tables.GROUP))
         for one in (YES, NO)
@@ -122,13 +109,13 @@ def fits(analysis: SeparationAnalysis) -> dict[str, object]:
     }
     return {
         "study": "separation_rank",
-        "status": SOME_BOUNDS if analysis.lower_bounds else ALL_EXACT,
-        "networks": len(ranks) + len(tables["degree_budget"]) + len(mixed),
-        "lower_bounds": analysis.lower_bounds,
-        "largest_exact_rank": int(ranks.loc[ranks["status"] == "exact", "rank"].max()),
+        "status": SOME_BOUNDS if lower_bounds else ALL_EXACT,
+        "networks": len(measured),
+        "lower_bounds": lower_bounds,
+        "largest_exact_rank": int(ranks.loc[ranks["status"] == EXACT, "rank"].max()),
         "closed_form": {one: _count(ranks["follows"], one) for one in (YES, NO, OPEN)},
         "theorems": {says: _count(bounds, one) for says, one in rank_tables.COUNTED.items()},
-        "residual_changes_rank": _count(tables["residual"]["equal"], NO),
+        "residual_changes_rank": _count(frames["residual"]["equal"], NO),
         "degree_budgets": {"budgets": len(ranking), **agreement},
         "fractional_degrees": {
             "budgets": len(mixed.groupby(rank_tables.GROUP)),
@@ -142,14 +129,14 @@ def _count(column: pd.Series, value: str) -> int:
     return int((column == value).sum())
 
 
-def summary(analysis: SeparationAnalysis) -> str:
+def summary(frames: Frames) -> str:
     """The findings in sentences, one a line."""
-    found, theorems = fits(analysis), analysis.tables["theorems"]
+    found, theorems = fits(frames), frames["theorems"]
     lines = [
         f"{found['networks']} networks, {found['lower_bounds']} of them with a lower bound only; "
         f"the largest exact rank is {found['largest_exact_rank']:,}."
     ]
-    ranks = analysis.tables["ranks"]
+    ranks = frames["ranks"]
     for says, words in ((YES, "follow"), (NO, "contradict")):
         lines.append(f"{_count(ranks['follows'], says)} exact ranks {words} their closed form.")
     for row in theorems.to_dict("records"):
@@ -157,7 +144,7 @@ def summary(analysis: SeparationAnalysis) -> str:
             f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
             f"{row['violated']}, open {row['open']}{_distances(row['least_distance'], row['largest_distance'])}."
         )
-    for group, mine in analysis.tables["degree_ranking"].groupby(rank_tables.GROUP[:-1], sort=True):
+    for group, mine in frames["degree_ranking"].groupby(rank_tables.GROUP[:-1], sort=True):
         blocks, width, tokens, _ = group
         winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
         lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from shapelaw.report.tables import NO, OPEN, YES, picked, says
+from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of, picked, says
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, matrices
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
@@ -90,22 +90,11 @@ def bounds_table(found: Measurements) -> pd.DataFrame:
             # how far the rank's least and greatest value are on the side that the bound allows
             sides = [one - bound.log3 if bound.lower else bound.log3 - one for one in (low, high)]
             holds = YES if min(sides) >= -_SLACK else NO if max(sides) < -_SLACK else OPEN
-            rows.append(
-                {
-                    "theorem": bound.source,
-                    "kind": "at least" if bound.lower else "at most",
-                    "formula": bound.formula,
-                    **sizes_of(network),
-                    **picked(result, "rank", "status"),
-                    "log3_rank": low,
-                    "log3_bound": bound.log3,
-                    "distance": sides[0],
-                    "holds": holds,
-                    "proof": PROVED if bound.is_proved else GAP,
-                }
-            )
-    columns = ["theorem", "kind", "formula", *SIZES, "rank", "status", "log3_rank", "log3_bound"]
-    return pd.DataFrame(rows, columns=[*columns, "distance", "holds", "proof"])
+            theorem = bound.source, "at least" if bound.lower else "at most", bound.formula
+            compared = low, bound.log3, sides[0], holds, PROVED if bound.is_proved else GAP
+            rows.append((*theorem, *sizes_of(network).values(), result.rank, result.status, *compared))
+    compared_as = ["log3_rank", "log3_bound", "distance", "holds", "proof"]
+    return pd.DataFrame(rows, columns=[*_THEOREM, *SIZES, "rank", "status", *compared_as])
 
 
 def theorems_table(bounds: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
@@ -200,13 +189,14 @@ def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
 
 def degree_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
-    rows = []
-    for one, sizes, result in _of(found, "degree_budget"):
-        degree = sizes.degrees[0]
-        exponent = sizes.width * (one.budget or 0) / matrices(sizes.blocks, degree)
-        rows.append(_common(one, sizes, result) | {"degree": degree, "note_log3": exponent * log3(degree)})
-    columns = [*GROUP, "degree", "depth", "unused", "parameters", "total_degree", "rank", "status"]
-    table = pd.DataFrame(rows, columns=[*columns, "upper_bound", "log3_rank", "note_log3", "seconds"])
+    columns: Columns = {
+        **_BUDGET,
+        "degree": "degree",
+        **_RANK,
+        "note_log3": lambda one: one.note_exponent * log3(one.degree),
+        "seconds": "measured.seconds",
+    }
+    table = frame_of(_of(found, "degree_budget"), columns)
     return table.assign(largest=_largest(table))
 
 
@@ -217,60 +207,68 @@ def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
         best, known = mine.loc[mine["largest"] == YES, "degree"], bool((mine["largest"] == YES).any())
         proxy = mine.loc[mine["total_degree"] == mine["total_degree"].max(), "degree"]
         filling = [k for k in (2, 3) if ((mine["degree"] == k) & (mine["unused"] == 0)).any()]
-        rows.append(
-            dict(zip(GROUP, group, strict=True))
-            | {
-                "largest_rank": _listed(best) if known else OPEN,
-                "largest_total_degree": _listed(proxy),
-                "note": NOTE_BEST,
-                "agrees_with_note": says(known, NOTE_BEST in set(best)),
-                "agrees_with_proxy": says(known, set(best) <= set(proxy)),
-                "of_2_and_3": _of_two_and_three(mine),
-                "fill_the_budget": _listed(filling),
-            }
-        )
+        agrees = says(known, NOTE_BEST in set(best)), says(known, set(best) <= set(proxy))
+        largest = _listed(best) if known else OPEN, _listed(proxy), NOTE_BEST
+        rows.append((*group, *largest, *agrees, _of_two_and_three(mine), _listed(filling)))
     columns = ["largest_rank", "largest_total_degree", "note", "agrees_with_note", "agrees_with_proxy"]
     return pd.DataFrame(rows, columns=[*GROUP, *columns, "of_2_and_3", "fill_the_budget"])
 
 
 def fractional_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and full sequence of degrees (no further block has room)."""
-    rows = []
-    for one, sizes, result in _of(found, "fractional_degree"):
-        degrees = sizes.degrees
-        rows.append(
-            _common(one, sizes, result)
-            | {
-                "degrees": " ".join(map(str, degrees)),
-                "mean_degree": sum(degrees) / len(degrees),
-                "mixed": says(True, len(set(degrees)) > 1),
-            }
-        )
-    columns = [*GROUP, "degrees", "mean_degree", "mixed", "depth", "unused", "parameters", "total_degree"]
-    table = pd.DataFrame(rows, columns=[*columns, "rank", "status", "upper_bound", "log3_rank", "seconds"])
+    columns: Columns = {
+        **_BUDGET,
+        "degrees": lambda one: " ".join(map(str, one.sizes.degrees)),
+        "mean_degree": lambda one: sum(one.sizes.degrees) / len(one.sizes.degrees),
+        "mixed": lambda one: len(set(one.sizes.degrees)) > 1,
+        **_RANK,
+        "seconds": "measured.seconds",
+    }
+    table = frame_of(_of(found, "fractional_degree"), columns)
     return table.assign(largest=_largest(table))
 
 
-def _of(found: Measurements, name: str) -> list[tuple[Asked, DegreeSizes, Measured]]:
-    return [
-        (one, one.sizes, result)
-        for one, result in found
-        if one.table == name and isinstance(one.sizes, DegreeSizes)
-    ]
+class _Blocks(NamedTuple):
+    """A network of blocks, the matrices that it may have, and its rank."""
+
+    sizes: DegreeSizes
+    budget: int
+    measured: Measured
+
+    @property
+    def degree(self) -> int:
+        """The degree of its first block, of all where they are equal."""
+        return self.sizes.degrees[0]
+
+    @property
+    def used(self) -> int:
+        """The matrices that it has."""
+        return sum(matrices(self.sizes.blocks, degree) for degree in self.sizes.degrees)
+
+    @property
+    def note_exponent(self) -> float:
+        """L d, with the layers that the budget would have room for if they could be broken."""
+        return self.sizes.width * self.budget / matrices(self.sizes.blocks, self.degree)
 
 
-def _common(one: Asked, sizes: DegreeSizes, result: Measured) -> dict[str, object]:
-    used = sum(matrices(sizes.blocks, degree) for degree in sizes.degrees)
-    return picked(sizes, "blocks", "width", "tokens", "heads") | {
-        "budget": one.budget,
-        "depth": len(sizes.degrees),
-        "unused": (one.budget or 0) - used,
-        "parameters": used * sizes.width**2,
-        "total_degree": math.prod(sizes.degrees),
-        **picked(result, "rank", "status", upper_bound="bound"),
-        "log3_rank": log3(result.rank),
-        "seconds": result.seconds,
-    }
+_BUDGET: Columns = {**{name: f"sizes.{name}" for name in GROUP[:-1]}, "budget": "budget"}
+_RANK: Columns = {
+    "depth": lambda one: len(one.sizes.degrees),
+    "unused": lambda one: one.budget - one.used,
+    "parameters": lambda one: one.used * one.sizes.width**2,
+    "total_degree": lambda one: math.prod(one.sizes.degrees),
+    "rank": "measured.rank",
+    "status": "measured.status",
+    "upper_bound": "measured.bound",
+    "log3_rank": lambda one: log3(one.measured.rank),
+}
+
+
+def _of(found: Measurements, table: str) -> Iterator[_Blocks]:
+    """The networks of blocks of a table."""
+    for one, measured in found:
+        if one.table == table and isinstance(one.sizes, DegreeSizes):
+            yield _Blocks(one.sizes, one.budget or 0, measured)
 
 
 def _largest(table: pd.DataFrame) -> pd.Series:
