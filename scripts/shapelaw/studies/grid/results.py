@@ -8,7 +8,8 @@ where the table has them. Losses of several vocabularies or texts compare in bit
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -17,13 +18,13 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.line import overall_status
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import figures, tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
 from shapelaw.studies.grid.answer import answer, summary
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid.rates import RATE, RatesAnalysis
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_axes_option, add_size_options
 from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, TABLES_OF_RUNS, WIDTH_FORMATS
@@ -93,41 +94,77 @@ def cell_tables(
     }
 
 
-def rates_tables(
-    analysis: RatesAnalysis, named: tables.Named, of: str, ratios: Table, seed_noise: pd.DataFrame
-) -> dict[str, Table]:
-    """The tables of a study of several learning rates.
+@dataclass(frozen=True)
+class RatesStudy:
+    """How a study of several learning rates names what it compares.
 
-    Args:
-        named: the columns that name a cell.
-        of: what the transitions are of, for the caption.
-        ratios: the study's ratios of transitions.
-        seed_noise: the spread of repeated shapes over seeds, and what is pooled.
+    Attributes:
+        name: its name.
+        keys: the columns of a cell that tell one series from another.
+        named: the columns that name a cell in a table; cells that share their noise share the first.
+        series_of: the name of a cell's series.
+        of: what its transitions are of, for a caption.
     """
-    best = analysis.best_rates.rename(columns={"loss": "test_loss"})
-    losses, four = tables.losses_table(analysis.trained, named), {"test_loss": ".4f"}
-    return {
-        **cell_tables(analysis.cells, named, of),
-        "ratios": ratios,
-        "best_rates": Table(best, "The best learning rate of each shape.", four),
-        "losses": Table(losses, "Test loss in nats per token.", four),
-        "seed_noise": Table(seed_noise, "Spread of the loss over seeds."),
-    }
 
+    name: str
+    keys: tuple[str, ...]
+    named: tables.Named
+    series_of: Callable[[CellAnalysis], str]
+    of: str
 
-def transition_rows(analyses: Sequence[CellAnalysis], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The transitions of several cells for fit.json, each with these values of its cell; a best of several is null."""
-    return [
-        {
-            **{
-                name: None if isinstance(one.cell.value(name), Best) else one.cell.value(name)
-                for name in names
-            },
-            **row,
+    def results(
+        self,
+        analysis: RatesAnalysis,
+        ratios: Table,
+        figures_of_its_own: Mapping[str, Chart | str],
+        sentences: Iterable[str],
+        answered: Callable[[Mapping[str, Table]], Answer],
+        **tables_of_its_own: Table,
+    ) -> Results:
+        """The tables, figures and fit.json of an analysis.
+
+        Args:
+            ratios: the study's ratios of transitions.
+        """
+        best = analysis.best_rates.rename(columns={"loss": "test_loss"})
+        losses, four = tables.losses_table(analysis.trained, self.named), {"test_loss": ".4f"}
+        made = {
+            **tables_of_its_own,
+            **cell_tables(analysis.cells, self.named, self.of),
+            "ratios": ratios,
+            "best_rates": Table(best, "The best learning rate of each shape.", four),
+            "losses": Table(losses, "Test loss in nats per token.", four),
+            "seed_noise": Table(self.seed_noise(analysis), "Spread of the loss over seeds."),
         }
-        for one in analyses
-        for row in plain_rows(one.transitions.transitions)
-    ]
+        drawn = {"losses": figures.rates_figure(analysis.cells, self.series_of), **figures_of_its_own}
+        fit = {
+            "study": self.name,
+            "transitions": list(self._transitions(analysis.cells)),
+            "ratios": plain_rows(ratios.frame),
+        }
+        return Results(made, drawn, fit, "\n".join(sentences), answer=answered(made))
+
+    def seed_noise(self, analysis: RatesAnalysis) -> pd.DataFrame:
+        """The spread of every repeated shape over seeds, and below what is pooled, which the cells of a pool use."""
+        repeated = tables.spread_table(analysis.trained, self.named)
+        first, *others = self.named(analysis.trained[0])
+        empty = dict.fromkeys((*others, "depth", "width"), "")
+        pooled = [
+            tables.pooled_row(repeated, noise, **empty, **{first: "pooled"})
+            if pool is None
+            else tables.pooled_row(
+                repeated[repeated[first] == pool], noise, **empty, **{first: f"{pool}, pooled"}
+            )
+            for pool, noise in analysis.noise.items()
+        ]
+        return pd.concat([repeated.astype({first: object}), *pooled], ignore_index=True)
+
+    def _transitions(self, cells: Sequence[CellAnalysis]) -> Iterator[dict[str, Any]]:
+        """Those of all cells for fit.json, each with the values of its cell; a best of several is null."""
+        for one in cells:
+            values = {name: one.cell.value(name) for name in (*self.keys, RATE)}
+            plain = {name: None if isinstance(value, Best) else value for name, value in values.items()}
+            yield from ({**plain, **row} for row in plain_rows(one.transitions.transitions))
 
 
 def _tables(analysis: GridAnalysis) -> dict[str, Table]:

@@ -45,12 +45,12 @@ def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = own_value
     return frame_of((values, table) for values, table in tables if table is not None)
 
 
-def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]]:
-    """The bootstrap's transitions of two cells between the same depths."""
+def ratios_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row, dict[str, Any]]]:
+    """The bootstrap's transitions of two cells between the same depths, each pair with its ratio (`ratio_of`)."""
     there = {_depths(row): row for row in other.transitions.bootstrap_rows}
     for row in one.transitions.bootstrap_rows:
         if (depths := _depths(row)) in there:
-            yield row, there[depths]
+            yield row, there[depths], ratio_of(row, there[depths], one.losses[1], other.losses[1])
 
 
 def ratio_of(one: Row, other: Row, *noises: Noise | None) -> dict[str, Any]:
@@ -258,20 +258,18 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         "unit": UNITS.get(effect.unit, effect.unit),
         **numbers_of(effect.found),
     }
-    for row, its in pairs_of(effect.one, effect.other):
-        noises = effect.one.losses[1], effect.other.losses[1]
-        ratio, depths = ratio_of(row, its, *noises), _depths(row)
+    dof = least_dof(effect.one.losses[1], effect.other.losses[1])
+    for row, _, ratio in ratios_of(effect.one, effect.other):
         value, err = ratio["ratio"], math.nan
         low = high = math.nan
         if not math.isnan(value):
             err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
-            low, high = (value * math.exp(sign * quantile(least_dof(*noises)) * err) for sign in (-1, 1))
+            low, high = (value * math.exp(sign * quantile(dof) * err) for sign in (-1, 1))
         yield {
             **pair,
             "quantity": RATIO,
             "unit": "other over one",
-            "depth": depths[0],
-            "deeper_depth": depths[1],
+            **{name: int(row[name]) for name in ("depth", "deeper_depth")},
             "sizes": 0,
             **dict(zip(NUMBERS, (value, value * err, low, high, ratio["p_equal"]), strict=False)),
             "status": MEASURED if value == value else ratio["status"],

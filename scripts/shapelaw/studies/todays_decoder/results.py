@@ -17,14 +17,13 @@ from shapelaw.fits.curves import SizeAxis, TransitionStatus
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
-from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
-from shapelaw.studies.grid.figures import rates_figure, widths_panel
+from shapelaw.studies.grid.figures import widths_panel
 from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis, edge_sentence, is_best, moves
-from shapelaw.studies.grid.results import rates_tables, transition_rows
-from shapelaw.studies.grid.tables import RATIO_FORMATS, pairs_of, pooled_row, ratio_of, spread_table
+from shapelaw.studies.grid.results import RatesStudy
+from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.todays_decoder.analysis import (
     SERIES,
     analyse_cells,
@@ -80,38 +79,29 @@ def results(arguments: argparse.Namespace) -> Results:
     )
 
 
+STUDY = RatesStudy(NAME, SERIES, named, series_of, "each block, budget and rate")
+
+
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     crossings = crossings_table(analysis)
-    made = {
-        "crossings": Table(
+    ratios = Table(
+        ratios_table(analysis),
+        "Widths of transitions over each other, of networks that differ in one thing.",
+        dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
+    )
+    return STUDY.results(
+        analysis,
+        ratios,
+        {"crossings": crossings_figure(analysis)},
+        _sentences(analysis, ratios.frame),
+        answer,
+        crossings=Table(
             crossings,
             "Width at which the deeper network wins, by block, budget and rate.",
             {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
         ),
-        **rates_tables(
-            analysis,
-            named,
-            "each block, budget and rate",
-            Table(
-                ratios_table(analysis),
-                "Widths of transitions over each other, of networks that differ in one thing.",
-                dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
-            ),
-            seed_noise_table(analysis),
-        ),
-    }
-    drawn: dict[str, Chart | str] = {
-        "losses": rates_figure(analysis.cells, series_of),
-        "crossings": crossings_figure(analysis),
-    }
-    fit = {
-        "study": NAME,
-        "transitions": transition_rows(analysis.cells, (*SERIES, RATE)),
-        "ratios": plain_rows(made["ratios"].frame),
-    }
-    told = "\n".join(_sentences(analysis, made["ratios"].frame))
-    return Results(made, drawn, fit, told, answer=answer(made))
+    )
 
 
 def crossings_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -138,29 +128,12 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         (name,) = differing
         same = ", ".join(str(value) for key, value in its.items() if key != name)
         compared = {"compared": name, "one": its[name], "other": others[name], "at": same}
-        for a, b in pairs_of(one, other):
-            depths = {"depth": a["depth"], "deeper_depth": a["deeper_depth"]}
+        for a, b, ratio in ratios_of(one, other):
+            widths = {"width_one": a["width"], "width_other": b["width"]}
             rows.append(
-                {
-                    **compared,
-                    **depths,
-                    "width_one": a["width"],
-                    "width_other": b["width"],
-                    **ratio_of(a, b, one.losses[1], other.losses[1]),
-                }
+                {**compared, "depth": a["depth"], "deeper_depth": a["deeper_depth"], **widths, **ratio}
             )
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
-
-
-def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """The spread of the loss of every repeated shape over its seeds, and that of each block, which its cells use."""
-    repeated = spread_table(analysis.trained, named)
-    empty = dict.fromkeys(("rates", "budget", RATE, "depth", "width"), "")
-    pooled = [
-        pooled_row(repeated[repeated["block"] == block], noise, **empty, block=f"{block}, pooled")
-        for block, noise in analysis.noise.items()
-    ]
-    return pd.concat([repeated, *pooled], ignore_index=True)
 
 
 def crossings_figure(analysis: RatesAnalysis) -> Chart | str:
