@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.studies.grid.cells import Best, cells_of, frame_of, order_of, said, typed, with_values
+from shapelaw.studies.grid.cells import Best, cells_of, frame_of, order_of, said, typed
 
 RESULTS = REPOSITORY / "docs" / "results"
 
@@ -166,6 +166,5 @@ def test_values_are_said_sorted_and_typed() -> None:
     table = frame_of([({"r": None}, pd.DataFrame({"x": [1.5]})), ({"r": 3}, pd.DataFrame({"x": [2.5]}))])
     assert table.to_csv(index=False) == "r,x\n,1.5\n3,2.5\n"
     (cell,) = cells_of(grid_runs(heads=(1,), ranks=(8,), vocab_sizes=(257,)), source="x").cells
-    assert with_values(cell, cell.runs[:2], learning_rate=Best.RATES).name == "best rates"
     assert cell.value("heads") == 1
     assert cell.value("depth") is None

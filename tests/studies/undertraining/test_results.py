@@ -17,12 +17,12 @@ from shapelaw.studies.grid.tables import NO_RATIO, losses_table
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.results import (
+    STUDY,
     analyse_cells,
     answer,
     named,
     present,
     ratios_table,
-    seed_noise_table,
     steps_of,
     transition_rate_figure,
 )
@@ -112,7 +112,7 @@ def test_losses_are_of_the_rates_that_were_trained(analysis: RatesAnalysis) -> N
 
 
 def test_every_cell_has_the_pooled_noise(analysis: RatesAnalysis) -> None:
-    last = seed_noise_table(analysis).iloc[-1]
+    last = STUDY.seed_noise(analysis).iloc[-1]
     assert last["steps"] == "pooled"
     assert last["loss_std"] == pytest.approx(NOISE, rel=0.4)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -13,13 +13,12 @@ from shapelaw.fits.noise import Noise, group_means
 from shapelaw.studies.grid.analysis import (
     CellAnalysis,
     Pool,
-    analysed,
     checked_runs,
     pooled,
     require_two_depths,
 )
-from shapelaw.studies.grid.cells import Best, Cell, Value, order_of, with_values
-from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.grid.cells import Best, Cell, Value, order_of
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
 
 SHAPE = ["depth", "width"]
 RATE = "learning_rate"
@@ -135,13 +134,14 @@ def analyse_rates(
     for values, cells in series:
         of = noise[pool(cells[0])]
         mine = [(cell, next(checked)[1]) for cell in cells]
-        found += [analysed(cell, runs, of, options) for cell, runs in mine]
+        found += [CellAnalysis(cell, runs, analyse_runs(runs, options, of)) for cell, runs in mine]
         if len(cells) >= least_rates:
             at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
             best = pick(at_rates)
             best_rates.append(best.assign(**values))
-            cell = with_values(cells[0], cells[0].runs, **{RATE: Best.RATES})
-            found.append(analysed(cell, at_best_rates(at_rates, best), of, options))
+            cell = replace(cells[0], values={**cells[0].values, RATE: Best.RATES})
+            runs = at_best_rates(at_rates, best)
+            found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, of)))
     names = list(series[0][0])
     every = (
         pd.concat(best_rates, ignore_index=True) if best_rates else pd.DataFrame(columns=[*names, *PICKED])

@@ -38,7 +38,7 @@ _NUMBERS = dict.fromkeys(SIZE_COLUMNS.values(), ".3g") | {
     "depth_high": ".1f",
     "width": ".0f",
 }
-_NEEDED = {"needed": ".3g", "needed_low": ".3g", "needed_high": ".3g", "share": ".0%"}
+_NEEDED = ("needed", "needed_low", "needed_high")
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
 
 
@@ -49,7 +49,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
             penalty_table(analysis),
             "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
             "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
-            _LOSSES | _NEEDED | {analysis.size_column: ".3g"},
+            _LOSSES | dict.fromkeys((*_NEEDED, analysis.size_column), ".3g") | {"share": ".0%"},
         ),
         "costs": Table(
             costs_table(analysis),
@@ -89,30 +89,25 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
-    shapes, status = analysis.surface.shapes, analysis.surface.status
-    nothing = unknown_penalty(status)
-    rows = []
-    for index in np.argsort(shapes.size, kind="stable"):
-        cost = analysis.penalties[index] if analysis.penalties else nothing
-        size = float(shapes.size[index])
-        rows.append(
-            {
-                "depth": int(shapes.depth[index]),
-                "width": int(shapes.width[index]),
-                analysis.size_column: size,
-                "seeds": int(shapes.seeds[index]),
-                "loss": float(shapes.loss[index]),
-                "penalty": cost.loss,
-                "penalty_low": cost.low,
-                "penalty_high": cost.high,
-                "needed": cost.needed,
-                "needed_low": cost.needed_low,
-                "needed_high": cost.needed_high,
-                "share": cost.needed / size,
-                "status": cost.status.value,
-            }
-        )
-    return pd.DataFrame(rows)
+    shapes, size = analysis.surface.shapes, analysis.size_column
+    costs = analysis.penalties or [unknown_penalty(analysis.surface.status)] * len(shapes)
+    known = {
+        name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
+    }
+    columns = {
+        "depth": shapes.depth.astype(int),
+        "width": shapes.width.astype(int),
+        size: shapes.size,
+        "seeds": shapes.seeds.astype(int),
+        "loss": shapes.loss,
+        "penalty": known["loss"],
+        "penalty_low": known["low"],
+        "penalty_high": known["high"],
+        **{name: known[name] for name in _NEEDED},
+        "share": known["needed"] / shapes.size,
+        "status": [cost.status.value for cost in costs],
+    }
+    return pd.DataFrame(columns).sort_values(size, kind="stable", ignore_index=True)
 
 
 def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
@@ -123,26 +118,14 @@ def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """
     rows = []
     for one in analysis.costs:
-        costs = one.costs
-        size, (low, high) = costs.question.size, costs.flat()
+        costs, size = one.costs, one.costs.question.size
+        low, high = costs.flat()
         for depth in costs.rows():
-            cost, best = costs.at(depth), depth == int(costs.best.depth)
-            loss, loss_low, loss_high = new_run(analysis.surface, size, depth)
-            row = {
-                analysis.size_column: size,
-                "depth": depth,
-                "width": float(analysis.rule.width(depth, size)),
-                "cost": cost.value,
-                "cost_low": cost.low,
-                "cost_high": cost.high,
-                "params_worth": cost.params_worth,
-                "worth_more": costs.worth_more(cost.value),
-                "loss": loss,
-                "loss_low": loss_low,
-                "loss_high": loss_high,
-                "is": "best" if best else "flat" if low <= depth <= high else "",
-            }
-            rows.append(row)
+            cost, width = costs.at(depth), float(analysis.rule.width(depth, size))
+            worth = cost.params_worth, costs.worth_more(cost.value)
+            said = "best" if depth == int(costs.best.depth) else "flat" if low <= depth <= high else ""
+            run = new_run(analysis.surface, size, depth)
+            rows.append((size, depth, width, cost.value, cost.low, cost.high, *worth, *run, said))
     columns = [analysis.size_column, *("depth", "width", "cost", "cost_low", "cost_high", "params_worth")]
     return pd.DataFrame(rows, columns=[*columns, "worth_more", "loss", "loss_low", "loss_high", "is"])
 
@@ -151,20 +134,19 @@ def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
     best = analysis.best or [(AVERAGE, BestDepth(size, nan, nan, nan, status)) for size in analysis.sizes]
-    return pd.DataFrame(
-        [
-            {
-                analysis.size_column: one.size,
-                "depth": one.depth,
-                "depth_low": one.low,
-                "depth_high": one.high,
-                "width": float(analysis.rule.width(one.depth, one.size)),
-                "status": one.status.value,
-                "model": model,
-            }
-            for model, one in best
-        ]
-    )
+    rows = [
+        (
+            one.size,
+            one.depth,
+            one.low,
+            one.high,
+            float(analysis.rule.width(one.depth, one.size)),
+            one.status.value,
+        )
+        for _, one in best
+    ]
+    columns = [analysis.size_column, "depth", "depth_low", "depth_high", "width", "status"]
+    return pd.DataFrame(rows, columns=columns).assign(model=[model for model, _ in best])
 
 
 def forms_table(surface: Surface) -> pd.DataFrame:
@@ -178,10 +160,8 @@ def overtaking_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a pair of neighbouring depths: `depth, deeper_depth, width, ..., share`; NaN without a crossing."""
     rows = []
     for one in analysis.overtakings:
-        sizes = np.array([one.size, one.low, one.high])
-        width, low, high = (float(value) for value in analysis.rule.width(np.full(3, one.depth), sizes))
-        row = {"depth": one.depth, "deeper_depth": one.deeper, "width": width, "width_low": low}
-        rows.append(row | {"width_high": high, analysis.size_column: one.size, "share": one.share})
+        widths = analysis.rule.width(np.full(3, one.depth), np.array([one.size, one.low, one.high]))
+        rows.append((one.depth, one.deeper, *map(float, widths), one.size, one.share))
     columns = ["depth", "deeper_depth", "width", "width_low", "width_high", analysis.size_column, "share"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -194,20 +174,22 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "status": surface.status.value,
         "message": surface.message,
         "size_axis": analysis.axis.value,
-        "tokens": None if math.isnan(budget.tokens) else budget.tokens,
+        "tokens": _finite(budget.tokens),
         "token_rule": budget.rule,
         "shapes": len(surface.shapes),
         "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
         "seed_noise": None if surface.noise is None else surface.noise.std,
-        "seed_noise_dof": None
-        if surface.noise is None or math.isinf(surface.noise.dof)
-        else surface.noise.dof,
-        "scatter": None if math.isnan(surface.scatter) else surface.scatter,
-        "left_out": None if math.isnan(surface.left_out) else surface.left_out,
+        "seed_noise_dof": None if surface.noise is None else _finite(surface.noise.dof),
+        "scatter": _finite(surface.scatter),
+        "left_out": _finite(surface.left_out),
         "draws": surface.draws,
         "chance_that_depth_does_nothing": surface.chance,
         "forms": [_form_json(one) for one in surface.forms],
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _form_json(one: FittedForm) -> dict[str, Any]:
