@@ -11,8 +11,7 @@ from todays_runs import CELLS, DEPTHS, NOISE, todays_runs
 from shapelaw.errors import UserError
 from shapelaw.report.write import Table, check_declared, write_results
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.figures import rates_figure
-from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid.rates import RatesAnalysis, rates_figure
 from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.todays_decoder.results import (

@@ -11,8 +11,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
 from shapelaw.report.write import Table, check_declared, write_results
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.figures import rates_figure
-from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid.rates import RatesAnalysis, rates_figure
 from shapelaw.studies.grid.tables import NO_RATIO, losses_table
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.transitions.analysis import Options

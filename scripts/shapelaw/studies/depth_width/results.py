@@ -26,8 +26,7 @@ from shapelaw.report.write import Results
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.transitions import options
-from shapelaw.studies.transitions.options import add_axes_option
-from shapelaw.studies.transitions.results import present_cells
+from shapelaw.studies.transitions.results import add_axes_option, present_cells
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,29 +10,35 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import overall_status
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
-from shapelaw.report.charts import Chart
-from shapelaw.report.plots import short_number
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
+from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
-from shapelaw.studies.grid import figures, tables
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
-from shapelaw.studies.grid.cells import Best, Cell, Cells, plain, said
-from shapelaw.studies.grid.rates import RATE, RatesAnalysis
+from shapelaw.studies.grid import tables
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
+from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.options import add_axes_option, add_size_options
-from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, TABLES_OF_RUNS, WIDTH_FORMATS
-from shapelaw.studies.transitions.sentences import overtaken, transition_sentences
+from shapelaw.studies.transitions.figures import curves_chart
+from shapelaw.studies.transitions.results import (
+    GAP_FORMATS,
+    SHAPE_FORMATS,
+    TABLES_OF_RUNS,
+    WIDTH_FORMATS,
+    add_axes_option,
+    add_size_options,
+    overtaken,
+    transition_sentences,
+)
 from shapelaw.studies.transitions.tables import gaps_table
 
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
@@ -40,6 +46,9 @@ SIGNIFICANT = 0.05
 SHOWN_SIZES = 5
 T = TypeVar("T", bound=Hashable)
 Row = Mapping[Hashable, Any]
+MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
+MOST_PAIRS = 40  # of one axis
+MOST_LOOKS = 40  # cells in one panel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +73,9 @@ def present(analysis: GridAnalysis) -> Results:
     made = _tables(analysis)
     effects = made["effects"].frame
     drawn: dict[str, Chart | str] = {
-        "losses": figures.losses_figure(analysis),
-        "effects": figures.effects_figure(analysis, effects),
-        "best_depth": figures.best_depth_figure(analysis),
+        "losses": losses_figure(analysis),
+        "effects": effects_figure(analysis, effects),
+        "best_depth": best_depth_figure(analysis),
     }
     return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), answer=answer(made))
 
@@ -101,79 +110,6 @@ def cell_tables(
         name: Table(tables.stack(analyses, frame, named), caption, formats)
         for name, (frame, caption, formats) in made.items()
     }
-
-
-@dataclass(frozen=True)
-class RatesStudy:
-    """How a study of several learning rates names what it compares.
-
-    Attributes:
-        name: its name.
-        keys: the columns of a cell that tell one series from another.
-        named: the columns that name a cell in a table; cells that share their noise share the first.
-        series_of: the name of a cell's series.
-        of: what its transitions are of, for a caption.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    named: tables.Named
-    series_of: Callable[[CellAnalysis], str]
-    of: str
-
-    def results(
-        self,
-        analysis: RatesAnalysis,
-        ratios: Table,
-        figures_of_its_own: Mapping[str, Chart | str],
-        sentences: Iterable[str],
-        answered: Callable[[Mapping[str, Table]], Answer],
-        **tables_of_its_own: Table,
-    ) -> Results:
-        """The tables, figures and fit.json of an analysis.
-
-        Args:
-            ratios: the study's ratios of transitions.
-        """
-        best = analysis.best_rates.rename(columns={"loss": "test_loss"})
-        losses, four = tables.losses_table(analysis.trained, self.named), {"test_loss": ".4f"}
-        made = {
-            **tables_of_its_own,
-            **cell_tables(analysis.cells, self.named, self.of),
-            "ratios": ratios,
-            "best_rates": Table(best, "The best learning rate of each shape.", four),
-            "losses": Table(losses, "Test loss in nats per token.", four),
-            "seed_noise": Table(self.seed_noise(analysis), "Spread of the loss over seeds."),
-        }
-        drawn = {"losses": figures.rates_figure(analysis.cells, self.series_of), **figures_of_its_own}
-        fit = {
-            "study": self.name,
-            "transitions": list(self._transitions(analysis.cells)),
-            "ratios": plain_rows(ratios.frame),
-        }
-        return Results(made, drawn, fit, "\n".join(sentences), answer=answered(made))
-
-    def seed_noise(self, analysis: RatesAnalysis) -> pd.DataFrame:
-        """The spread of every repeated shape over seeds, and below what is pooled, which the cells of a pool use."""
-        repeated = tables.spread_table(analysis.trained, self.named)
-        first, *others = self.named(analysis.trained[0])
-        empty = dict.fromkeys((*others, "depth", "width"), "")
-        pooled = [
-            tables.pooled_row(repeated, noise, **empty, **{first: "pooled"})
-            if pool is None
-            else tables.pooled_row(
-                repeated[repeated[first] == pool], noise, **empty, **{first: f"{pool}, pooled"}
-            )
-            for pool, noise in analysis.noise.items()
-        ]
-        return pd.concat([repeated.astype({first: object}), *pooled], ignore_index=True)
-
-    def _transitions(self, cells: Sequence[CellAnalysis]) -> Iterator[dict[str, Any]]:
-        """Those of all cells for fit.json, each with the values of its cell; a best of several is null."""
-        for one in cells:
-            values = {name: one.cell.value(name) for name in (*self.keys, RATE)}
-            plain = {name: None if isinstance(value, Best) else value for name, value in values.items()}
-            yield from ({**plain, **row} for row in plain_rows(one.transitions.transitions))
 
 
 def _tables(analysis: GridAnalysis) -> dict[str, Table]:
@@ -358,3 +294,92 @@ def _best_sentences(analysis: GridAnalysis) -> Iterator[str]:
         yield (
             f"Size {short_number(best.size)}: depth {best.depth} with width {best.width:.0f}{of} is best; {rest}."
         )
+
+
+def losses_figure(analysis: GridAnalysis) -> Chart:
+    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below."""
+    axes = analysis.cells.axes
+    counts = {axis: len(analysis.cells.values_of(axis)) for axis in axes}
+    fitting = [axis for axis in axes if counts[axis] <= MOST_COLUMNS]
+    along = max(fitting, key=counts.__getitem__) if fitting else None
+    panels = {}
+    for one in analysis.analyses:
+        below = ", ".join(said(name, one.values[name]) for name in axes if name != along)
+        panels[below, "" if along is None else said(along, one.values[along])] = one.transitions
+    rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
+    columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
+    shown = {key: found for key, found in panels.items() if key[0] in rows}
+    return curves_chart(shown, columns, analysis.analyses[0].compared.loss_label)
+
+
+def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:
+    """The loss difference of every pair of cells that differ in one axis, with its 95% interval: a panel an axis.
+
+    Filled marks are means over the settings of the other axes. Without two such cells, the reason.
+    """
+    rows = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
+    told = {axis: part.head(MOST_PAIRS) for axis, part in rows.groupby("axis", sort=False)}
+    if not told:
+        return "no two cells differ in one thing alone and have sizes in common"
+    panels = [_effects(analysis, str(axis), some) for axis, some in told.items()]
+    heights = [len(some) + 1.5 for some in told.values()]
+    height = 0.5 * len(told) + 0.17 * sum(heights)
+    return Chart(panels, width=PAGE, height=height, heights=heights, legend=2)
+
+
+def _effects(analysis: GridAnalysis, axis: str, rows: pd.DataFrame) -> Panel:
+    marks: list[Mark] = [Across(0, "x", more={"zorder": 0})]
+    for means, words in ((False, "one setting"), (True, "mean over settings")):
+        some = rows.reset_index(drop=True)[(rows["settings"] > 1).to_numpy() == means]
+        if len(some):
+            marker, color = ("D", ACCENT) if means else ("o", INK)
+            look = {"markersize": 4, "markerfacecolor": color if means else "white"}
+            label, reach = f"{words}, 95% interval", some["value"] - some["low"]
+            marks.append(Points(some["value"], some.index, label, color, marker, x_err=reach, more=look))
+    labels = [_label(analysis, axis, row) for row in rows.to_dict("records")]
+    y = Span(ticks=dict(enumerate(labels)), limits=(len(labels) - 0.5, -0.5))
+    unit = rows["unit"].iloc[0]
+    x = Span(f"loss of the second less that of the first at equal size ({unit})")
+    return Panel(marks, x, y, axis)
+
+
+def _label(analysis: GridAnalysis, axis: str, row: Mapping[Hashable, Any]) -> str:
+    """`H = 1 -> H = 2; V = 257`, or over how many settings."""
+    pair = f"{said(axis, plain(row['one']))} → {said(axis, plain(row['other']))}"
+    if row["settings"] != 1:
+        return f"{pair}; mean of {row['settings']}"
+    others = [said(name, plain(row[name])) for name in analysis.cells.axes if name != axis]
+    return "; ".join([pair, ", ".join(others)]) if others else pair
+
+
+def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
+    """The depth of least loss of every cell at each size at which it has several: a row a cell. Else the reason.
+
+    A mark is pale where another depth of the cell is not significantly worse; a ring is the best cell of its size.
+    """
+    found = [(one.cell.name, list(_best_depths(analysis, one))) for one in analysis.analyses]
+    shown = [(name, marks) for name, marks in found if marks][:MOST_LOOKS]
+    if not shown:
+        return "no cell has two depths of one size, or the cells have no loss in which they compare"
+    looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.losses[0]}))
+    marks = []
+    for row, (_, best) in enumerate(shown):
+        for size, depth, certain, wins in best:
+            look, pale = looks[depth], {"markersize": 6, "alpha": 1.0 if certain else 0.35}
+            marks.append(Points(size, row, f"L = {depth}", look.color, look.marker, more=pale))
+            if wins:
+                marks.append(Points(size, row, "best cell", INK, "o", hollow=True, more={"markersize": 11}))
+    names = {row: name for row, (name, _) in enumerate(shown)}
+    y = Span(ticks=names, limits=(len(shown) - 0.5, -0.5))
+    title = "depth of least loss; pale: another depth is as good, within the noise"
+    panel = Panel(marks, Span(SIZE_LABELS[analysis.options.size], "log"), y, title)
+    return Chart([panel], width=PAGE, height=1.3 + 0.24 * len(shown), legend=6)
+
+
+def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> Iterator[tuple[float, int, bool, bool]]:
+    """The best depth of a cell at each size at which it has two: size, depth, whether it is certain, and the best."""
+    for at in analysis.best:
+        mine = [candidate for candidate in at if candidate.cell is one]
+        if len(mine) > 1:
+            ranked = within(mine)
+            yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), mine[0] is at[0]

@@ -23,12 +23,12 @@ from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Cell, Value, cells_of, order_of, said
-from shapelaw.studies.grid.figures import widths_panel
 from shapelaw.studies.grid.rates import (
     OWN_LOSS,
     RATE,
     SHAPE,
     RatesAnalysis,
+    RatesStudy,
     analyse_rates,
     at_rate,
     best_of_seeds,
@@ -36,16 +36,14 @@ from shapelaw.studies.grid.rates import (
     is_best,
     moves,
     rate_of,
+    widths_panel,
     with_recipe,
 )
-from shapelaw.studies.grid.results import RatesStudy
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
-from shapelaw.studies.transitions.options import add_size_options
-from shapelaw.studies.transitions.results import WIDTH_FORMATS
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options, transition_sentences
 
 SERIES = ("block", "base_width", "budget")
 # what a budget says of its rate; of a cosine nothing

@@ -21,23 +21,23 @@ from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
-from shapelaw.studies.grid.figures import widths_panel
 from shapelaw.studies.grid.rates import (
     RATE,
     RatesAnalysis,
+    RatesStudy,
     analyse_rates,
     best_of_shapes,
     edge_sentence,
     moves,
     rate_of,
+    widths_panel,
     with_recipe,
 )
-from shapelaw.studies.grid.results import RatesStudy
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
-from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.results import add_size_options as add_options
+from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]

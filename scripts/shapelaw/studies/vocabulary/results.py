@@ -26,8 +26,8 @@ from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
-from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.results import add_size_options as add_options
+from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.vocabulary.analysis import (
     LEAST_CHANCE,
     LEVEL,
