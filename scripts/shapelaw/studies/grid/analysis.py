@@ -54,8 +54,7 @@ class CellAnalysis:
     @property
     def compared(self) -> Runs:
         """The curves of every depth, the compared pairs, and the noise."""
-        assert self.transitions.runs is not None
-        return self.transitions.runs
+        return self.transitions.compared
 
     @property
     def losses(self) -> tuple[Mapping[int, Curve], Noise | None]:

@@ -81,7 +81,7 @@ def present(analysis: GridAnalysis) -> Results:
 
 
 def cell_tables(
-    analyses: Sequence[CellAnalysis], named: tables.Named = tables.own_values, of: str = "each cell"
+    analyses: Sequence[CellAnalysis], named: tables.Named = tables.OWN_VALUES, of: str = "each cell"
 ) -> dict[str, Table]:
     """The tables of transitions that every study of several cells has.
 
@@ -309,7 +309,7 @@ def losses_figure(analysis: GridAnalysis) -> Chart:
     rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
     columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
     shown = {key: found for key, found in panels.items() if key[0] in rows}
-    return curves_chart(shown, columns, analysis.analyses[0].compared.loss_label)
+    return curves_chart(shown, columns)
 
 
 def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:

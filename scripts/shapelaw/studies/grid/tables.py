@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ Named = Callable[[CellAnalysis], Mapping[str, Value]]
 Row = Mapping[Hashable, Any]
 Made = Callable[[CellAnalysis], pd.DataFrame | None]
 
+OWN_VALUES: Named = attrgetter("values")  # the columns that name a cell: what tells it from the others
 DIFFERENCE, RATIO = "loss at equal size", "width of the transition"
 MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
     *("measured", TransitionStatus.NO_NOISE.value),
@@ -34,12 +36,7 @@ BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", 
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
-def own_values(one: CellAnalysis) -> Mapping[str, Value]:
-    """The columns that name a cell: the values that tell it from the others."""
-    return one.values
-
-
-def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = own_values) -> pd.DataFrame:
+def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = OWN_VALUES) -> pd.DataFrame:
     """A table of every cell below each other, with the columns that name the cell first; cells without one pass."""
     tables = [(named(one), made(one)) for one in analyses]
     return frame_of((values, table) for values, table in tables if table is not None)
@@ -82,7 +79,7 @@ def least_dof(*noises: Noise | None) -> float:
     return min((noise.dof for noise in noises if noise is not None), default=math.inf)
 
 
-def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
+def losses_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
     return stack(analyses, mean_losses_of, named)
 
@@ -100,7 +97,7 @@ def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
     return table.merge(pd.DataFrame(rows), on=["depth", "width"])
 
 
-def spread_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
+def spread_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
     """Mean and standard deviation of the loss of every repeated shape over its seeds."""
     table = stack(analyses, lambda one: one.compared.seed_noise.query("seeds > 1"), named)
     return table.astype({"depth": object, "width": object})
@@ -116,7 +113,7 @@ def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: Value) -> p
 def seed_noise_table(
     analyses: Sequence[CellAnalysis],
     pool: Pool,
-    named: Named = own_values,
+    named: Named = OWN_VALUES,
     of_pool: Callable[[Sequence[CellAnalysis]], Mapping[str, Value]] | None = None,
 ) -> pd.DataFrame:
     """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells.

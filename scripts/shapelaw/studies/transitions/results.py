@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,25 +85,17 @@ NO_COMMON_SIZES = (
 )
 
 
-def _of_runs(made: Callable[[Runs], pd.DataFrame]) -> Callable[[TransitionAnalysis], pd.DataFrame]:
-    """A table that is made of what needs runs."""
-
-    def of(analysis: TransitionAnalysis) -> pd.DataFrame:
-        assert analysis.runs is not None
-        return made(analysis.runs)
-
-    return of
-
-
 TABLES_OF_RUNS = {
     "size_axes": TableOf(
-        _of_runs(lambda runs: runs.size_axes),
+        lambda one: one.compared.size_axes,
         "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
         WIDTH_FORMATS,
     ),
-    "seed_noise": TableOf(_of_runs(tabled.seed_noise_table), "Spread of the loss over seeds."),
+    "seed_noise": TableOf(
+        lambda one: tabled.seed_noise_table(one.compared), "Spread of the loss over seeds."
+    ),
     "best_depth": TableOf(
-        _of_runs(lambda runs: tabled.best_depth_table(tabled.rank_depths(runs.curves, runs.noise))),
+        lambda one: tabled.best_depth_table(tabled.rank_depths(one.compared.curves, one.compared.noise)),
         "The best depth in each range of sizes.",
         {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
     ),
@@ -232,7 +224,6 @@ def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator
 
     Where the bootstrap finds no crossing and the paper's rule does, that stands beside it: it needs no curve, and lags.
     """
-    assert analysis.runs is not None
     rule = crossings(analysis.transitions, PAPER_RULE).set_index("depth")
     for row in analysis.bootstrap_rows:
         if row["status"] == TransitionStatus.CROSSING:
@@ -246,7 +237,7 @@ def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator
                 found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
         yield (
             f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
-            f"{SIZE_LABELS[analysis.runs.size]}"
+            f"{SIZE_LABELS[analysis.compared.size]}"
         )
 
 

@@ -200,7 +200,7 @@ def losses_figure(analysis: VocabularyAnalysis) -> Chart:
     """
     series = sorted(analysis.series, key=lambda one: (one.patches, one.vocab_size))
     looks = ordered_looks(sorted({int(d) for one in series for d in one.runs["depth"].unique()}))
-    panels = [curves_panel(one.transitions, looks, one.name, "test loss (nats per token)") for one in series]
+    panels = [curves_panel(one.transitions, looks, one.name) for one in series]
     columns = min(MOST_PANELS, len(series))
     rows = -(-len(series) // columns)
     return Chart(panels, columns, PAGE, 2.3 * rows + 0.4, share_x=True, legend=6)
