@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 import pytest
-from grid_runs import grid_runs
+from grid_runs import AXES, analysed, grid_runs
 
 from shapelaw.report.write import check_declared, write_results
 from shapelaw.studies.grid import results
-from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
+from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import present
 from shapelaw.studies.grid.study import FIGURES, TABLES
 from shapelaw.studies.grid.tables import effects_table
@@ -42,11 +42,8 @@ def test_everything_declared_is_made_or_left_out_with_its_reason(tmp_path: Path,
         assert "no network has two seeds, so nothing has an interval" in found.summary
 
 
-AXES = ("heads", "embedding_rank", "vocab_size")
-
-
 def presented(**options):
-    return present(analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False))
+    return present(analysed(**options))
 
 
 def test_each_axis_has_its_largest_effect_or_none() -> None:
@@ -83,13 +80,6 @@ def test_vocabularies_without_bits_per_byte_are_a_sentence() -> None:
     found = present(analyse_grid(runs, "x", Options(draws=200), AXES))
     assert "The table has no bits per byte, in which alone the losses of several" in found.summary
     assert found.answer.sentence == "No two cells that differ in one thing have sizes in common."
-
-
-AXES = ("heads", "embedding_rank", "vocab_size")
-
-
-def analysed(**options) -> GridAnalysis:
-    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)
 
 
 def test_the_axis_with_most_values_goes_along() -> None:

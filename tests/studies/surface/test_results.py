@@ -148,9 +148,7 @@ def drawn():
 def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):
     figure = penalty_figure(drawn).figure()
     panels = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_title(loc="left") for axes in panels] == [
-        f"size {text}" for text in ("51M", "128M", "324M", "817M", "2.06B")
-    ] or len(panels) == 5
+    assert len(panels) == 5
     curve, points = panels[2].get_lines()[:2]
     assert curve.get_ydata().min() == pytest.approx(0.0, abs=1e-3)
     assert len(points.get_xdata()) > 2
