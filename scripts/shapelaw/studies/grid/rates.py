@@ -26,6 +26,7 @@ from shapelaw.studies.grid.cells import Best, Cell, Value, order_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import curves_chart, transition_points
+from shapelaw.studies.transitions.tables import pooled_row
 
 SHAPE = ["depth", "width"]
 RATE = "learning_rate"
@@ -295,11 +296,9 @@ class RatesStudy:
         first, *others = self.named(analysis.trained[0])
         empty = dict.fromkeys((*others, "depth", "width"), "")
         pooled = [
-            tables.pooled_row(repeated, noise, **empty, **{first: "pooled"})
+            pooled_row(repeated, noise, **empty, **{first: "pooled"})
             if pool is None
-            else tables.pooled_row(
-                repeated[repeated[first] == pool], noise, **empty, **{first: f"{pool}, pooled"}
-            )
+            else pooled_row(repeated[repeated[first] == pool], noise, **empty, **{first: f"{pool}, pooled"})
             for pool, noise in analysis.noise.items()
         ]
         return pd.concat([repeated.astype({first: object}), *pooled], ignore_index=True)

@@ -17,7 +17,7 @@ from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.results import penalty_table
-from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
+from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
 Row = Mapping[Hashable, Any]
@@ -32,6 +32,7 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
+COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
@@ -103,13 +104,6 @@ def spread_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) ->
     return table.astype({"depth": object, "width": object})
 
 
-def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: Value) -> pd.DataFrame:
-    """The row below repeated shapes that has the noise pooled over them."""
-    std = math.nan if noise is None else noise.std
-    seeds = int(repeated["seeds"].sum())
-    return pd.DataFrame([{**names, "seeds": seeds, "loss_mean": math.nan, "loss_std": std}])
-
-
 def seed_noise_table(
     analyses: Sequence[CellAnalysis],
     pool: Pool,
@@ -179,22 +173,15 @@ def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
     `above`: the loss over that of the best, with its standard error by the noise between seeds. `of` shapes reach the
     size. Without a noise estimate of both the best stands alone.
     """
+    columns = ["size", "depth", "width", analysis.unit, "above", "above_err", "standing", "of"]
     rows = []
     for at in analysis.best:
         for place, one in enumerate(at):
-            known = not math.isnan(one.above_err)
-            if place and not (one.near and known):
+            if place and (math.isnan(one.above_err) or not one.near):
                 continue
             standing = "best" if place == 0 else "within the noise of the best"
-            row: dict[str, object] = {
-                "size": one.size,
-                "depth": one.depth,
-                "width": one.width,
-                analysis.unit: one.loss,
-            }
-            row |= {"above": one.above, "above_err": one.above_err, "standing": standing, "of": len(at)}
-            rows.append((one.cell.values, pd.DataFrame([row])))
-    columns = ["size", "depth", "width", analysis.unit, "above", "above_err", "standing", "of"]
+            numbers = (one.size, one.depth, one.width, one.loss, one.above, one.above_err)
+            rows.append((one.cell.values, pd.DataFrame([(*numbers, standing, len(at))], columns=columns)))
     return frame_of(rows) if rows else pd.DataFrame(columns=[*analysis.cells.axes, *columns])
 
 
@@ -208,26 +195,14 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
     """
     rows = [row for effect in analysis.effects for row in _rows_of(effect)]
     rows += list(_means(analysis))
-    columns = [
-        *(
-            "axis",
-            "one",
-            "other",
-            *analysis.cells.axes,
-            "settings",
-            "quantity",
-            "unit",
-            "depth",
-            "deeper_depth",
-        ),
-        *("sizes", *NUMBERS, "status"),
-    ]
+    axes = analysis.cells.axes
+    columns = ["axis", "one", "other", *axes, *COMPARED, "sizes", *NUMBERS, "status"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     table = table.assign(**{name: typed(table[name]) for name in columns if name not in ("one", "other")})
     table = table.astype(
         dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
     )
-    order = {axis: place for place, axis in enumerate(analysis.cells.axes)}
+    order = {axis: place for place, axis in enumerate(axes)}
     table = table.sort_values(
         ["axis", "quantity"],
         key=lambda column: column.map(order) if column.name == "axis" else column,
