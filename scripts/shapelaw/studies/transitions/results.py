@@ -79,6 +79,9 @@ NO_ONE_BETTER = {
 }
 # worth a sentence: runs that lie off their curves by this many times the seed noise
 NOTABLE_SCALE = 1.5
+NO_SEED_NOISE = (
+    "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
+)
 NO_COMMON_SIZES = (
     "No two depths have four sizes in common, so there are no curves of equal depth to compare; "
     "scripts/fit_surface.py fits one surface through all shapes, wherever they lie, with the same options for its runs."
@@ -243,20 +246,12 @@ def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator
 
 def summary(analysis: TransitionAnalysis) -> str:
     """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
-    lines = []
-    if analysis.runs is not None:
-        noise = analysis.runs.noise
-        if noise is None:
-            lines.append(
-                "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
-            )
-        else:
-            lines.append(noise_sentence(noise))
-    if analysis.runs is not None and no_common_sizes(analysis.runs.curves):
-        lines.append(NO_COMMON_SIZES)
-        return "\n".join(lines)
-    for row in analysis.transitions.to_dict("records"):
-        lines.append(_transition_sentence(row, analysis.runs))
+    runs, lines = analysis.runs, []
+    if runs is not None:
+        lines.append(NO_SEED_NOISE if runs.noise is None else noise_sentence(runs.noise))
+        if no_common_sizes(runs.curves):
+            return "\n".join([*lines, NO_COMMON_SIZES])
+    lines += [_transition_sentence(row, runs) for row in analysis.transitions.to_dict("records")]
     lines += _what_could_be_found(analysis)
     for method, fit in analysis.fits.items():
         main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
@@ -326,19 +321,17 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
     )
 
 
-def _what_could_be_found(analysis: TransitionAnalysis) -> list[str]:
+def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:
     """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
-    lines = []
     found = crossings(analysis.transitions, analysis.method)
     for row in found[found["reportable_low"].notna()].to_dict("records"):
         line = tabled.published_line(row["depth"])
         low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
-        lines.append(
+        yield (
             f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
             f"{row['width'] / line - 1:+.0%}; these sizes can only report crossings between "
             f"{row['reportable_low']:.0f} and {row['reportable_high']:.0f} ({low:+.0%} to {high:+.0%})."
         )
-    return lines
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
