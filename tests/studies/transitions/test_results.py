@@ -14,6 +14,7 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
 from shapelaw.report.write import Table, write_results
+from shapelaw.studies.depth_width.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import figures_of
 from shapelaw.studies.transitions.results import (
@@ -42,18 +43,10 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
 def test_everything_is_written(analysis, tmp_path):
     files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
     assert files == {path.name for path in tmp_path.iterdir()}
-    for name in ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"):
+    for name in TABLES:
         assert {f"{name}.csv", f"{name}.html"} <= files
     assert {"tables.md", "tables.tex"} <= files
-    figures = (
-        "transition_width",
-        "transition_size",
-        "extrapolation",
-        "loss_adjacent",
-        "loss_doubled",
-        "best_depth",
-    )
-    for name in figures:
+    for name in FIGURES:
         assert {f"{name}.svg", f"{name}.png"} <= files
         if name != "best_depth":
             assert (tmp_path / f"{name}.svg").stat().st_size > 5000
