@@ -39,8 +39,7 @@ from shapelaw.studies.given_runs import (
     out_folder,
 )
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-from shapelaw.studies.transitions.options import add_options, options_of
-from shapelaw.studies.transitions.results import analyse, present
+from shapelaw.studies.transitions.results import add_options, analyse, options_of, present
 
 LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
 ENDING = "_transitions"  # of the folder of results, behind the runs' name

@@ -14,7 +14,7 @@ from loss_surfaces import grid_of, simulate
 from measured_grids import GRIDS
 from memorization_analyses import CONTEXTS, HEAD_COUNTS, HEAD_DIMS
 from memorizing_networks import simulate as memorize
-from todays_runs import todays_runs
+from rates_runs import todays_runs
 from transition_runs import TRUE_WIDTHS
 
 from shapelaw.studies.assumptions.findings import Row, write_row

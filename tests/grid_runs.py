@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
+from shapelaw.studies.transitions.analysis import Options
+
+AXES = ("heads", "embedding_rank", "vocab_size")
 HEADS_COST = 0.01  # nats for every doubling of the heads
 RANK_COST = 0.1  # nats of rank 8
 BYTES = {257: 1.0, 500: 1.8}  # bytes of a token
@@ -57,3 +62,8 @@ def grid_runs(
             }
         )
     return pd.DataFrame(rows).astype({"embedding_rank": "Int64"})
+
+
+def analysed(**options: Any) -> GridAnalysis:
+    """The analysis of such runs, with few draws and no surfaces."""
+    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)

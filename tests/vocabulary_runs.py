@@ -4,6 +4,8 @@ import loss_surfaces
 import pandas as pd
 
 from shapelaw.specs.shapes import make_shape
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
 
 DEPTHS = (24, 48)
 SERIES: dict[tuple[int, int | None], float] = {
@@ -36,3 +38,8 @@ def vocabulary_runs(true: dict[tuple[int, int | None], float], seed: int = 0) ->
         )
     table = pd.concat(tables, ignore_index=True)
     return table.assign(bits_per_byte=table["test_loss"] / 3.0)
+
+
+def analysed(runs: pd.DataFrame, draws: int = 100) -> VocabularyAnalysis:
+    """The analysis of runs, with few draws."""
+    return analyse_series(runs, "runs.csv", Options(draws=draws))

@@ -27,15 +27,8 @@ def test_what_was_shipped_says_where_each_row_comes_from() -> None:
     assert len(shipped_models(SizeAxis.TOTAL)) == 140
     head, *rows = MODELS.read_text(encoding="utf-8").splitlines()
     assert head.split(",")[-2] == "source"
-    assert all(
-        ".json" in row
-        or "config" in row
-        or "README" in row
-        or "metadata" in row
-        or "table" in row
-        or ".py" in row
-        for row in rows
-    )
+    kinds = (".json", "config", "README", "metadata", "table", ".py")
+    assert all(any(kind in row for kind in kinds) for row in rows)
 
 
 def test_the_evidence_reaches_as_far_as_its_networks() -> None:

@@ -61,9 +61,6 @@ def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_
 def test_a_table_of_runs_makes_all_that_is_declared(tmp_path):
     runs, table = runs_of(), tmp_path / "runs.csv"
     runs.rename(columns={"loss": "test_loss"}).to_csv(table, index=False)
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    arguments = parser.parse_args(["--draws", "300", "--method", "paper", "--seed", "2"])
-    found = results(argparse.Namespace(input=table, keep=False, **vars(arguments)))
+    found = made_from(table, "--draws", "300", "--method", "paper", "--seed", "2")
     check_declared(found, TABLES, FIGURES)
     assert found.fit == present(analyse_runs(runs, Options(draws=300, method="paper rule", seed=2))).fit

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from grid_runs import HEADS_COST, RANK_COST, grid_runs
+from grid_runs import AXES, HEADS_COST, RANK_COST, analysed, grid_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from loss_surfaces import grid_of, simulate
@@ -15,14 +15,13 @@ from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, 
 from shapelaw.studies.grid.cells import cells_of
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 
-AXES = ("heads", "embedding_rank", "vocab_size")
 FEW = Options(draws=200)
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 
 
 @given(st.sampled_from([(16, 32, 48), (16, 24, 80), (32,)]), st.sampled_from([(1, 2), (2,), (1, 2, 4)]))
 def test_effects_without_noise_are_exact(widths: tuple[int, ...], depths: tuple[int, ...]) -> None:
-    analysis = analyse_grid(grid_runs(depths, widths), "x", FEW, AXES, surfaces=False)
+    analysis = analysed(depths=depths, widths=widths)
     of = {(e.axis, e.one.values[e.axis], e.other.values[e.axis]): e for e in analysis.effects}
     assert len(analysis.effects) == 12 + 6 + 6
     assert {e.unit for e in analysis.effects} == {"bits_per_byte"}
@@ -42,7 +41,7 @@ def test_widths_that_the_cells_do_not_share_are_interpolated() -> None:
 
 
 def test_the_interval_holds_the_truth_and_noise_is_that_of_a_text() -> None:
-    analysis = analyse_grid(grid_runs(seeds=3, noise=0.01), "x", FEW, AXES, surfaces=False)
+    analysis = analysed(seeds=3, noise=0.01)
     # a slope with the width takes up to one of them
     assert [round(noise.dof + 0.49) for noise in analysis.noise.values()] == [2 * 36, 2 * 36]
     by_text = [noise.std for noise in analysis.noise.values()]
@@ -87,7 +86,7 @@ def test_a_pool_without_repeats_borrows_where_asked() -> None:
 
 
 def test_the_best_shape_of_a_size_over_everything() -> None:
-    analysis = analyse_grid(grid_runs(seeds=2, noise=0.001), "x", FEW, AXES, surfaces=False)
+    analysis = analysed(seeds=2, noise=0.001)
     for at in analysis.best:
         assert at[0].above == 0
         assert at[0].near

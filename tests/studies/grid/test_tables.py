@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from grid_runs import HEADS_COST, grid_runs
+from grid_runs import HEADS_COST, analysed, grid_runs
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.curves import TransitionStatus
@@ -12,12 +12,6 @@ from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
 from shapelaw.studies.grid.tables import NO_RATIO, ratio_of
 from shapelaw.studies.transitions.analysis import Options
-
-AXES = ("heads", "embedding_rank", "vocab_size")
-
-
-def analysed(**options) -> GridAnalysis:
-    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)
 
 
 def noise_of(analysis: GridAnalysis) -> pd.DataFrame:

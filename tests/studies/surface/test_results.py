@@ -7,13 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scattered_shapes import Design, budget_of
+from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_answers import Overtaking
+from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.write import write_results
 from shapelaw.studies.surface.analysis import Options, analyse_surface
-from shapelaw.studies.surface.results import forms_table, overtaking_table, penalty_table, present_surface
+from shapelaw.studies.surface.results import (
+    best_depth_figure,
+    forms_table,
+    overtaking_table,
+    penalty_figure,
+    penalty_table,
+    present_surface,
+)
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +138,41 @@ def test_an_overtaking_size_is_a_width_of_the_shallower_depth(small):
 
 def test_flops_are_not_called_parameters(small):
     assert "step_flops" in penalty_table(replace(small, axis=SizeAxis.FLOPS))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return analyse_surface(budget_of(Design(24)), Options(draws=200))
+
+
+def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):
+    figure = penalty_figure(drawn).figure()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 5
+    curve, points = panels[2].get_lines()[:2]
+    assert curve.get_ydata().min() == pytest.approx(0.0, abs=1e-3)
+    assert len(points.get_xdata()) > 2
+    assert "aspect ratio" in panels[3].get_xlabel()
+
+
+def test_the_band_the_published_line_and_known_models(drawn):
+    figure = best_depth_figure(drawn).figure()
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels[:2] == ["trained shapes", "best depth, 68% band"]
+    assert any("Levine" in label for label in labels)
+    assert "known models, as trained" in labels
+    assert "GPT-2 1542M" in [text.get_text() for text in figure.axes[0].texts]
+    line = next(one for one in figure.axes[0].get_lines() if one.get_label() == "best depth, 68% band")
+    middle = len(line.get_ydata()) // 2
+    assert line.get_ydata()[middle] == pytest.approx(16.0, rel=0.2)
+    total = best_depth_figure(replace(drawn, axis=SizeAxis.TOTAL)).figure()
+    assert not any("Levine" in text.get_text() for text in total.legends[0].get_texts())
+
+
+def test_what_cannot_be_drawn_is_said(drawn):
+    shapes, _ = draw_shapes(symmetric, Design(5), 0)
+    nothing = replace(drawn, surface=Surface(shapes, None, SurfaceStatus.TOO_FEW, "5 shapes"))
+    assert penalty_figure(nothing) == best_depth_figure(nothing) == "too few shapes: 5 shapes"
+    without_rule = replace(drawn, rule=replace(drawn.rule, error=0.5))
+    assert "follow no rule" in penalty_figure(without_rule)
+    assert np.isnan(without_rule.rule.width(4.0, 1e6))

@@ -19,8 +19,7 @@ from shapelaw.studies.transitions.analysis import (
     published_fit,
 )
 from shapelaw.studies.transitions.figures import figures_of
-from shapelaw.studies.transitions.results import present
-from shapelaw.studies.transitions.sentences import summary
+from shapelaw.studies.transitions.results import present, summary
 
 
 def test_reference_tables_say_where_they_are_from():

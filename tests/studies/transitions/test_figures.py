@@ -12,7 +12,7 @@ from shapelaw.report.plots import ordered_looks
 from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs, analyse_transitions, published
 from shapelaw.studies.transitions.figures import curves_panel, figures_of
-from shapelaw.studies.transitions.sentences import summary
+from shapelaw.studies.transitions.results import summary
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):

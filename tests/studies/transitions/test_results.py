@@ -1,18 +1,33 @@
 """All tables, figures and fit.json of depth against width, written."""
 
+import argparse
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.report.write import write_results
-from shapelaw.studies.transitions.analysis import analyse_runs
+from shapelaw.report.write import Table, write_results
+from shapelaw.studies.depth_width.study import FIGURES, TABLES
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import figures_of
-from shapelaw.studies.transitions.results import analyse, present
+from shapelaw.studies.transitions.results import (
+    NO_COMMON_SIZES,
+    add_options,
+    add_size_options,
+    analyse,
+    answer,
+    options_of,
+    present,
+    summary,
+    transition_sentences,
+)
 
 
 def test_one_depth_alone_is_no_comparison(tmp_path):
@@ -28,18 +43,10 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
 def test_everything_is_written(analysis, tmp_path):
     files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
     assert files == {path.name for path in tmp_path.iterdir()}
-    for name in ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"):
+    for name in TABLES:
         assert {f"{name}.csv", f"{name}.html"} <= files
     assert {"tables.md", "tables.tex"} <= files
-    figures = (
-        "transition_width",
-        "transition_size",
-        "extrapolation",
-        "loss_adjacent",
-        "loss_doubled",
-        "best_depth",
-    )
-    for name in figures:
+    for name in FIGURES:
         assert {f"{name}.svg", f"{name}.png"} <= files
         if name != "best_depth":
             assert (tmp_path / f"{name}.svg").stat().st_size > 5000
@@ -56,3 +63,122 @@ def test_points_off_their_line_have_a_widened_error_and_no_projection():
     assert "b = 0.02319 ± 0.01746" in made.summary
     assert "no projection: the slope b = 0.0232 ± 0.017 is not significantly above zero" in made.summary
     assert made.tables["projection"].frame["depth"].isna().all()
+
+
+def asked(add, *words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add(parser)
+    return parser.parse_args(words)
+
+
+def test_without_words_they_are_the_analysis_own() -> None:
+    assert options_of(asked(add_options)) == Options()
+
+
+def test_every_word_has_its_place() -> None:
+    words = "--method paper --loss bits_per_byte --size flops --noise 0.01 --draws 7 --seed 3"
+    assert options_of(asked(add_options, *words.split())) == Options(
+        "bits_per_byte", 0.01, "paper rule", 7, 3, SizeAxis.FLOPS
+    )
+
+
+def test_a_study_of_several_settings_has_the_size_and_the_draws() -> None:
+    assert vars(asked(add_size_options, "--size", "total")) == {"size": "total", "draws": Options.draws}
+
+
+def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        asked(add_options, "--size", "height")
+    assert "choose from 'block', 'total', 'flops'" in capsys.readouterr().err
+
+
+def test_a_crossing_has_its_interval_and_its_size(analysis):
+    rows = analysis.bootstrap_rows
+    sentences = list(transition_sentences("V = 500", analysis))
+    assert len(sentences) == len(rows) == 4
+    row = rows[0]
+    assert sentences[0] == (
+        f"V = 500: depth 4 against 6: width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f}) "
+        "at equal parameters of the blocks"
+    )
+
+
+def test_a_depth_that_never_overtakes_has_its_bound():
+    runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 1e4}, noise=0.0008), "made")
+    found = analyse_runs(runs, Options(draws=300))
+    (row,) = found.bootstrap_rows
+    (sentence,) = transition_sentences("rate 0.001", found)
+    assert sentence.startswith(
+        f"rate 0.001: depth 4 against 6: {row['status']}, above {row['bound']:.0f} at equal"
+    )
+
+
+def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
+    """Losses of one layer and of two as measured at V = 500, r = 32: they stray far from smooth curves."""
+    one = {32: 3.158, 48: 2.901, 64: 2.795, 96: 2.662, 128: 2.573}
+    two = {22: 3.342, 34: 3.013, 46: 2.850, 68: 2.605, 90: 2.511}
+    rows = [(depth, width, loss) for depth, losses in ((1, one), (2, two)) for width, loss in losses.items()]
+    runs = pd.DataFrame(rows, columns=["depth", "width", "test_loss"]).assign(seed=0)
+    found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
+    (sentence,) = transition_sentences("rank 32", found)
+    assert sentence == (
+        "rank 32: depth 1 against 2: at the edge, above 71 (the paper's rule: 80 ± 16) at equal "
+        "parameters of the blocks"
+    )
+
+
+def test_depths_without_common_sizes_are_sent_to_the_surface():
+    shapes = {4: [64, 80, 96, 112, 128], 6: [512, 640, 768, 896, 1024]}
+    runs = check_runs(simulate(shapes, {4: 100.0}), "made")
+    assert summary(analyse_runs(runs)).endswith(NO_COMMON_SIZES)
+
+
+NAN = math.nan
+PUBLISHED = [("transition width at depth 1 (published: by the line)", 163.1), ("a", 5.039), ("b", 0.0555)]
+
+
+def tables(rows, **fit):
+    columns = ["depth", "deeper_depth", "width", "width_low", "width_high", "status", "side", "bound"]
+    frames = {
+        "transitions": pd.DataFrame(rows, columns=columns).assign(method="bootstrap"),
+        "fit": pd.DataFrame([{"method": "bootstrap", "status": "too few points", **fit}]),
+        "comparison": pd.DataFrame(PUBLISHED, columns=["quantity", "published"]),
+    }
+    return {name: Table(frame, "") for name, frame in frames.items()}
+
+
+def test_a_crossing_stands_beside_the_published_width():
+    found = answer(tables([(1, 2, 137.2, 133.0, 141.4, "crossing", None, NAN)]))
+    assert found.decided
+    assert found.sentence == "Depth 2 overtakes depth 1 at width 137 (68%: 133 to 141)."
+    assert found.published == "width 163 at depth 1; log d = 5.039 + 0.0555 L (Levine et al. 2020)."
+
+
+def test_the_law_follows_where_the_line_converged():
+    rows = [(depth, depth + 1, 100.0 + depth, NAN, NAN, "crossing", None, NAN) for depth in (1, 2, 3, 4)]
+    found = answer(tables(rows, status="converged", a=5.0, a_err=0.03, b=0.05, b_err=0.002))
+    assert found.sentence.endswith("; and 1 more.")
+    assert found.more == "Law: log d = a + b L, a = 5 ± 0.03, b = 0.05 ± 0.002."
+
+
+@pytest.mark.parametrize(
+    ("row", "decided", "said"),
+    [
+        (
+            (1, 2, NAN, NAN, NAN, "none in range, shallower better everywhere", "above", 180.0),
+            True,
+            "depth 1 against 2: the shallower network is better at every size tried, so a crossing would lie "
+            "above width 180.",
+        ),
+        ((1, 2, NAN, NAN, NAN, "too few sizes", None, NAN), False, "depth 1 against 2: too few sizes."),
+    ],
+)
+def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided(row, decided, said):
+    found = answer(tables([row]))
+    assert found.decided is decided
+    assert found.sentence.startswith("Not at these sizes; ")
+    beside = answer(tables([(2, 4, NAN, NAN, NAN, "at the edge", "above", 45.0), row]))
+    assert beside.decided is decided
+    assert not decided or beside.sentence == found.sentence
+    assert found.sentence.endswith(said)
+    assert not answer(tables([])).decided

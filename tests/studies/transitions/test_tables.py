@@ -11,7 +11,7 @@ from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import Noise
 from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-from shapelaw.studies.transitions.sentences import summary
+from shapelaw.studies.transitions.results import summary
 
 
 def test_the_papers_numbers_from_the_papers_transitions(refitted):

@@ -2,19 +2,25 @@
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, vocabulary_runs
+from vocabulary_runs import SERIES, analysed, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary.analysis import analyse_series, fit_relations
-from shapelaw.studies.vocabulary.results import summary
+from shapelaw.studies.vocabulary.analysis import (
+    analyse_series,
+    comparison_table,
+    fit_relations,
+    losses_table,
+    relation_table,
+    spread_of_seeds,
+)
+from shapelaw.studies.vocabulary.results import present, summary
 from shapelaw.studies.vocabulary.study import noise_kind
-from shapelaw.studies.vocabulary.tables import losses_table, spread_of_seeds
 
 
 def test_series_are_ordered_by_their_bottleneck() -> None:
-    analysis = analyse_series(vocabulary_runs(SERIES), "runs.csv", Options(draws=100))
+    analysis = analysed(vocabulary_runs(SERIES))
     assert [one.name for one in analysis.series] == ["V = 257", "V = 2,000, r = 350", "V = 500", "V = 2,000"]
     assert [one.bottleneck for one in analysis.series] == [257, 350, 500, 2000]
 
@@ -23,7 +29,7 @@ def test_patches_are_a_series_of_their_own() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     patched = runs.assign(patch_embedding=["True"] * len(runs))
     both = pd.concat([runs, patched, patched.assign(embedding_rank=2)], ignore_index=True)
-    analysis = analyse_series(both, "runs.csv", Options(draws=100))
+    analysis = analysed(both)
     assert [(one.name, one.bottleneck) for one in analysis.series] == [
         ("patches of 4 numbers, r = 2", 2),
         ("patches of 4 numbers", 4),
@@ -37,26 +43,24 @@ def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
     runs = vocabulary_runs({**SERIES, (2000, 350): 270.0, (500, None): 280.0})
     size = 12 * runs["depth"] * runs["width"] ** 2
     beyond = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna() & (size > 1.1 * 12 * 24 * 1200**2)
-    found = analyse_series(runs[~beyond], "runs.csv", Options(draws=300))
+    found = analysed(runs[~beyond], 300)
     (row,) = found.series[-1].transitions.bootstrap_rows
     assert row["side"] == "above"
     power = found.relations[0].power
     assert (power.status, power.n_points) == (FitStatus.CONVERGED, 3)
     assert "1 limit used" in power.message
-    without = analyse_series(
-        runs[(runs["vocab_size"] != 2000) | runs["embedding_rank"].notna()], "runs.csv", Options(draws=300)
-    )
+    without = analysed(runs[(runs["vocab_size"] != 2000) | runs["embedding_rank"].notna()], 300)
     assert power.b > without.relations[0].power.b + 3 * without.relations[0].power.b_err
 
 
 def test_one_matrix_and_two_factors_have_relations_of_their_own() -> None:
-    analysis = analyse_series(vocabulary_runs(SERIES), "runs.csv", Options(draws=100))
+    analysis = analysed(vocabulary_runs(SERIES))
     assert {one.of: one.power.n_points for one in analysis.relations} == {
         "all": 4,
         "one matrix": 3,
         "factored": 1,
     }
-    alone = analyse_series(vocabulary_runs({(257, None): 257.0}), "runs.csv", Options(draws=100))
+    alone = analysed(vocabulary_runs({(257, None): 257.0}))
     assert [one.of for one in alone.relations] == ["all"]
 
 
@@ -72,7 +76,7 @@ def test_a_given_noise_is_taken_though_seeds_have_equal_losses() -> None:
 def test_a_transition_at_the_edge_of_the_sizes_is_a_point() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     cut = runs[runs["depth"] * runs["width"] ** 2 < 1.6 * 24 * 257**2]
-    (one,) = analyse_series(cut, "runs.csv", Options(draws=300)).series
+    (one,) = analysed(cut, 300).series
     (row,) = one.transitions.bootstrap_rows
     assert (row["status"], row["side"]) == ("at the edge", "at")
     (relation,) = fit_relations([one])
@@ -85,9 +89,9 @@ def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
         deep = (runs["vocab_size"] == 500) & (runs["depth"] == 48)
         mixed = runs.assign(**{column: runs[column].where(~deep, value)})
         with pytest.raises(UserError, match=rf"V = 500, r = 350 with different values of {column} \("):
-            analyse_series(mixed, "runs.csv", Options(draws=100))
+            analysed(mixed)
         apart = runs.assign(**{column: runs[column].where(runs["vocab_size"] == 257, value)})
-        analysis = analyse_series(apart, "runs.csv", Options(draws=100))
+        analysis = analysed(apart)
         said = "Series differ in their text too: wiki (V = 257), prose (V = 500, r = 350)."
         assert (said in summary(analysis)) == (column == "corpus")
         assert dict(losses_table(analysis).groupby("vocab_size")["corpus"].first()) == {
@@ -108,7 +112,7 @@ def test_unusable_runs_are_a_sentence() -> None:
         (runs.assign(vocab_size=0), "vocab_size must be a whole number of 1 or more"),
     ):
         with pytest.raises(UserError, match=sentence):
-            analyse_series(change, "runs.csv", Options(draws=100))
+            analysed(change)
 
 
 def test_all_ranks_of_tokens_share_their_noise_and_none_of_patches() -> None:
@@ -121,14 +125,12 @@ def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> N
     runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
     full = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna()
     once = runs[~full | (runs["seed"] == 0)]
-    found = {
-        one.name: one.transitions.runs for one in analyse_series(once, "runs.csv", Options(draws=100)).series
-    }
+    found = {one.name: one.transitions.runs for one in analysed(once).series}
     noise = {name: one.noise for name, one in found.items() if one is not None}
     assert noise["V = 2,000"] is not None
     assert noise["V = 2,000"] == noise["V = 2,000, r = 350"] != noise["V = 500"]
     alone = once[once["embedding_rank"].isna()]
-    *_, last = analyse_series(alone, "runs.csv", Options(draws=100)).series
+    *_, last = analysed(alone).series
     assert last.transitions.bootstrap_rows[0]["status"] == "no noise estimate"
 
 
@@ -137,7 +139,7 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     runs = vocabulary_runs({(257, None): 257.0}).assign(patch_embedding="True")
     spread = runs["test_loss"] + 0.1 * runs["seed"]
     both = pd.concat([runs, runs.assign(embedding_rank=2, test_loss=spread)], ignore_index=True)
-    analysis = analyse_series(both, "runs.csv", Options(draws=100))
+    analysis = analysed(both)
     low, full = (one.transitions.runs.noise for one in analysis.series if one.transitions.runs is not None)
     assert low is not None
     assert full is not None
@@ -145,3 +147,64 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
     assert pooled["loss_std"].tolist() == [low.std, full.std]
     assert pooled["embedding_rank"].fillna(0).tolist() == [2, 0]
+
+
+def test_each_transition_stands_beside_its_bottleneck() -> None:
+    analysis = analysed(vocabulary_runs(SERIES), 400)
+    table = comparison_table(analysis)
+    assert table["ours"].tolist() == pytest.approx([257, 350, 500, 1200], rel=0.1)
+    assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
+    assert table["agrees_with_bottleneck"].tolist()[3] == "no"  # the width is the bottleneck there, not V
+    assert table["published"].notna().tolist() == [False, False, True, False]
+    assert table["published_over_bottleneck"].tolist() == pytest.approx(
+        [408 / 500, 504 / 500, 408 / 500, 408 / 500]
+    )
+    assert table["published_setting"].tolist()[0:2] == [
+        "V = 500: depth 24 against 48",
+        "V = 2,000, r = 500: depth 24 against 48",
+    ]
+    losses = losses_table(analysis)
+    assert (losses["text_bytes"] / 1e6).tolist() == pytest.approx([3.0 / 0.6931471805599453] * len(losses))
+
+
+def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> None:
+    follows = {key: 0.9 * width for key, width in SERIES.items() if key != (2000, None)}
+    row = relation_table(analysed(vocabulary_runs(follows), 300)).iloc[0]
+    assert row["status"] == FitStatus.CONVERGED
+    assert row["b"] == pytest.approx(1.0, abs=3 * row["b_err"])
+    assert row["p_proportional"] > 0.003
+    assert row["p_none"] < 1e-4
+    same = dict.fromkeys(follows, 400.0)
+    row = relation_table(analysed(vocabulary_runs(same), 300)).iloc[0]
+    assert row["b"] == pytest.approx(0.0, abs=3 * row["b_err"])
+    assert row["p_proportional"] < 1e-4
+
+
+def test_a_transition_that_stays_once_v_exceeds_the_width_is_told_from_a_power_of_it() -> None:
+    """Figures 1, 3 and 5 of the paper: the widths of V = 2,000 and 50,257 are about the same."""
+    widths = {(257, None): 257.0, (500, None): 500.0, (2000, None): 700.0, (50257, None): 700.0}
+    results = present(analysed(vocabulary_runs(widths), 300))
+    rows = results.tables["relation"].frame.set_index("model")
+    assert rows.loc["power", "p_fit"] < 1e-4
+    assert rows.loc["level", "p_fit"] > 0.01
+    level = rows.loc["level"]
+    assert level["ratio"] == pytest.approx(1.0, abs=3 * level["ratio_err"])
+    assert level["flat_width"] == pytest.approx(700, abs=3 * level["flat_width_err"])
+    assert results.answer is not None
+    assert results.answer.decided
+    assert "and the same beyond; no power of min(V, r) fits" in results.answer.sentence
+    assert "In proportion and then the same: " in results.summary
+
+
+def test_both_models_are_rejected_as_often_as_their_chance_says() -> None:
+    """A power of 0.5, and the paper's level: the errors of the transitions are about right, or rather too wide."""
+    widths = {"power": (160.0, 224.0, 448.0, 2242.0), "level": (257.0, 500.0, 700.0, 700.0)}
+    for model, true in widths.items():
+        chances = []
+        for seed in range(6):
+            series = dict(zip(((257, None), (500, None), (2000, None), (50257, None)), true, strict=True))
+            analysis = analysed(vocabulary_runs(series, seed=10 * seed))
+            (rows,) = [relation_table(analysis).set_index("model")]
+            chances.append(rows.loc[model, "p_fit"])
+        assert min(chances) < 0.9
+        assert sum(chance < 0.05 for chance in chances) <= 2, (model, chances)

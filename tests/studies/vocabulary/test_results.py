@@ -4,19 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from vocabulary_runs import SERIES, vocabulary_runs
+from vocabulary_runs import SERIES, analysed, vocabulary_runs
 
 from shapelaw.report.write import Answer, Table, check_declared, write_results
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary.analysis import analyse_series
-from shapelaw.studies.vocabulary.results import answer, present
+from shapelaw.studies.vocabulary.results import (
+    answer,
+    bits_per_byte_figure,
+    losses_figure,
+    present,
+    relation_figure,
+)
 
 
 def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     two = {key: SERIES[key] for key in ((257, None), (500, None))}
     results, study = (
-        present(analyse_series(vocabulary_runs(two), "runs.csv", Options(draws=200))),
+        present(analysed(vocabulary_runs(two), 200)),
         STUDIES["vocabulary"],
     )
     check_declared(results, study.tables, study.figures)
@@ -35,7 +39,7 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
 def test_bits_per_byte_and_the_text_seen_may_be_unknown(tmp_path: Path) -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     for unknown in ("tokens_trained", "bits_per_byte"):
-        results = present(analyse_series(runs.drop(columns=unknown), "runs.csv", Options(draws=100)))
+        results = present(analysed(runs.drop(columns=unknown)))
         write_results(results, tmp_path / unknown, "vocabulary")
 
 
@@ -103,3 +107,21 @@ def test_embeddings_of_one_matrix_answer_where_they_can():
 def test_without_a_fit_the_reason_stands_there():
     found = told(b=None, message="0 points, and a line needs 3")
     assert (found.decided, "0 points, and a line needs 3." in found.sentence) == (False, True)
+
+
+def test_every_series_is_drawn() -> None:
+    runs = vocabulary_runs(SERIES)
+    analysis = analysed(runs)
+    panels = losses_figure(analysis).figure().axes
+    by_vocabulary = ["V = 257", "V = 500", "V = 2,000, r = 350", "V = 2,000"]
+    assert [axis.get_title(loc="left") for axis in panels[:4]] == by_vocabulary
+    (axis,) = relation_figure(analysis).figure().axes
+    labels = axis.get_legend_handles_labels()[1]
+    assert labels[0] == "width = min(V, r)"
+    assert labels[1].startswith("width ~ min(V, r)^(")  # the points come after the lines
+    (axis,) = bits_per_byte_figure(analysis).figure().axes
+    labels = axis.get_legend_handles_labels()[1]
+    assert len(labels) == len(SERIES) + 1
+    assert labels[-1] == "best of this size or less"
+    without = analysed(runs.drop(columns="bits_per_byte"))
+    assert bits_per_byte_figure(without) == "the runs have no bits per byte or no total_params"

@@ -25,15 +25,13 @@ import argparse
 from shapelaw.report.write import Results
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import analyse_grid
-from shapelaw.studies.transitions import options
-from shapelaw.studies.transitions.options import add_axes_option
-from shapelaw.studies.transitions.results import present_cells
+from shapelaw.studies.transitions import results as transitions
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how transitions are found and compared, and the axes."""
-    options.add_options(parser)
-    add_axes_option(parser)
+    transitions.add_options(parser)
+    transitions.add_axes_option(parser)
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -42,7 +40,9 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    asked = options.options_of(arguments)
+    asked = transitions.options_of(arguments)
     given = study_runs(arguments.input, arguments.keep, asked.loss)
     found = analyse_grid(given.table, given.source, asked, arguments.axes, surfaces=False)
-    return present_cells([(one.values, one.transitions) for one in found.analyses]).after(given.notes)
+    return transitions.present_cells([(one.values, one.transitions) for one in found.analyses]).after(
+        given.notes
+    )

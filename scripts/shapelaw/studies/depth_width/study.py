@@ -19,17 +19,12 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import depth_scaling_sentence
 from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
-from shapelaw.studies.grid.language import (
-    axes_of,
-    block_of,
-    left_out,
-)
+from shapelaw.studies.grid.language import axes_of, block_of
 from shapelaw.studies.grid.settings import BlockKeys, Combinations, Repeats
 from shapelaw.studies.grid.study import (
-    cell_warnings,
+    block_warnings,
     defaults_of,
     own_keys,
-    pairing_warnings,
     sections_problems,
     width_lines,
 )
@@ -185,17 +180,14 @@ def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
 
 def warnings(config: Settings, root: Path) -> list[str]:
     """A sentence for each result that the grid can't give: a transition, a line through them."""
-    study, block = _section(config), _block(config, root)
+    study, blocks = _section(config), [_block(config, root)]
     defaults = defaults_of(config, study.recipe)
-    found = [*left_out(block, defaults), *pairing_warnings(block)]
-    networks = networks_of([block], defaults)
-    return found + cell_warnings(NAME, [block], networks, study.size_axis, listed=True, line=True)
+    return block_warnings(NAME, blocks, defaults, study.size_axis, listed=True, line=True)
 
 
 def costs(config: Settings) -> list[str]:
     """Lines of `snakemake plan` on widths that follow from parameters."""
-    study = _section(config)
-    return width_lines(NAME, [block_of(NAME, _keys(study))]) if study.axes.values() else []
+    return width_lines(NAME, [block_of(NAME, _keys(_section(config)))])
 
 
 def sized(config: Settings) -> list[str]:
@@ -210,17 +202,19 @@ def options(config: Settings) -> list[str]:
     return [*sized(config), *(["--axes", *axes] if axes else [])]
 
 
+BOTH: dict[str, Any] = {  # what the runs of a config and the committed ones share
+    "title": "Depth and width",
+    "room": ROOM,
+    "tables": TABLES,
+    "figures": FIGURES,
+    "results": "shapelaw.studies.depth_width.results",
+    "question": QUESTION,
+    "verdict": "results/depth_width.md",
+}
 STUDIES = (
     Study(
         NAME,
-        "Depth and width",
-        "transitions and fits of depth_width",
-        ROOM,
-        TABLES,
-        FIGURES,
-        "shapelaw.studies.depth_width.results",
-        question=QUESTION,
-        verdict="results/depth_width.md",
+        message="transitions and fits of depth_width",
         kind=LANGUAGE,
         sections={NAME: Key(DepthWidth, "The study of depth against width.")},
         runs=runs,
@@ -229,17 +223,11 @@ STUDIES = (
         options=options,
         costs=costs,
         informative_first=by_information,
+        **BOTH,
     ),
     Study(
         "laptop_runs",
-        "Depth and width",
-        "analysing the committed runs of scale laptop",
-        ROOM,
-        TABLES,
-        FIGURES,
-        "shapelaw.studies.depth_width.results",
-        question=QUESTION,
-        verdict="results/depth_width.md",
+        message="analysing the committed runs of scale laptop",
         options=sized,
         input=str(COMMITTED),
         made_elsewhere="46 runs of scale laptop, trained in three hours of two cores and committed; all with 4,000 "
@@ -248,5 +236,6 @@ STUDIES = (
         subtitle="runs trained before (wiki, GPT-2's block, 4,000 steps, 46 runs)",
         extra=True,
         tables_caption="laptop_runs",
+        **BOTH,
     ),
 )

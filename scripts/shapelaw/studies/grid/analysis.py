@@ -54,8 +54,7 @@ class CellAnalysis:
     @property
     def compared(self) -> Runs:
         """The curves of every depth, the compared pairs, and the noise."""
-        assert self.transitions.runs is not None
-        return self.transitions.runs
+        return self.transitions.compared
 
     @property
     def losses(self) -> tuple[Mapping[int, Curve], Noise | None]:
@@ -201,19 +200,8 @@ def analyse_cells(
     for cell, runs, bits in zip(cells, checked, in_bits, strict=True):
         of = bits_noise.get(pool(cell))
         curves = None if bits is None else (loss_curves(bits, of, options.size), of)
-        found.append(analysed(cell, runs, noise[pool(cell)], options, curves))
+        found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[pool(cell)]), curves))
     return tuple(found), noise
-
-
-def analysed(
-    cell: Cell,
-    runs: pd.DataFrame,
-    noise: Noise | None,
-    options: Options,
-    bits: tuple[Mapping[int, Curve], Noise | None] | None = None,
-) -> CellAnalysis:
-    """A cell with the transitions of its checked runs."""
-    return CellAnalysis(cell, runs, analyse_runs(runs, options, noise), bits)
 
 
 def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -304,16 +304,12 @@ def _refuse_recipes(parts: Iterable[tuple[Mapping[str, Value], pd.DataFrame]], s
     """
     known = list(parts)
     for name in RECIPE:
-        values = sorted({part[name] for part, _ in known if name in part}, key=order_of)
-        if not values:
-            continue
-        shown = ", ".join(
-            f"{value:g}" if isinstance(value, int | float) else "empty" for value in values[:SHOWN]
-        )
-        raise UserError(
-            f"{source} has several values of {name} ({shown}) at one depth and width, and no other column explains "
-            "them; keep the rows of one."
-        )
+        if values := sorted({part[name] for part, _ in known if name in part}, key=order_of):
+            told = [f"{one:g}" if isinstance(one, int | float) else "empty" for one in values[:SHOWN]]
+            raise UserError(
+                f"{source} has several values of {name} ({', '.join(told)}) at one depth and width, and no other "
+                "column explains them; keep the rows of one."
+            )
 
 
 def _rules(rows: pd.DataFrame, split: Sequence[str]) -> tuple[str, ...]:
@@ -346,11 +342,6 @@ def _rule(rows: pd.DataFrame, name: str) -> str:
             told = ", ".join(f"{key:g}: {value:g}" for key, value in groups.first().items())
             return f"{name} by depth ({told})"
     return f"{name} by depth and width"
-
-
-def with_values(cell: Cell, runs: pd.DataFrame, **values: Value) -> Cell:
-    """A cell with other runs and some other values, such as the best rates."""
-    return replace(cell, runs=runs, values={**cell.values, **values})
 
 
 def frame_of(cells: Iterable[tuple[Mapping[str, Value], pd.DataFrame]]) -> pd.DataFrame:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means
+from shapelaw.report.charts import Chart, Mark, Panel, Span
+from shapelaw.report.plots import ordered_looks, side_by_side
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import (
     CellAnalysis,
     Pool,
-    analysed,
     checked_runs,
     pooled,
     require_two_depths,
 )
-from shapelaw.studies.grid.cells import Best, Cell, Value, order_of, with_values
-from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.grid.cells import Best, Cell, Value, order_of
+from shapelaw.studies.grid.results import cell_tables
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
+from shapelaw.studies.transitions.figures import curves_chart, transition_points
+from shapelaw.studies.transitions.tables import pooled_row
 
 SHAPE = ["depth", "width"]
 RATE = "learning_rate"
@@ -135,13 +142,14 @@ def analyse_rates(
     for values, cells in series:
         of = noise[pool(cells[0])]
         mine = [(cell, next(checked)[1]) for cell in cells]
-        found += [analysed(cell, runs, of, options) for cell, runs in mine]
+        found += [CellAnalysis(cell, runs, analyse_runs(runs, options, of)) for cell, runs in mine]
         if len(cells) >= least_rates:
             at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
             best = pick(at_rates)
             best_rates.append(best.assign(**values))
-            cell = with_values(cells[0], cells[0].runs, **{RATE: Best.RATES})
-            found.append(analysed(cell, at_best_rates(at_rates, best), of, options))
+            cell = replace(cells[0], values={**cells[0].values, RATE: Best.RATES})
+            runs = at_best_rates(at_rates, best)
+            found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, of)))
     names = list(series[0][0])
     every = (
         pd.concat(best_rates, ignore_index=True) if best_rates else pd.DataFrame(columns=[*names, *PICKED])
@@ -203,3 +211,101 @@ def best_of_seeds(at_rates: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
             at_edge = rate in (rates[0], rates[-1])
             rows.append((depth, width, int(seed), rate, losses.loc[seed, rate], picked_on, at_edge))
     return pd.DataFrame(rows, columns=PICKED)
+
+
+def rates_figure(cells: Sequence[CellAnalysis], row_of: Callable[[CellAnalysis], str]) -> Chart:
+    """Loss of each depth against size: a row for each series, a column for each learning rate and the best ones."""
+    return curves_chart({(row_of(one), at_rate(one)): one.transitions for one in cells}, in_order(cells))
+
+
+def widths_panel(
+    cells: Sequence[CellAnalysis],
+    kinds: Sequence[str],
+    kind_of: Callable[[CellAnalysis], str],
+    rates: Sequence[float],
+    title: str,
+) -> Panel | None:
+    """Transition width of the shallowest pair against the learning rate, kinds side by side.
+
+    The best rates stand at the right end, under their name; triangles are bounds. None without a width or a bound.
+    """
+    best, looks, marks = rates[-1] * 2, ordered_looks(range(len(kinds))), list[Mark]()
+    for one in cells:
+        kind = kinds.index(kind_of(one))
+        at = (best if is_best(one) else one.cell.number(RATE)) * side_by_side(kind, len(kinds))
+        for row in one.transitions.bootstrap_rows[:1]:
+            marks += transition_points(at, row, looks[kind].color, kinds[kind], looks[kind].marker)
+    ticks = {**{rate: f"{rate:g}" for rate in rates}, best: "best"}
+    y = Span("width at which the deeper network wins", "whole log")
+    return Panel(marks, Span("peak learning rate", "values", ticks), y, title) if marks else None
+
+
+@dataclass(frozen=True)
+class RatesStudy:
+    """How a study of several learning rates names what it compares.
+
+    Attributes:
+        name: its name.
+        keys: the columns of a cell that tell one series from another.
+        named: the columns that name a cell in a table; cells that share their noise share the first.
+        series_of: the name of a cell's series.
+        of: what its transitions are of, for a caption.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    named: tables.Named
+    series_of: Callable[[CellAnalysis], str]
+    of: str
+
+    def results(
+        self,
+        analysis: RatesAnalysis,
+        ratios: Table,
+        figures_of_its_own: Mapping[str, Chart | str],
+        sentences: Iterable[str],
+        answered: Callable[[Mapping[str, Table]], Answer],
+        **tables_of_its_own: Table,
+    ) -> Results:
+        """The tables, figures and fit.json of an analysis.
+
+        Args:
+            ratios: the study's ratios of transitions.
+        """
+        best = analysis.best_rates.rename(columns={"loss": "test_loss"})
+        losses, four = tables.losses_table(analysis.trained, self.named), {"test_loss": ".4f"}
+        made = {
+            **tables_of_its_own,
+            **cell_tables(analysis.cells, self.named, self.of),
+            "ratios": ratios,
+            "best_rates": Table(best, "The best learning rate of each shape.", four),
+            "losses": Table(losses, "Test loss in nats per token.", four),
+            "seed_noise": Table(self.seed_noise(analysis), "Spread of the loss over seeds."),
+        }
+        drawn = {"losses": rates_figure(analysis.cells, self.series_of), **figures_of_its_own}
+        fit = {
+            "study": self.name,
+            "transitions": list(self._transitions(analysis.cells)),
+            "ratios": plain_rows(ratios.frame),
+        }
+        return Results(made, drawn, fit, "\n".join(sentences), answer=answered(made))
+
+    def seed_noise(self, analysis: RatesAnalysis) -> pd.DataFrame:
+        """The spread of every repeated shape over seeds, and below what is pooled, which the cells of a pool use."""
+        repeated = tables.spread_table(analysis.trained, self.named)
+        first, *others = self.named(analysis.trained[0])
+        empty = dict.fromkeys((*others, "depth", "width"), "")
+        pooled = [
+            pooled_row(repeated, noise, **empty, **{first: "pooled"})
+            if pool is None
+            else pooled_row(repeated[repeated[first] == pool], noise, **empty, **{first: f"{pool}, pooled"})
+            for pool, noise in analysis.noise.items()
+        ]
+        return pd.concat([repeated.astype({first: object}), *pooled], ignore_index=True)
+
+    def _transitions(self, cells: Sequence[CellAnalysis]) -> Iterator[dict[str, Any]]:
+        """Those of all cells for fit.json, each with the values of its cell; a best of several is null."""
+        for one in cells:
+            values = {name: one.cell.value(name) for name in (*self.keys, RATE)}
+            plain = {name: None if isinstance(value, Best) else value for name, value in values.items()}
+            yield from ({**plain, **row} for row in plain_rows(one.transitions.transitions))

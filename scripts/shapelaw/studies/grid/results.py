@@ -8,28 +8,47 @@ where the table has them. Losses of several vocabularies or texts compare in bit
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import overall_status
-from shapelaw.report.charts import Chart
+from shapelaw.fits.noise import chance_words, noise_sentence
+from shapelaw.fits.projection import why_no_projection
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
+from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
-from shapelaw.studies.grid import figures, tables
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
-from shapelaw.studies.grid.answer import answer, summary
-from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid import tables
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
+from shapelaw.studies.grid.cells import Cell, Cells, plain, said
+from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.options import add_axes_option, add_size_options
-from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, TABLES_OF_RUNS, WIDTH_FORMATS
+from shapelaw.studies.transitions.figures import curves_chart
+from shapelaw.studies.transitions.results import (
+    GAP_FORMATS,
+    SHAPE_FORMATS,
+    TABLES_OF_RUNS,
+    WIDTH_FORMATS,
+    add_axes_option,
+    add_size_options,
+    overtaken,
+    transition_sentences,
+)
 from shapelaw.studies.transitions.tables import gaps_table
 
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
+SIGNIFICANT = 0.05
+SHOWN_SIZES = 5
+T = TypeVar("T", bound=Hashable)
+Row = Mapping[Hashable, Any]
+MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
+MOST_PAIRS = 40  # of one axis
+MOST_LOOKS = 40  # cells in one panel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,15 +73,15 @@ def present(analysis: GridAnalysis) -> Results:
     made = _tables(analysis)
     effects = made["effects"].frame
     drawn: dict[str, Chart | str] = {
-        "losses": figures.losses_figure(analysis),
-        "effects": figures.effects_figure(analysis, effects),
-        "best_depth": figures.best_depth_figure(analysis),
+        "losses": losses_figure(analysis),
+        "effects": effects_figure(analysis, effects),
+        "best_depth": best_depth_figure(analysis),
     }
     return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), answer=answer(made))
 
 
 def cell_tables(
-    analyses: Sequence[CellAnalysis], named: tables.Named = tables.own_values, of: str = "each cell"
+    analyses: Sequence[CellAnalysis], named: tables.Named = tables.OWN_VALUES, of: str = "each cell"
 ) -> dict[str, Table]:
     """The tables of transitions that every study of several cells has.
 
@@ -91,43 +110,6 @@ def cell_tables(
         name: Table(tables.stack(analyses, frame, named), caption, formats)
         for name, (frame, caption, formats) in made.items()
     }
-
-
-def rates_tables(
-    analysis: RatesAnalysis, named: tables.Named, of: str, ratios: Table, seed_noise: pd.DataFrame
-) -> dict[str, Table]:
-    """The tables of a study of several learning rates.
-
-    Args:
-        named: the columns that name a cell.
-        of: what the transitions are of, for the caption.
-        ratios: the study's ratios of transitions.
-        seed_noise: the spread of repeated shapes over seeds, and what is pooled.
-    """
-    best = analysis.best_rates.rename(columns={"loss": "test_loss"})
-    losses, four = tables.losses_table(analysis.trained, named), {"test_loss": ".4f"}
-    return {
-        **cell_tables(analysis.cells, named, of),
-        "ratios": ratios,
-        "best_rates": Table(best, "The best learning rate of each shape.", four),
-        "losses": Table(losses, "Test loss in nats per token.", four),
-        "seed_noise": Table(seed_noise, "Spread of the loss over seeds."),
-    }
-
-
-def transition_rows(analyses: Sequence[CellAnalysis], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The transitions of several cells for fit.json, each with these values of its cell; a best of several is null."""
-    return [
-        {
-            **{
-                name: None if isinstance(one.cell.value(name), Best) else one.cell.value(name)
-                for name in names
-            },
-            **row,
-        }
-        for one in analyses
-        for row in plain_rows(one.transitions.transitions)
-    ]
 
 
 def _tables(analysis: GridAnalysis) -> dict[str, Table]:
@@ -170,3 +152,234 @@ def _fit(analysis: GridAnalysis, made: dict[str, Table]) -> dict[str, Any]:
         "cells": tables.cells_table(analysis),
         **{name: plain_rows(made[name].frame) for name in ("transitions", "fit", "effects", "best_shapes")},
     }
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """What each axis does, in one line: its largest effect beyond the noise, or how small all are.
+
+    Args:
+        tables: `effects` and `transitions` of the grid.
+    """
+    effects = tables["effects"].frame
+    found = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
+    if found.empty:
+        if effects.empty:  # one cell: no axis has an effect, and which depth wins is what can be asked
+            return overtaken(tables["transitions"].frame)
+        return Answer("No two cells that differ in one thing have sizes in common.", False)
+    said_of = [_of_axis(axis, rows) for axis, rows in found.groupby("axis", sort=False)]
+    return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))
+
+
+def _of_axis(axis: object, rows: pd.DataFrame) -> str:
+    rows = rows.loc[rows["value"].abs().sort_values(ascending=False, kind="stable").index]
+    measured = rows[rows["p"].notna()]
+    if measured.empty:
+        return f"{axis}: {effect_words(rows.iloc[0].to_dict())}"
+    clear = measured[measured["p_holm"] < SIGNIFICANT]
+    if clear.empty:
+        return f"{axis}: no effect beyond the noise, at most {effect_words(measured.iloc[0].to_dict())}"
+    return (
+        f"{axis}: {len(clear)} of {len(measured)} differences are beyond the noise, most from "
+        f"{effect_words(clear.iloc[0].to_dict())}"
+    )
+
+
+def effect_words(row: Row) -> str:
+    """`H = 1 to H = 2 +0.0120 nats per token (0.0080 to 0.0160)`, or that there is no noise estimate."""
+    axis = str(row["axis"])
+    pair = f"{said(axis, plain(row['one']))} to {said(axis, plain(row['other']))}"
+    if row["quantity"] == RATIO:
+        return f"{pair} by a factor of {row['value']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+    interval = "no noise estimate"
+    if not math.isnan(row["low"]):
+        interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval})"
+
+
+def summary(analysis: GridAnalysis, effects: pd.DataFrame) -> str:
+    """The findings in sentences, one a line."""
+    lines = [
+        *_cell_sentences(analysis),
+        *_effect_sentences(analysis, effects),
+        *_best_sentences(analysis),
+    ]
+    return "\n".join(lines)
+
+
+def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
+    """What tells the cells apart, what follows in them, their noise, transitions and lines."""
+    cells = analysis.cells
+    if cells.axes:
+        yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
+    for rules, kin in _alike((one.rules, one) for one in cells.cells if one.rules).items():
+        yield f"Within a cell{_of(cells, kin)}: {'; '.join(rules)}."
+    for noise, kin in _alike((one.losses[1], one.cell) for one in analysis.analyses).items():
+        yield f"{noise_sentence(noise).removesuffix('.')}{_of(cells, kin)}."
+    told = [
+        (sentence.removeprefix(": "), one.cell)
+        for one in analysis.analyses
+        for sentence in (*transition_sentences("", one.transitions), *_other_sentences(one))
+    ]
+    yield from (f"{_first(cells.name_of(kin))}: {sentence}." for sentence, kin in _alike(told).items())
+
+
+def _other_sentences(one: CellAnalysis) -> Iterator[str]:
+    """The line of a cell, and why it has no transition where it has one depth."""
+    if len(one.losses[0]) < 2:
+        yield "there is one depth, so there are no transitions"
+    fit = one.transitions.fit
+    if why_no_projection(fit) is None:
+        yield f"log d = a + b L with a = {fit.a:.3f} ± {fit.a_err:.3f} and b = {fit.b:.4f} ± {fit.b_err:.4f}"
+
+
+def _alike(told: Iterable[tuple[T, Cell]]) -> dict[T, list[Cell]]:
+    """The cells of which the same is told."""
+    found: dict[T, list[Cell]] = {}
+    for what, cell in told:
+        found.setdefault(what, []).append(cell)
+    return found
+
+
+def _of(cells: Cells, kin: list[Cell]) -> str:
+    return "" if len(kin) == len(cells.cells) else f" ({cells.name_of(kin)})"
+
+
+def _first(text: str) -> str:
+    """A text that begins a sentence, where it is a word of ours."""
+    return text[:1].upper() + text[1:] if text.startswith("all ") else text
+
+
+def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator[str]:
+    """Of each axis the means over settings, or the single differences where there is one setting; moved transitions."""
+    tested = int(effects["p"].notna().sum())
+    if tested:
+        yield f"P values have Holm's correction for the {tested} effects of this grid."
+    for axis, rows in effects.groupby("axis", sort=False):
+        differences = rows[(rows["quantity"] == DIFFERENCE) & rows["value"].notna()]
+        means = differences[differences["settings"] > 1]
+        for row in (differences if means.empty else means).to_dict("records"):
+            over = (
+                f" on average over {row['settings']} settings" if row["settings"] > 1 else _at(analysis, row)
+            )
+            chance = "" if math.isnan(row["p_holm"]) else f"; {chance_words(row['p_holm'])}"
+            yield f"{axis}{over}, at equal size: {effect_words(row)}{chance}."
+        moved = rows[(rows["quantity"] == RATIO) & (rows["status"] == MEASURED)]
+        for row in moved.to_dict("records"):
+            yield (
+                f"{axis}{_at(analysis, row)}: the width at which depth {row['deeper_depth']} overtakes {row['depth']} "
+                f"moves from {effect_words(row)}; {chance_words(row['p_holm'])}."
+            )
+
+
+def _at(analysis: GridAnalysis, row: Row) -> str:
+    others = [said(name, plain(row[name])) for name in analysis.cells.axes if name != row["axis"]]
+    return f" at {', '.join(others)}" if others else ""
+
+
+def _best_sentences(analysis: GridAnalysis) -> Iterator[str]:
+    """The best shape of some sizes that several candidates reach, from the smallest to the largest."""
+    if not analysis.best and analysis.unit == BITS:
+        yield "The table has no bits per byte, in which alone the losses of several vocabularies or texts compare."
+    several = [at for at in analysis.best if len(at) > 1]
+    step = max(1, math.ceil(len(several) / SHOWN_SIZES))
+    for at in several[::-1][::step][::-1]:
+        best = at[0]
+        near = sum(one.near for one in at[1:])
+        of = f" in {best.cell.cell.name}" if analysis.cells.axes else ""
+        rest = (
+            "without a noise estimate"
+            if any(math.isnan(one.above_err) for one in at)
+            else f"{near} of {len(at) - 1} others are within the noise of it"
+        )
+        yield (
+            f"Size {short_number(best.size)}: depth {best.depth} with width {best.width:.0f}{of} is best; {rest}."
+        )
+
+
+def losses_figure(analysis: GridAnalysis) -> Chart:
+    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below."""
+    axes = analysis.cells.axes
+    counts = {axis: len(analysis.cells.values_of(axis)) for axis in axes}
+    fitting = [axis for axis in axes if counts[axis] <= MOST_COLUMNS]
+    along = max(fitting, key=counts.__getitem__) if fitting else None
+    panels = {}
+    for one in analysis.analyses:
+        below = ", ".join(said(name, one.values[name]) for name in axes if name != along)
+        panels[below, "" if along is None else said(along, one.values[along])] = one.transitions
+    rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
+    columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
+    shown = {key: found for key, found in panels.items() if key[0] in rows}
+    return curves_chart(shown, columns)
+
+
+def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:
+    """The loss difference of every pair of cells that differ in one axis, with its 95% interval: a panel an axis.
+
+    Filled marks are means over the settings of the other axes. Without two such cells, the reason.
+    """
+    rows = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
+    told = {axis: part.head(MOST_PAIRS) for axis, part in rows.groupby("axis", sort=False)}
+    if not told:
+        return "no two cells differ in one thing alone and have sizes in common"
+    panels = [_effects(analysis, str(axis), some) for axis, some in told.items()]
+    heights = [len(some) + 1.5 for some in told.values()]
+    height = 0.5 * len(told) + 0.17 * sum(heights)
+    return Chart(panels, width=PAGE, height=height, heights=heights, legend=2)
+
+
+def _effects(analysis: GridAnalysis, axis: str, rows: pd.DataFrame) -> Panel:
+    marks: list[Mark] = [Across(0, "x", more={"zorder": 0})]
+    for means, words in ((False, "one setting"), (True, "mean over settings")):
+        some = rows.reset_index(drop=True)[(rows["settings"] > 1).to_numpy() == means]
+        if len(some):
+            marker, color = ("D", ACCENT) if means else ("o", INK)
+            look = {"markersize": 4, "markerfacecolor": color if means else "white"}
+            label, reach = f"{words}, 95% interval", some["value"] - some["low"]
+            marks.append(Points(some["value"], some.index, label, color, marker, x_err=reach, more=look))
+    labels = [_label(analysis, axis, row) for row in rows.to_dict("records")]
+    y = Span(ticks=dict(enumerate(labels)), limits=(len(labels) - 0.5, -0.5))
+    unit = rows["unit"].iloc[0]
+    x = Span(f"loss of the second less that of the first at equal size ({unit})")
+    return Panel(marks, x, y, axis)
+
+
+def _label(analysis: GridAnalysis, axis: str, row: Mapping[Hashable, Any]) -> str:
+    """`H = 1 -> H = 2; V = 257`, or over how many settings."""
+    pair = f"{said(axis, plain(row['one']))} → {said(axis, plain(row['other']))}"
+    if row["settings"] != 1:
+        return f"{pair}; mean of {row['settings']}"
+    others = [said(name, plain(row[name])) for name in analysis.cells.axes if name != axis]
+    return "; ".join([pair, ", ".join(others)]) if others else pair
+
+
+def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
+    """The depth of least loss of every cell at each size at which it has several: a row a cell. Else the reason.
+
+    A mark is pale where another depth of the cell is not significantly worse; a ring is the best cell of its size.
+    """
+    found = [(one.cell.name, list(_best_depths(analysis, one))) for one in analysis.analyses]
+    shown = [(name, marks) for name, marks in found if marks][:MOST_LOOKS]
+    if not shown:
+        return "no cell has two depths of one size, or the cells have no loss in which they compare"
+    looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.losses[0]}))
+    marks = []
+    for row, (_, best) in enumerate(shown):
+        for size, depth, certain, wins in best:
+            look, pale = looks[depth], {"markersize": 6, "alpha": 1.0 if certain else 0.35}
+            marks.append(Points(size, row, f"L = {depth}", look.color, look.marker, more=pale))
+            if wins:
+                marks.append(Points(size, row, "best cell", INK, "o", hollow=True, more={"markersize": 11}))
+    names = {row: name for row, (name, _) in enumerate(shown)}
+    y = Span(ticks=names, limits=(len(shown) - 0.5, -0.5))
+    title = "depth of least loss; pale: another depth is as good, within the noise"
+    panel = Panel(marks, Span(SIZE_LABELS[analysis.options.size], "log"), y, title)
+    return Chart([panel], width=PAGE, height=1.3 + 0.24 * len(shown), legend=6)
+
+
+def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> Iterator[tuple[float, int, bool, bool]]:
+    """The best depth of a cell at each size at which it has two: size, depth, whether it is certain, and the best."""
+    for at in analysis.best:
+        mine = [candidate for candidate in at if candidate.cell is one]
+        if len(mine) > 1:
+            ranked = within(mine)
+            yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), mine[0] is at[0]

@@ -328,6 +328,12 @@ class OwnGrids(Grid):
         return found
 
 
+def repeats_anywhere(section: Any, place: int) -> bool:
+    """`OwnGrids.repeats` where the noise is pooled over all grids: told once, of the first."""
+    repeated = section.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in section.grids)
+    return section.seeds > 1 or repeated or place > 0
+
+
 def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
     """A sentence for each name that a grid can't have."""
     taken = list(studies)
@@ -341,12 +347,18 @@ def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
-    """A sentence on what is left out, on depths of other sizes than asked for, on transitions that can't be told."""
+def block_warnings(
+    where: str, blocks: Sequence[Block], defaults: Defaults, axis: str, **shapes: bool
+) -> list[str]:
+    """A sentence on what is left out, on depths of other sizes than asked for, on transitions that can't be told.
+
+    Args:
+        shapes: `listed` and `line`, as `cell_warnings` takes them.
+    """
     found = list[str]()
     for block in blocks:
         found += [*left_out(block, defaults), *pairing_warnings(block)]
-    return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
+    return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis, **shapes)
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:

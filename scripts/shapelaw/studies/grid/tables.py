@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.results import penalty_table
-from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
+from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
 Row = Mapping[Hashable, Any]
 Made = Callable[[CellAnalysis], pd.DataFrame | None]
 
+OWN_VALUES: Named = attrgetter("values")  # the columns that name a cell: what tells it from the others
 DIFFERENCE, RATIO = "loss at equal size", "width of the transition"
 MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
     *("measured", TransitionStatus.NO_NOISE.value),
@@ -30,27 +32,23 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
+COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
-def own_values(one: CellAnalysis) -> Mapping[str, Value]:
-    """The columns that name a cell: the values that tell it from the others."""
-    return one.values
-
-
-def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = own_values) -> pd.DataFrame:
+def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = OWN_VALUES) -> pd.DataFrame:
     """A table of every cell below each other, with the columns that name the cell first; cells without one pass."""
     tables = [(named(one), made(one)) for one in analyses]
     return frame_of((values, table) for values, table in tables if table is not None)
 
 
-def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]]:
-    """The bootstrap's transitions of two cells between the same depths."""
+def ratios_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row, dict[str, Any]]]:
+    """The bootstrap's transitions of two cells between the same depths, each pair with its ratio (`ratio_of`)."""
     there = {_depths(row): row for row in other.transitions.bootstrap_rows}
     for row in one.transitions.bootstrap_rows:
         if (depths := _depths(row)) in there:
-            yield row, there[depths]
+            yield row, there[depths], ratio_of(row, there[depths], one.losses[1], other.losses[1])
 
 
 def ratio_of(one: Row, other: Row, *noises: Noise | None) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def least_dof(*noises: Noise | None) -> float:
     return min((noise.dof for noise in noises if noise is not None), default=math.inf)
 
 
-def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
+def losses_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
     return stack(analyses, mean_losses_of, named)
 
@@ -100,23 +98,16 @@ def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
     return table.merge(pd.DataFrame(rows), on=["depth", "width"])
 
 
-def spread_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
+def spread_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
     """Mean and standard deviation of the loss of every repeated shape over its seeds."""
     table = stack(analyses, lambda one: one.compared.seed_noise.query("seeds > 1"), named)
     return table.astype({"depth": object, "width": object})
 
 
-def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: Value) -> pd.DataFrame:
-    """The row below repeated shapes that has the noise pooled over them."""
-    std = math.nan if noise is None else noise.std
-    seeds = int(repeated["seeds"].sum())
-    return pd.DataFrame([{**names, "seeds": seeds, "loss_mean": math.nan, "loss_std": std}])
-
-
 def seed_noise_table(
     analyses: Sequence[CellAnalysis],
     pool: Pool,
-    named: Named = own_values,
+    named: Named = OWN_VALUES,
     of_pool: Callable[[Sequence[CellAnalysis]], Mapping[str, Value]] | None = None,
 ) -> pd.DataFrame:
     """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells.
@@ -182,22 +173,15 @@ def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
     `above`: the loss over that of the best, with its standard error by the noise between seeds. `of` shapes reach the
     size. Without a noise estimate of both the best stands alone.
     """
+    columns = ["size", "depth", "width", analysis.unit, "above", "above_err", "standing", "of"]
     rows = []
     for at in analysis.best:
         for place, one in enumerate(at):
-            known = not math.isnan(one.above_err)
-            if place and not (one.near and known):
+            if place and (math.isnan(one.above_err) or not one.near):
                 continue
             standing = "best" if place == 0 else "within the noise of the best"
-            row: dict[str, object] = {
-                "size": one.size,
-                "depth": one.depth,
-                "width": one.width,
-                analysis.unit: one.loss,
-            }
-            row |= {"above": one.above, "above_err": one.above_err, "standing": standing, "of": len(at)}
-            rows.append((one.cell.values, pd.DataFrame([row])))
-    columns = ["size", "depth", "width", analysis.unit, "above", "above_err", "standing", "of"]
+            numbers = (one.size, one.depth, one.width, one.loss, one.above, one.above_err)
+            rows.append((one.cell.values, pd.DataFrame([(*numbers, standing, len(at))], columns=columns)))
     return frame_of(rows) if rows else pd.DataFrame(columns=[*analysis.cells.axes, *columns])
 
 
@@ -211,26 +195,14 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
     """
     rows = [row for effect in analysis.effects for row in _rows_of(effect)]
     rows += list(_means(analysis))
-    columns = [
-        *(
-            "axis",
-            "one",
-            "other",
-            *analysis.cells.axes,
-            "settings",
-            "quantity",
-            "unit",
-            "depth",
-            "deeper_depth",
-        ),
-        *("sizes", *NUMBERS, "status"),
-    ]
+    axes = analysis.cells.axes
+    columns = ["axis", "one", "other", *axes, *COMPARED, "sizes", *NUMBERS, "status"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     table = table.assign(**{name: typed(table[name]) for name in columns if name not in ("one", "other")})
     table = table.astype(
         dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
     )
-    order = {axis: place for place, axis in enumerate(analysis.cells.axes)}
+    order = {axis: place for place, axis in enumerate(axes)}
     table = table.sort_values(
         ["axis", "quantity"],
         key=lambda column: column.map(order) if column.name == "axis" else column,
@@ -258,20 +230,18 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         "unit": UNITS.get(effect.unit, effect.unit),
         **numbers_of(effect.found),
     }
-    for row, its in pairs_of(effect.one, effect.other):
-        noises = effect.one.losses[1], effect.other.losses[1]
-        ratio, depths = ratio_of(row, its, *noises), _depths(row)
+    dof = least_dof(effect.one.losses[1], effect.other.losses[1])
+    for row, _, ratio in ratios_of(effect.one, effect.other):
         value, err = ratio["ratio"], math.nan
         low = high = math.nan
         if not math.isnan(value):
             err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
-            low, high = (value * math.exp(sign * quantile(least_dof(*noises)) * err) for sign in (-1, 1))
+            low, high = (value * math.exp(sign * quantile(dof) * err) for sign in (-1, 1))
         yield {
             **pair,
             "quantity": RATIO,
             "unit": "other over one",
-            "depth": depths[0],
-            "deeper_depth": depths[1],
+            **{name: int(row[name]) for name in ("depth", "deeper_depth")},
             "sizes": 0,
             **dict(zip(NUMBERS, (value, value * err, low, high, ratio["p_equal"]), strict=False)),
             "status": MEASURED if value == value else ratio["status"],

@@ -1,28 +1,41 @@
 """The best shape of a size, and what each trained shape gives away, from shapes that lie anywhere: the results.
 
-The tables and sentences of one smooth surface through all shapes (`fits/surface.py`).
+The tables, sentences and figures of one smooth surface through all shapes (`fits/surface.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.noise import chance_words
+from shapelaw.fits.projection import project, standard_params
 from shapelaw.fits.surface import FittedForm, Surface
-from shapelaw.fits.surface_answers import BestDepth, Penalty, SizeCosts, new_run, unknown_penalty
+from shapelaw.fits.surface_answers import (
+    INTERVAL,
+    BestDepth,
+    Penalty,
+    SizeCosts,
+    best_depth,
+    lowest,
+    new_run,
+    tried_depths,
+    unknown_penalty,
+)
 from shapelaw.fits.surface_forms import SurfaceStatus
-from shapelaw.report.plots import short_number
+from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
+from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
 from shapelaw.report.shape_text import aligned
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
-from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
@@ -37,8 +50,13 @@ _NUMBERS = dict.fromkeys(SIZE_COLUMNS.values(), ".3g") | {
     "depth_high": ".1f",
     "width": ".0f",
 }
-_NEEDED = {"needed": ".3g", "needed_low": ".3g", "needed_high": ".3g", "share": ".0%"}
+_NEEDED = ("needed", "needed_low", "needed_high")
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
+PANELS = 6  # sizes that get a panel
+SIZES = 31  # at which the best depth is drawn
+DEPTHS = 61
+NEAR = np.log(1.6)  # shapes whose size is less than this factor away are drawn in a panel
+DECODERS = ("GPT-2", "GPT-3", "Llama", "Gemma", "Qwen")
 
 
 def present_surface(analysis: SurfaceAnalysis) -> Results:
@@ -48,7 +66,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
             penalty_table(analysis),
             "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
             "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
-            _LOSSES | _NEEDED | {analysis.size_column: ".3g"},
+            _LOSSES | dict.fromkeys((*_NEEDED, analysis.size_column), ".3g") | {"share": ".0%"},
         ),
         "costs": Table(
             costs_table(analysis),
@@ -88,30 +106,25 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
-    shapes, status = analysis.surface.shapes, analysis.surface.status
-    nothing = unknown_penalty(status)
-    rows = []
-    for index in np.argsort(shapes.size, kind="stable"):
-        cost = analysis.penalties[index] if analysis.penalties else nothing
-        size = float(shapes.size[index])
-        rows.append(
-            {
-                "depth": int(shapes.depth[index]),
-                "width": int(shapes.width[index]),
-                analysis.size_column: size,
-                "seeds": int(shapes.seeds[index]),
-                "loss": float(shapes.loss[index]),
-                "penalty": cost.loss,
-                "penalty_low": cost.low,
-                "penalty_high": cost.high,
-                "needed": cost.needed,
-                "needed_low": cost.needed_low,
-                "needed_high": cost.needed_high,
-                "share": cost.needed / size,
-                "status": cost.status.value,
-            }
-        )
-    return pd.DataFrame(rows)
+    shapes, size = analysis.surface.shapes, analysis.size_column
+    costs = analysis.penalties or [unknown_penalty(analysis.surface.status)] * len(shapes)
+    known = {
+        name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
+    }
+    columns = {
+        "depth": shapes.depth.astype(int),
+        "width": shapes.width.astype(int),
+        size: shapes.size,
+        "seeds": shapes.seeds.astype(int),
+        "loss": shapes.loss,
+        "penalty": known["loss"],
+        "penalty_low": known["low"],
+        "penalty_high": known["high"],
+        **{name: known[name] for name in _NEEDED},
+        "share": known["needed"] / shapes.size,
+        "status": [cost.status.value for cost in costs],
+    }
+    return pd.DataFrame(columns).sort_values(size, kind="stable", ignore_index=True)
 
 
 def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
@@ -122,26 +135,14 @@ def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """
     rows = []
     for one in analysis.costs:
-        costs = one.costs
-        size, (low, high) = costs.question.size, costs.flat()
+        costs, size = one.costs, one.costs.question.size
+        low, high = costs.flat()
         for depth in costs.rows():
-            cost, best = costs.at(depth), depth == int(costs.best.depth)
-            loss, loss_low, loss_high = new_run(analysis.surface, size, depth)
-            row = {
-                analysis.size_column: size,
-                "depth": depth,
-                "width": float(analysis.rule.width(depth, size)),
-                "cost": cost.value,
-                "cost_low": cost.low,
-                "cost_high": cost.high,
-                "params_worth": cost.params_worth,
-                "worth_more": costs.worth_more(cost.value),
-                "loss": loss,
-                "loss_low": loss_low,
-                "loss_high": loss_high,
-                "is": "best" if best else "flat" if low <= depth <= high else "",
-            }
-            rows.append(row)
+            cost, width = costs.at(depth), float(analysis.rule.width(depth, size))
+            worth = cost.params_worth, costs.worth_more(cost.value)
+            said = "best" if depth == int(costs.best.depth) else "flat" if low <= depth <= high else ""
+            run = new_run(analysis.surface, size, depth)
+            rows.append((size, depth, width, cost.value, cost.low, cost.high, *worth, *run, said))
     columns = [analysis.size_column, *("depth", "width", "cost", "cost_low", "cost_high", "params_worth")]
     return pd.DataFrame(rows, columns=[*columns, "worth_more", "loss", "loss_low", "loss_high", "is"])
 
@@ -150,20 +151,19 @@ def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
     best = analysis.best or [(AVERAGE, BestDepth(size, nan, nan, nan, status)) for size in analysis.sizes]
-    return pd.DataFrame(
-        [
-            {
-                analysis.size_column: one.size,
-                "depth": one.depth,
-                "depth_low": one.low,
-                "depth_high": one.high,
-                "width": float(analysis.rule.width(one.depth, one.size)),
-                "status": one.status.value,
-                "model": model,
-            }
-            for model, one in best
-        ]
-    )
+    rows = [
+        (
+            one.size,
+            one.depth,
+            one.low,
+            one.high,
+            float(analysis.rule.width(one.depth, one.size)),
+            one.status.value,
+        )
+        for _, one in best
+    ]
+    columns = [analysis.size_column, "depth", "depth_low", "depth_high", "width", "status"]
+    return pd.DataFrame(rows, columns=columns).assign(model=[model for model, _ in best])
 
 
 def forms_table(surface: Surface) -> pd.DataFrame:
@@ -177,10 +177,8 @@ def overtaking_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a pair of neighbouring depths: `depth, deeper_depth, width, ..., share`; NaN without a crossing."""
     rows = []
     for one in analysis.overtakings:
-        sizes = np.array([one.size, one.low, one.high])
-        width, low, high = (float(value) for value in analysis.rule.width(np.full(3, one.depth), sizes))
-        row = {"depth": one.depth, "deeper_depth": one.deeper, "width": width, "width_low": low}
-        rows.append(row | {"width_high": high, analysis.size_column: one.size, "share": one.share})
+        widths = analysis.rule.width(np.full(3, one.depth), np.array([one.size, one.low, one.high]))
+        rows.append((one.depth, one.deeper, *map(float, widths), one.size, one.share))
     columns = ["depth", "deeper_depth", "width", "width_low", "width_high", analysis.size_column, "share"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -193,20 +191,22 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "status": surface.status.value,
         "message": surface.message,
         "size_axis": analysis.axis.value,
-        "tokens": None if math.isnan(budget.tokens) else budget.tokens,
+        "tokens": _finite(budget.tokens),
         "token_rule": budget.rule,
         "shapes": len(surface.shapes),
         "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
         "seed_noise": None if surface.noise is None else surface.noise.std,
-        "seed_noise_dof": None
-        if surface.noise is None or math.isinf(surface.noise.dof)
-        else surface.noise.dof,
-        "scatter": None if math.isnan(surface.scatter) else surface.scatter,
-        "left_out": None if math.isnan(surface.left_out) else surface.left_out,
+        "seed_noise_dof": None if surface.noise is None else _finite(surface.noise.dof),
+        "scatter": _finite(surface.scatter),
+        "left_out": _finite(surface.left_out),
         "draws": surface.draws,
         "chance_that_depth_does_nothing": surface.chance,
         "forms": [_form_json(one) for one in surface.forms],
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _form_json(one: FittedForm) -> dict[str, Any]:
@@ -342,3 +342,118 @@ def _best_words(one: BestDepth) -> str:
     if math.isnan(one.depth):
         return "can't tell"
     return f"{one.depth:.1f} ({one.low:.1f} to {one.high:.1f})"
+
+
+def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
+    """Loss above the best of its size against aspect ratio, a panel for each size; or why there is none.
+
+    Line and band: the surface and its 68% interval over the depths that were tried. Points: shapes of about this size,
+    each above the best of its own size, by its measured loss.
+    """
+    surface, rule = analysis.surface, analysis.rule
+    if not surface.usable:
+        return f"{surface.status}: {surface.message}"
+    if not surface.told:
+        return "depth makes no difference beyond the noise"
+    if not rule.exact:
+        return "the sizes follow no rule of depth and width, so that an aspect ratio can't be told"
+    sizes = [size for size in analysis.sizes if _inside(analysis, size)][:PANELS]
+    if not sizes:
+        return "no asked size lies among the shapes'"
+    own = _above_best(analysis, surface.shapes.x, surface.shapes.loss)
+    panels = [_penalties(analysis, size, own) for size in sizes]
+    columns = min(3, len(sizes))
+    height = 2.1 * -(-len(sizes) // columns) + 0.5
+    return Chart(panels, columns, PAGE, height, share_x=True, share_y=True)
+
+
+def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
+    """What an aspect ratio costs at one size; `own` is the cost of each shape at its own."""
+    surface, shapes, x = analysis.surface, analysis.surface.shapes, float(np.log(size))
+    grid = np.linspace(*tried_depths(shapes, x), DEPTHS)
+    losses = surface.losses(np.full_like(grid, x), grid)
+    above = losses - lowest(losses, grid)[1][:, None]
+    ratio = analysis.rule.width(np.exp(grid), size) / np.exp(grid)
+    low, high = np.quantile(above, INTERVAL, axis=0)
+    near, small = np.abs(shapes.x - x) < NEAR, {"markersize": 3}
+    words = "trained shapes of 0.6 to 1.6 times the size, above the best of their own"
+    marks: list[Mark] = [
+        Points(ratio, np.median(above, axis=0), "surface at this size", SECOND, line="-"),
+        Band(ratio, low, high, "68% of the draws", SECOND),
+        Points((shapes.width / shapes.depth)[near], own[near], words, INK, "o", more=small),
+        Across(0, label="the best of this size", more={"linewidth": 0.7}),
+    ]
+    x_axis, y_axis = Span("aspect ratio, width / depth", "log"), Span("loss above the best (nats)")
+    return Panel(marks, x_axis, y_axis, f"size {short_number(size)}")
+
+
+def best_depth_figure(analysis: SurfaceAnalysis) -> Chart | str:
+    """The best depth against size with its 68% band or bound, the shapes, the published line and known models."""
+    surface = analysis.surface
+    if not surface.usable:
+        return f"{surface.status}: {surface.message}"
+    shapes, small = surface.shapes, {"markersize": 3}
+    sizes = np.geomspace(shapes.size.min(), shapes.size.max(), SIZES)
+    found = [best_depth(surface, float(size)) for size in sizes]
+    depth, low, high = np.array([(one.depth, one.low, one.high) for one in found]).T
+    status = np.array([one.status for one in found])
+    inside = status == SurfaceStatus.CONVERGED
+    depth, least, most = (np.where(inside, one, np.nan) for one in (depth, low, high))
+    marks: list[Mark] = [
+        Points(shapes.size, shapes.depth, "trained shapes", MUTED, "o", more=small),
+        Points(sizes, depth, "best depth, 68% band", SECOND, line="-"),
+        Band(sizes, least, most, color=SECOND),
+    ]
+    for side, bound, marker, words in (
+        (SurfaceStatus.DEEPER, low, "^", "best depth is above (84%)"),
+        (SurfaceStatus.SHALLOWER, high, "v", "best depth is below (84%)"),
+    ):
+        at = status == side
+        if at.any():
+            marks.append(Points(sizes[at], bound[at], words, SECOND, marker, more=small))
+    marks += _published(analysis, sizes)
+    y = Span("depth", "log", limits=(shapes.depth.min() / 1.3, shapes.depth.max() * 1.3))
+    return Chart(
+        [Panel(marks, Span(SIZE_LABELS[analysis.axis], "log"), y)], width=1.35 * COLUMN, height=3.0, legend=2
+    )
+
+
+def _inside(analysis: SurfaceAnalysis, size: float) -> bool:
+    shapes = analysis.surface.shapes
+    return bool(shapes.size.min() * 0.9 <= size <= shapes.size.max() * 1.1)
+
+
+def _above_best(analysis: SurfaceAnalysis, x: Floats, loss: Floats) -> Floats:
+    """(n,) losses less the surface's lowest at their (n,) log sizes."""
+    surface = analysis.surface
+    best = []
+    for value in x:
+        grid = np.linspace(*tried_depths(surface.shapes, float(value)), DEPTHS)
+        best.append(lowest(surface.fitted(np.full_like(grid, value), grid)[None, :], grid)[1][0])
+    return np.asarray(loss - np.array(best), dtype=np.float64)
+
+
+def _published(analysis: SurfaceAnalysis, sizes: Floats) -> Iterator[Mark]:
+    """The published line and known decoders where they lie in the figure, by 12 L d² or all their parameters."""
+    if analysis.axis is SizeAxis.FLOPS:
+        return
+    if analysis.axis is SizeAxis.BLOCK:
+        table = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
+        width, err = table["width"].to_numpy(), table["width_err"].to_numpy()
+        line = fit_line(table["depth"], np.log(width), err / width)
+        depths, words = (
+            [project(line, float(size)).depth for size in sizes],
+            "published line (Levine et al. 2020)",
+        )
+        yield Points(sizes, depths, words, THIRD, line="--", more={"linewidth": 1.0})
+    models = pd.read_csv(REFERENCE / "architectures.csv")
+    models = models[models["name"].str.startswith(DECODERS)].drop_duplicates(["width", "depth"])
+    blocks = standard_params(models["depth"], models["width"])
+    known = blocks if analysis.axis is SizeAxis.BLOCK else models["params"].to_numpy(dtype=np.float64)
+    shown = (known >= sizes[0]) & (known <= sizes[-1])
+    if not shown.any():
+        return
+    depths = models["depth"].to_numpy()[shown]
+    yield Points(known[shown], depths, "known models, as trained", INK, "D", more={"markersize": 3})
+    for name, size, depth in zip(models["name"][shown], known[shown], depths, strict=True):
+        yield Words(name, size, depth, (3, -3), more={"va": "top", "fontsize": 5})

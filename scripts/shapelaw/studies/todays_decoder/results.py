@@ -8,39 +8,46 @@ as the sizes `block_params`, `total_params` and `step_flops`.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, groupby
 
 import pandas as pd
 
+from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis, TransitionStatus
+from shapelaw.fits.inputs import refuse_mixed
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
-from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
-from shapelaw.studies.grid.figures import rates_figure, widths_panel
-from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis, edge_sentence, is_best, moves
-from shapelaw.studies.grid.results import rates_tables, transition_rows
-from shapelaw.studies.grid.tables import RATIO_FORMATS, pairs_of, pooled_row, ratio_of, spread_table
-from shapelaw.studies.todays_decoder.analysis import (
-    SERIES,
-    analyse_cells,
-    is_undecayed,
-    name_of,
-    named,
-    scaling_of,
-    series_of,
+from shapelaw.studies.grid.cells import Cell, Value, cells_of, order_of, said
+from shapelaw.studies.grid.rates import (
+    OWN_LOSS,
+    RATE,
+    SHAPE,
+    RatesAnalysis,
+    RatesStudy,
+    analyse_rates,
+    at_rate,
+    best_of_seeds,
+    edge_sentence,
+    is_best,
+    moves,
+    rate_of,
+    widths_panel,
+    with_recipe,
 )
+from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
-from shapelaw.studies.transitions.options import add_size_options
-from shapelaw.studies.transitions.results import WIDTH_FORMATS
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options, transition_sentences
 
+SERIES = ("block", "base_width", "budget")
+# what a budget says of its rate; of a cosine nothing
+SCHEDULES = {"constant": ", undecayed", "redecayed": ", re-decayed"}
 SIGNIFICANT = 0.05
 SHOWN = 3  # ratios in one line
 FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
@@ -52,6 +59,127 @@ UNDECAYED = (
     "Losses of a constant learning rate, which never falls, are all too high, by an amount that need not be the same "
     "for every shape."
 )
+
+
+def analyse_cells(
+    table: pd.DataFrame, source: str, options: Options, observed_steps: Sequence[int] = ()
+) -> RatesAnalysis:
+    """A transition for every block, scaling, budget and learning rate, and for the best rates where there are several.
+
+    The noise of a block is pooled over its cells: each repeats few shapes. Cells come by budget, block and scaling.
+
+    Args:
+        observed_steps: steps at which the losses of runs without a cosine count as budgets of their own.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    table = with_observations(_with_series(table, source), observed_steps, source)
+    cells = cells_of(table, (*SERIES, RATE), source=source, loss=options.loss).cells
+    fewest: dict[tuple[Value, ...], int] = {}
+    for cell in cells:
+        series, steps = _series(cell), int(cell.runs["steps"].min())
+        fewest[series] = min(steps, fewest.get(series, steps))
+
+    def order(cell: Cell) -> tuple[object, ...]:
+        block, base, budget = _series(cell)
+        return fewest[block, base, budget], block, base is not None, order_of(base), budget, cell.number(RATE)
+
+    groups = groupby(sorted(cells, key=order), _series)
+    series_cells = [(dict(zip(SERIES, values, strict=True)), list(kin)) for values, kin in groups]
+    return analyse_rates(
+        series_cells,
+        source,
+        options,
+        best_of_seeds,
+        pool=lambda cell: cell.value("block"),
+        what="block, budget and rate",
+        least_rates=2,
+    )
+
+
+def _series(cell: Cell) -> tuple[Value, ...]:
+    return tuple(cell.value(name) for name in SERIES)
+
+
+def scaling_of(one: CellAnalysis) -> str:
+    """`one for all widths`, or `scaled from 96`."""
+    base = one.cell.value("base_width")
+    return "one for all widths" if base is None else said("base_width", base)
+
+
+def series_of(one: CellAnalysis) -> str:
+    """`llama, 4,000 steps`, and the scaling where there is one."""
+    scaled = "" if one.cell.value("base_width") is None else f", {scaling_of(one)}"
+    return f"{one.cell.value('block')}, {one.cell.value('budget')}{scaled}"
+
+
+def name_of(one: CellAnalysis) -> str:
+    """`llama, 4,000 steps, rate 0.002`."""
+    return f"{series_of(one)}, {at_rate(one)}"
+
+
+def named(one: CellAnalysis) -> Mapping[str, Value]:
+    """The columns that name a cell in a table."""
+    block, budget = one.cell.value("block"), one.cell.value("budget")
+    return {"block": block, "rates": scaling_of(one), "budget": budget, RATE: rate_of(one)}
+
+
+def is_undecayed(analysis: RatesAnalysis) -> bool:
+    """Whether some losses are those of a constant rate, at which no rate had fallen."""
+    return any((one.cell.runs["schedule"] == "constant").any() for one in analysis.cells)
+
+
+def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The runs with their series: an empty budget is so many steps.
+
+    A budget says of a constant rate that it has not fallen (`undecayed`), and of one that fell and rose again before
+    each test loss that it did (`re-decayed`).
+
+    Raises:
+        UserError: a column is missing, steps or rates are not positive numbers, or there are two parametrizations.
+    """
+    refuse_mixed(table, ["parametrization"], source)
+    table = with_recipe(table, source)
+    for name in (*SERIES, "schedule", "observations"):
+        if name not in table:
+            table[name] = None
+    equal_steps = pd.Series([f"{steps:,} steps" for steps in table["steps"]], index=table.index)
+    budget = table["budget"].astype(object).where(table["budget"].notna(), equal_steps)
+    return table.assign(
+        block=table["block"].astype(object).fillna("gpt2"),
+        base_width=pd.to_numeric(table["base_width"], errors="coerce").astype("float64"),
+        budget=budget + table["schedule"].map(SCHEDULES).fillna(""),
+    )
+
+
+def with_observations(table: pd.DataFrame, observed_steps: Sequence[int], source: str) -> pd.DataFrame:
+    """The runs, and a row for each of their test losses at these steps, as a run of that many steps.
+
+    The data and the rate of a step don't depend on how many follow, so two runs of one network have the same loss at
+    one step: it is taken once, the end of a run first.
+
+    Raises:
+        UserError: an observation can't be read.
+    """
+    one = [*SERIES, *SHAPE, "learning_rate", "seed"]
+    rows = [table]
+    for place, run in table[table["observations"].notna()].iterrows():
+        try:
+            losses = {
+                int(step): float(loss) for step, loss in (p.split(":") for p in run["observations"].split())
+            }
+        except ValueError:
+            raise UserError(
+                f"{source}, row {int(str(place)) + 1}: observations must be `steps:loss` pairs, such as 4000:2.31."
+            ) from None
+        for step in sorted(set(observed_steps) & losses.keys() - {run["steps"]}):
+            budget = f"{step:,} steps{SCHEDULES.get(run['schedule'], '')}"
+            seen = run.to_frame().T.assign(steps=step, test_loss=losses[step], budget=budget)
+            rows.append(seen.astype(table.dtypes.to_dict()))
+    every = pd.concat(rows, ignore_index=True)
+    seen_before = every.duplicated(one) & (every.index >= len(table))
+    return every[~seen_before].reset_index(drop=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -80,38 +208,29 @@ def results(arguments: argparse.Namespace) -> Results:
     )
 
 
+STUDY = RatesStudy(NAME, SERIES, named, series_of, "each block, budget and rate")
+
+
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     crossings = crossings_table(analysis)
-    made = {
-        "crossings": Table(
+    ratios = Table(
+        ratios_table(analysis),
+        "Widths of transitions over each other, of networks that differ in one thing.",
+        dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
+    )
+    return STUDY.results(
+        analysis,
+        ratios,
+        {"crossings": crossings_figure(analysis)},
+        _sentences(analysis, ratios.frame),
+        answer,
+        crossings=Table(
             crossings,
             "Width at which the deeper network wins, by block, budget and rate.",
             {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
         ),
-        **rates_tables(
-            analysis,
-            named,
-            "each block, budget and rate",
-            Table(
-                ratios_table(analysis),
-                "Widths of transitions over each other, of networks that differ in one thing.",
-                dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
-            ),
-            seed_noise_table(analysis),
-        ),
-    }
-    drawn: dict[str, Chart | str] = {
-        "losses": rates_figure(analysis.cells, series_of),
-        "crossings": crossings_figure(analysis),
-    }
-    fit = {
-        "study": NAME,
-        "transitions": transition_rows(analysis.cells, (*SERIES, RATE)),
-        "ratios": plain_rows(made["ratios"].frame),
-    }
-    told = "\n".join(_sentences(analysis, made["ratios"].frame))
-    return Results(made, drawn, fit, told, answer=answer(made))
+    )
 
 
 def crossings_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -138,29 +257,12 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         (name,) = differing
         same = ", ".join(str(value) for key, value in its.items() if key != name)
         compared = {"compared": name, "one": its[name], "other": others[name], "at": same}
-        for a, b in pairs_of(one, other):
-            depths = {"depth": a["depth"], "deeper_depth": a["deeper_depth"]}
+        for a, b, ratio in ratios_of(one, other):
+            widths = {"width_one": a["width"], "width_other": b["width"]}
             rows.append(
-                {
-                    **compared,
-                    **depths,
-                    "width_one": a["width"],
-                    "width_other": b["width"],
-                    **ratio_of(a, b, one.losses[1], other.losses[1]),
-                }
+                {**compared, "depth": a["depth"], "deeper_depth": a["deeper_depth"], **widths, **ratio}
             )
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
-
-
-def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """The spread of the loss of every repeated shape over its seeds, and that of each block, which its cells use."""
-    repeated = spread_table(analysis.trained, named)
-    empty = dict.fromkeys(("rates", "budget", RATE, "depth", "width"), "")
-    pooled = [
-        pooled_row(repeated[repeated["block"] == block], noise, **empty, block=f"{block}, pooled")
-        for block, noise in analysis.noise.items()
-    ]
-    return pd.concat([repeated, *pooled], ignore_index=True)
 
 
 def crossings_figure(analysis: RatesAnalysis) -> Chart | str:

@@ -15,7 +15,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Budget, Training
 from shapelaw.specs.shapes import Block as BlockName
 from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
-from shapelaw.studies.grid.study import OwnGrids, own_keys
+from shapelaw.studies.grid.study import OwnGrids, own_keys, repeats_anywhere
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "todays_decoder"
@@ -152,17 +152,11 @@ def options(config: Settings) -> list[str]:
     return [*GRIDS.options(config), *said]
 
 
-def _repeats(study: TodaysDecoderStudy, place: int) -> bool:
-    """Told once: the noise of a block is pooled over all grids."""
-    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    return study.seeds > 1 or repeated or place > 0
-
-
 GRIDS = OwnGrids(
     NAME,
     _grids,
     "{budget: {steps: 1000}, widths: {1: [32, 64], 2: [24, 48]}}",
-    _repeats,
+    repeats_anywhere,
     ("block", "base_width", "steps", "budget", "learning_rate"),
     ("grids", "blocks", "learning_rates", "base_widths"),
     decided=OWN,

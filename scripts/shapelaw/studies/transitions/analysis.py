@@ -100,6 +100,12 @@ class TransitionAnalysis:
         return self.fits[self.method]
 
     @property
+    def compared(self) -> Runs:
+        """The curves of every depth, the compared pairs, and the noise, of an analysis of runs."""
+        assert self.runs is not None
+        return self.runs
+
+    @property
     def bootstrap_rows(self) -> list[Mapping[Hashable, Any]]:
         """The bootstrap's transitions, each as a row of transitions.csv."""
         return list(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))

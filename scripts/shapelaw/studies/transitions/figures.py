@@ -25,7 +25,6 @@ from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Spa
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
-    LOSS_LABELS,
     Pair,
     Runs,
     TransitionAnalysis,
@@ -54,15 +53,10 @@ def figures_of(cells: Analyses) -> dict[str, Chart | str]:
     if not runs:
         return drawn
     return drawn | {
-        "loss_adjacent": loss_figure({name: one.adjacent for name, one in runs.items()}, *_shown(runs)),
-        "loss_doubled": loss_figure({name: one.doubled for name, one in runs.items()}, *_shown(runs)),
+        "loss_adjacent": loss_figure(runs, lambda one: one.adjacent),
+        "loss_doubled": loss_figure(runs, lambda one: one.doubled),
         "best_depth": best_depth_figure(runs),
     }
-
-
-def _shown(runs: Mapping[str, Runs]) -> tuple[str, SizeAxis]:
-    one = next(iter(runs.values()))
-    return one.loss_label, one.size
 
 
 def _of_cells(
@@ -87,9 +81,7 @@ def _of_cells(
     return Chart(panels, columns, width if columns == 1 else PAGE, height, legend=legend)
 
 
-def loss_figure(
-    cells: Mapping[str, Sequence[Pair]], loss_label: str, size: SizeAxis = SizeAxis.BLOCK
-) -> Chart | str:
+def loss_figure(cells: Mapping[str, Runs], pairs_of: Callable[[Runs], Sequence[Pair]]) -> Chart | str:
     """Figures 1b and 2: for each pair the loss against size with error bars, and below it the difference.
 
     A grey background marks the sizes below the transition, where deepening does not pay; a line and band are
@@ -98,9 +90,10 @@ def loss_figure(
     without a transition says so. Without two depths, the reason why nothing is drawn.
 
     Args:
-        cells: the pairs of each cell, by its name.
+        cells: the runs of each cell, by its name.
+        pairs_of: those of their pairs that are drawn.
     """
-    pairs = [(name, pair) for name, own in cells.items() for pair in own]
+    pairs = [(name, runs, pair) for name, runs in cells.items() for pair in pairs_of(runs)]
     if not pairs:
         return "there are no two depths to compare"
     columns = 2 if len(pairs) == 4 else min(MOST_PANELS, len(pairs))
@@ -108,8 +101,11 @@ def loss_figure(
     for first in range(0, len(pairs), columns):
         row = pairs[first : first + columns]
         empty = [None] * (columns - len(row))
-        panels += [*(_losses(name, pair, loss_label, _span(pair, size)) for name, pair in row), *empty]
-        panels += [*(_difference(pair, _span(pair, size)) for _, pair in row), *empty]
+        panels += [
+            *(_losses(name, pair, runs.loss_label, _span(pair, runs.size)) for name, runs, pair in row),
+            *empty,
+        ]
+        panels += [*(_difference(pair, _span(pair, runs.size)) for _, runs, pair in row), *empty]
     blocks = len(panels) // (2 * columns)
     width, height = min(PAGE, 1.4 + 2.0 * columns), 3.3 * blocks + (0.9 if columns == 1 else 0.6)
     return Chart(panels, columns, width, height, heights=[1.9, 1.0] * blocks, legend=columns)
@@ -396,38 +392,25 @@ def transition_points(at: float, row: Row, color: str, label: str, marker: str =
         yield Points(at, row["bound"], label, color, "^" if row["side"] == Side.ABOVE else "v")
 
 
-def curves_chart(
-    analyses: Mapping[tuple[str, str], TransitionAnalysis],
-    columns: Sequence[str],
-    loss_label: str = LOSS_LABELS["test_loss"],
-) -> Chart:
+def curves_chart(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Chart:
     """Loss curves of several settings, a panel each, on one size axis: where they cross can be compared.
 
     Args:
         analyses: by the names of their row and column, the rows in the order in which they stand.
         columns: names of the columns in order; an empty name is left out of a panel's title.
-        loss_label: the label of the losses.
     """
     rows = list(dict.fromkeys(row for row, _ in analyses))
-    looks = ordered_looks(sorted({d for one in analyses.values() if one.runs for d in one.runs.curves}))
+    looks = ordered_looks(sorted({depth for one in analyses.values() for depth in one.compared.curves}))
     panels = [
-        None
-        if (one := analyses.get((row, column))) is None or one.runs is None
-        else curves_panel(one, looks, ",\n".join(filter(None, (row, column))), loss_label)
-        for row, column in product(rows, columns)
+        curves_panel(one, looks, ",\n".join(filter(None, at))) if (one := analyses.get(at)) else None
+        for at in product(rows, columns)
     ]
     return Chart(panels, len(columns), PAGE, 2.1 * len(rows) + 0.4, share_x=True, legend=6)
 
 
-def curves_panel(
-    analysis: TransitionAnalysis,
-    looks: Mapping[int, Look],
-    title: str,
-    loss_label: str = LOSS_LABELS["test_loss"],
-) -> Panel:
+def curves_panel(analysis: TransitionAnalysis, looks: Mapping[int, Look], title: str) -> Panel:
     """The loss of every depth against size, with the crossings of adjacent depths and their 68% intervals."""
-    runs = analysis.runs
-    assert runs is not None
+    runs = analysis.compared
     more = {"markersize": 3, "linewidth": 0.9}
     marks: list[Mark] = []
     for depth, curve in runs.curves.items():
@@ -443,4 +426,4 @@ def curves_panel(
             )
             words, ink = "transition, 68% interval", {"linewidth": 0.9, "color": INK}
             marks.append(Across(middle, "x", words, MUTED, "--", low, high, 0.25, ink))
-    return Panel(marks, Span(SIZE_LABELS[runs.size], "log"), Span(loss_label), title)
+    return Panel(marks, Span(SIZE_LABELS[runs.size], "log"), Span(runs.loss_label), title)

@@ -1,21 +1,43 @@
-"""The tables, figures and fit.json of transitions between depths, from runs or from transitions that are known."""
+"""Transitions between depths as results, from runs or from transitions that are known: options, tables, sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import argparse
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
+from shapelaw.fits.curves import (
+    SIZE_LABELS,
+    Curve,
+    Side,
+    SizeAxis,
+    TransitionStatus,
+    adjacent_pairs,
+    shared_range,
+    sizes_in,
+)
 from shapelaw.fits.inputs import check_bootstrap, check_transitions, read_table
-from shapelaw.fits.line import overall_status
+from shapelaw.fits.line import FitStatus, overall_status
+from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
+from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid.cells import Value, frame_of, name_of
 from shapelaw.studies.transitions import tables as tabled
-from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_transitions
+from shapelaw.studies.transitions.analysis import (
+    Options,
+    Runs,
+    TransitionAnalysis,
+    analyse_transitions,
+    crossings,
+)
 from shapelaw.studies.transitions.figures import figures_of
-from shapelaw.studies.transitions.sentences import answer, summary
 
 Cells = Sequence[tuple[Mapping[str, Value], TransitionAnalysis]]  # what names a cell, and its analysis
 SHAPE_FORMATS = {
@@ -28,18 +50,6 @@ WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "no
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
-
-
-def _of_runs(made: Callable[[Runs], pd.DataFrame]) -> Callable[[TransitionAnalysis], pd.DataFrame]:
-    """A table that is made of what needs runs."""
-
-    def of(analysis: TransitionAnalysis) -> pd.DataFrame:
-        assert analysis.runs is not None
-        return made(analysis.runs)
-
-    return of
-
-
 TABLES = {
     "transitions": TableOf(
         lambda one: one.transitions,
@@ -61,15 +71,34 @@ TABLES = {
         tabled.comparison_table, "Our numbers beside the published ones (Levine et al. 2020)."
     ),
 }
+METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
+SHOWN = 3  # crossings in one line
+NO_ONE_BETTER = {
+    TransitionStatus.SHALLOWER_BETTER: "the shallower network is better at every size tried",
+    TransitionStatus.DEEPER_BETTER: "the deeper network is better at every size tried",
+}
+# worth a sentence: runs that lie off their curves by this many times the seed noise
+NOTABLE_SCALE = 1.5
+NO_SEED_NOISE = (
+    "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
+)
+NO_COMMON_SIZES = (
+    "No two depths have four sizes in common, so there are no curves of equal depth to compare; "
+    "scripts/fit_surface.py fits one surface through all shapes, wherever they lie, with the same options for its runs."
+)
+
+
 TABLES_OF_RUNS = {
     "size_axes": TableOf(
-        _of_runs(lambda runs: runs.size_axes),
+        lambda one: one.compared.size_axes,
         "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
         WIDTH_FORMATS,
     ),
-    "seed_noise": TableOf(_of_runs(tabled.seed_noise_table), "Spread of the loss over seeds."),
+    "seed_noise": TableOf(
+        lambda one: tabled.seed_noise_table(one.compared), "Spread of the loss over seeds."
+    ),
     "best_depth": TableOf(
-        _of_runs(lambda runs: tabled.best_depth_table(tabled.rank_depths(runs.curves, runs.noise))),
+        lambda one: tabled.best_depth_table(tabled.rank_depths(one.compared.curves, one.compared.noise)),
         "The best depth in each range of sizes.",
         {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
     ),
@@ -126,3 +155,260 @@ def _fit(analysis: TransitionAnalysis) -> dict[str, Any]:
     main = {"model": "log(width) = a + b*depth", "method": analysis.method, **analysis.fit.to_dict()}
     others = {name: fit.to_dict() for name, fit in analysis.fits.items() if name != analysis.method}
     return main | {"other_methods": others}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of how transitions are found and compared."""
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="bootstrap",
+        help="method whose transitions the main fit, the projection and the figures use (default: bootstrap; the "
+        "paper's rule gives half the distance of two sizes, which is not a standard error); both are fitted",
+    )
+    parser.add_argument(
+        "--loss",
+        metavar="COLUMN",
+        help="the column to compare: test_loss (nats per token, default), bits_per_byte, or one of your own",
+    )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        metavar="STD",
+        help="standard deviation of one run's loss over seeds, in place of the one pooled over repeated seeds; "
+        "needed where no shape has two seeds",
+    )
+    add_size_options(parser)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+
+
+def add_axes_option(parser: argparse.ArgumentParser) -> None:
+    """Add what a grid lists."""
+    parser.add_argument(
+        "--axes",
+        nargs="*",
+        metavar="NAME",
+        help="columns that the grid lists, each of which splits its runs into cells (default: those that take several "
+        "values at one depth and width)",
+    )
+
+
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the studies that find transitions in several settings: the size and the bootstrap's draws."""
+    parser.add_argument(
+        "--size",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
+        "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
+    )
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=Options.draws,
+        help=f"bootstrap draws (default: {Options.draws:,}); fewer leave more statuses undecided",
+    )
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """The options of a command line."""
+    return Options(
+        arguments.loss or Options.loss,
+        arguments.noise,
+        METHODS[arguments.method],
+        arguments.draws,
+        arguments.seed,
+        SizeAxis(arguments.size),
+    )
+
+
+def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator[str]:
+    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several.
+
+    Where the bootstrap finds no crossing and the paper's rule does, that stands beside it: it needs no curve, and lags.
+    """
+    rule = crossings(analysis.transitions, PAPER_RULE).set_index("depth")
+    for row in analysis.bootstrap_rows:
+        if row["status"] == TransitionStatus.CROSSING:
+            found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
+        else:
+            bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
+            doubt = f" ({row['caution']})" if row["status"] == TransitionStatus.UNDECIDED else ""
+            found = f"{row['status']}{bound}{doubt}"
+            if row["depth"] in rule.index:
+                width, err = rule.loc[row["depth"], ["width", "width_err"]]
+                found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
+        yield (
+            f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
+            f"{SIZE_LABELS[analysis.compared.size]}"
+        )
+
+
+def summary(analysis: TransitionAnalysis) -> str:
+    """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
+    runs, lines = analysis.runs, []
+    if runs is not None:
+        lines.append(NO_SEED_NOISE if runs.noise is None else noise_sentence(runs.noise))
+        if no_common_sizes(runs.curves):
+            return "\n".join([*lines, NO_COMMON_SIZES])
+    lines += [_transition_sentence(row, runs) for row in analysis.transitions.to_dict("records")]
+    lines += _what_could_be_found(analysis)
+    for method, fit in analysis.fits.items():
+        main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
+        reason = why_no_projection(fit)
+        if not fit.usable:
+            lines.append(f"Fit ({method}{main}): no fit is possible, {fit.status}: {fit.message}.")
+        else:
+            wide = widened(fit)
+            values = f"a = {fit.a:.4f} ± {wide.a_err:.4f}, b = {fit.b:.5f} ± {wide.b_err:.5f}"
+            wider = "" if wide is fit else ": here they are widened to that scatter"
+            lines.append(f"Fit ({method}{main}): log d = a + b L with {values}; {fit.message}{wider}.")
+            if reason:
+                lines.append(f"Projection ({method}): {reason}.")
+    if analysis.forms:
+        lines.append(_forms_sentence(analysis))
+    return "\n".join(lines)
+
+
+def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
+    """True where no two adjacent depths have the sizes in common that a comparison needs."""
+    common = [
+        min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
+    ]
+    return max(common, default=0) < LEAST_SIZES
+
+
+def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
+    """One transition with its size axis, its noise, its cautions, and the transition on the other axes."""
+    deeper = "" if pd.isna(row["deeper_depth"]) else f" against {row['deeper_depth']}"
+    text = f"Depth {row['depth']}{deeper} ({row['method']}): {_found(row)}"
+    if runs is not None:
+        text += f", at equal {SIZE_LABELS[runs.size]}"
+        if row["method"] == BOOTSTRAP:
+            others = runs.size_axes[
+                (runs.size_axes["depth"] == row["depth"]) & (runs.size_axes["size_axis"] != runs.size.value)
+            ]
+            beside = [
+                f"{_found(other)} at equal {SIZE_LABELS[SizeAxis(other['size_axis'])]}"
+                for other in others.to_dict("records")
+            ]
+            text += f" ({'; '.join(beside)})" if beside else ""
+    if row["noise_scale"] > NOTABLE_SCALE:
+        text += f"; runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves"
+    if isinstance(row["caution"], str) and row["caution"]:
+        text += f"; doubtful: {row['caution']}"
+    return text + "."
+
+
+def _found(row: Mapping[Hashable, Any]) -> str:
+    if row["status"] == TransitionStatus.CROSSING:
+        return f"width {row['width']:.1f} ± {row['width_err']:.1f}"
+    side = {Side.ABOVE: "above", Side.BELOW: "below", Side.AT: "about"}.get(row["side"])
+    return str(row["status"]) + (f", {side} {row['bound']:.0f}" if side else "")
+
+
+def _forms_sentence(analysis: TransitionAnalysis) -> str:
+    """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
+    table = tabled.forms_table(analysis.forms)
+    parts = [
+        f"{row['form']} {row['N_80']:.3g} ± {row['N_80_err']:.0%} (weight {row['weight']:.2f}, "
+        f"chi2 {row['chi2']:.2f} with {row['dof']} dof)"
+        for row in table.to_dict("records")
+        if row["p_value"] >= SCATTERED or row["form"] == table["form"].iloc[0]
+    ]
+    return (
+        "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
+    )
+
+
+def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:
+    """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
+    found = crossings(analysis.transitions, analysis.method)
+    for row in found[found["reportable_low"].notna()].to_dict("records"):
+        line = tabled.published_line(row["depth"])
+        low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
+        yield (
+            f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
+            f"{row['width'] / line - 1:+.0%}; these sizes can only report crossings between "
+            f"{row['reportable_low']:.0f} and {row['reportable_high']:.0f} ({low:+.0%} to {high:+.0%})."
+        )
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The widths at which depths are overtaken and the law through them; else why there is none.
+
+    Args:
+        tables: `transitions`, `fit` and `comparison` of the study.
+    """
+    fit, transitions = tables["fit"].frame.iloc[0], tables["transitions"].frame
+    mine = transitions[transitions["method"] == fit["method"]]
+    said = overtaken(mine if len(mine) else transitions)
+    law = ""
+    if fit["status"] == FitStatus.CONVERGED:
+        values = [f"{name} = {fit[name]:.4g} \u00b1 {fit[f'{name}_err']:.2g}" for name in ("a", "b")]
+        law = f"Law: log d = a + b L, {', '.join(values)}."
+    comparison = tables["comparison"].frame
+    found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
+    published = _published_widths(comparison, found[:SHOWN]) + _published_law(comparison)
+    return replace(said, published=published, more=law)
+
+
+def overtaken(transitions: pd.DataFrame) -> Answer:
+    """The widths at which depths are overtaken by deeper ones, of all methods that of the bootstrap where it is there.
+
+    Where none is: of two depths one of which is better throughout that is the answer, else it is undecided.
+
+    Args:
+        transitions: the study's table, of one method or of all.
+    """
+    mine = transitions[transitions["method"] == BOOTSTRAP]
+    mine = mine if len(mine) else transitions
+    found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
+    if not found:
+        clear = mine[mine["status"].isin(NO_ONE_BETTER)]
+        return Answer(_why_none(mine if clear.empty else clear), not clear.empty)
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return Answer(f"{'; '.join(map(_overtaken, found[:SHOWN]))}{more}.", True)
+
+
+def _overtaken(row: Mapping[Hashable, Any]) -> str:
+    interval = (
+        "" if pd.isna(row["width_low"]) else f" (68%: {row['width_low']:.0f} to {row['width_high']:.0f})"
+    )
+    deeper = "a deeper one" if pd.isna(row["deeper_depth"]) else f"depth {row['deeper_depth']:.0f}"
+    return f"{deeper} overtakes depth {row['depth']:.0f} at width {row['width']:.0f}{interval}".capitalize()
+
+
+def _published_law(comparison: pd.DataFrame) -> str:
+    known = comparison.set_index("quantity")["published"]
+    return f"log d = {known['a']:.3f} + {known['b']:.4f} L (Levine et al. 2020)."
+
+
+def _published_widths(comparison: pd.DataFrame, found: list[dict[Hashable, Any]]) -> str:
+    """The published widths at the depths that were found."""
+    names = comparison["quantity"].str.extract(r"^transition width at depth (\d+)")[0]
+    known = dict(zip(names, comparison["published"], strict=True))
+    said = [
+        f"width {known[depth]:.0f} at depth {depth}"
+        for depth in (f"{row['depth']:.0f}" for row in found)
+        if depth in known and not pd.isna(known[depth])
+    ]
+    return f"{', '.join(said)}; " if said else ""
+
+
+def _why_none(mine: pd.DataFrame) -> str:
+    if mine.empty:
+        return "No two depths can be compared."
+    row = mine.iloc[0]
+    pair = f"depth {row['depth']:.0f} against {row['deeper_depth']:.0f}"
+    bound = row.get("bound")
+    limit = (
+        ""
+        if bound is None or pd.isna(bound) or pd.isna(row["side"])
+        else f", so a crossing would lie {row['side']} width {short_number(float(bound))}"
+    )
+    status = str(row["status"])
+    if status == TransitionStatus.UNDECIDED:
+        return f"Whether a depth overtakes another is undecided; {pair}: {row['caution']}{limit}."
+    why = NO_ONE_BETTER.get(TransitionStatus(status), status) if status in set(TransitionStatus) else status
+    return f"Not at these sizes; {pair}: {why}{limit}."

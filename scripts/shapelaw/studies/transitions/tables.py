@@ -212,15 +212,16 @@ def seed_noise_table(runs: Runs) -> pd.DataFrame:
     table = repeated.merge(
         reference[["depth", "width", "loss_std"]].rename(columns={"loss_std": "published_std"}), how="left"
     ).astype({"depth": object, "width": object})
-    pooled = {
-        "depth": "pooled",
-        "width": "",
-        "seeds": int(repeated["seeds"].sum()),
-        "loss_mean": float("nan"),
-        "loss_std": float("nan") if runs.noise is None else runs.noise.std,
-        "published_std": float((reference["loss_std"] ** 2).mean() ** 0.5),
-    }
-    return pd.concat([table, pd.DataFrame([pooled])], ignore_index=True)
+    published_std = float((reference["loss_std"] ** 2).mean() ** 0.5)
+    names = {"depth": "pooled", "width": "", "published_std": published_std}
+    return pd.concat([table, pooled_row(repeated, runs.noise, **names)], ignore_index=True)
+
+
+def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: object) -> pd.DataFrame:
+    """The row below repeated shapes that has the noise pooled over them."""
+    std = math.nan if noise is None else noise.std
+    seeds = int(repeated["seeds"].sum())
+    return pd.DataFrame([{**names, "seeds": seeds, "loss_mean": math.nan, "loss_std": std}])
 
 
 @dataclass(frozen=True)

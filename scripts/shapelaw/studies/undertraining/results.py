@@ -17,28 +17,27 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
-from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
-from shapelaw.studies.grid.figures import rates_figure, widths_panel
 from shapelaw.studies.grid.rates import (
     RATE,
     RatesAnalysis,
+    RatesStudy,
     analyse_rates,
     best_of_shapes,
     edge_sentence,
     moves,
     rate_of,
+    widths_panel,
     with_recipe,
 )
-from shapelaw.studies.grid.results import rates_tables, transition_rows
-from shapelaw.studies.grid.tables import RATIO_FORMATS, pairs_of, pooled_row, ratio_of, spread_table
+from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
-from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.results import add_size_options as add_options
+from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
@@ -83,30 +82,18 @@ def steps_of(one: CellAnalysis) -> str:
     return f"{one.cell.value('steps'):,} steps"
 
 
+STUDY = RatesStudy(NAME, ("steps",), named, steps_of, "each number of steps and learning rate")
+
+
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made = rates_tables(
-        analysis,
-        named,
-        "each number of steps and learning rate",
-        Table(
-            ratios_table(analysis),
-            "The width at the most steps over that at the fewest.",
-            dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
-        ),
-        seed_noise_table(analysis),
+    ratios = Table(
+        ratios_table(analysis),
+        "The width at the most steps over that at the fewest.",
+        dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
     )
-    drawn: dict[str, Chart | str] = {
-        "losses": rates_figure(analysis.cells, steps_of),
-        "transition_rate": transition_rate_figure(analysis),
-    }
-    fit = {
-        "study": NAME,
-        "transitions": transition_rows(analysis.cells, ("steps", RATE)),
-        "ratios": plain_rows(made["ratios"].frame),
-    }
-    told = "\n".join(_sentences(analysis, made["ratios"].frame))
-    return Results(made, drawn, fit, told, answer=answer(made))
+    drawn = {"transition_rate": transition_rate_figure(analysis)}
+    return STUDY.results(analysis, ratios, drawn, _sentences(analysis, ratios.frame), answer)
 
 
 def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -119,24 +106,11 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
     for rate in dict.fromkeys(map(rate_of, analysis.cells)):
         mine = [one for one in analysis.cells if rate_of(one) == rate]
         few, many = mine[0], mine[-1]
-        for one, other in pairs_of(few, many) if few is not many else ():
+        for one, other, ratio in ratios_of(few, many) if few is not many else ():
             row = {RATE: rate, "depth": one["depth"], "deeper_depth": one["deeper_depth"]}
             row |= {"few_steps": few.cell.value("steps"), "many_steps": many.cell.value("steps")}
-            row |= {
-                "width_few": one["width"],
-                "width_many": other["width"],
-                **ratio_of(one, other, few.losses[1], many.losses[1]),
-            }
-            rows.append(row)
+            rows.append(row | {"width_few": one["width"], "width_many": other["width"], **ratio})
     return pd.DataFrame(rows)
-
-
-def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """Mean and standard deviation of the loss of every repeated shape, and the pooled one, which every cell uses."""
-    repeated = spread_table(analysis.trained, named)
-    (noise,) = analysis.noise.values()
-    pooled = pooled_row(repeated, noise, steps="pooled", learning_rate="", depth="", width="")
-    return pd.concat([repeated.astype({"steps": object}), pooled], ignore_index=True)
 
 
 def transition_rate_figure(analysis: RatesAnalysis) -> Chart | str:

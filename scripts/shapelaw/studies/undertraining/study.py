@@ -12,7 +12,7 @@ from shapelaw.settings.fields import Section, Seeds, Steps, Widths
 from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
-from shapelaw.studies.grid.study import OwnGrids, own_keys
+from shapelaw.studies.grid.study import OwnGrids, own_keys, repeats_anywhere
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "undertraining"
@@ -67,17 +67,11 @@ def problems(config: Settings, root: Path) -> list[str]:
     return found
 
 
-def _repeats(study: UndertrainingStudy, place: int) -> bool:
-    """Told once: the noise is pooled over all grids."""
-    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    return study.seeds > 1 or repeated or place > 0
-
-
 GRIDS = OwnGrids(
     NAME,
     _grids,
     "{steps: 1000, learning_rates: [1.0e-3, 2.0e-3], widths: {1: [32, 64], 2: [24, 48]}}",
-    _repeats,
+    repeats_anywhere,
     ("steps", "learning_rate"),
     decided=OWN,
 )

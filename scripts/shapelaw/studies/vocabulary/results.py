@@ -11,21 +11,36 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import chance_words
-from shapelaw.report.charts import Chart
+from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
+from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.sentences import transition_sentences
-from shapelaw.studies.vocabulary import figures, tables
-from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
+from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
+from shapelaw.studies.transitions.results import add_size_options as add_options
+from shapelaw.studies.transitions.results import transition_sentences
+from shapelaw.studies.vocabulary.analysis import (
+    LEAST_CHANCE,
+    LEVEL,
+    POWER,
+    Relation,
+    VocabularyAnalysis,
+    analyse_series,
+    comparison_table,
+    losses_table,
+    named,
+    relation_table,
+    spread_of_seeds,
+)
 from shapelaw.studies.vocabulary.study import NAME
 
 __all__ = ["add_options", "results"]
@@ -48,27 +63,27 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: VocabularyAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    losses = tables.losses_table(analysis)
+    losses = losses_table(analysis)
     made = {
-        **cell_tables(analysis.series, tables.named, "each vocabulary and rank"),
-        "relation": Table(tables.relation_table(analysis), "The dependence of the transition on min(V, r)."),
+        **cell_tables(analysis.series, named, "each vocabulary and rank"),
+        "relation": Table(relation_table(analysis), "The dependence of the transition on min(V, r)."),
         "losses": Table(
             losses,
             "Test loss in nats per token, bits per byte, and text seen.",
             {name: how for name, how in (("test_loss", ".4f"), ("text_bytes", ".3g")) if name in losses},
         ),
-        "seed_noise": Table(tables.spread_of_seeds(analysis), "Spread of the loss over seeds."),
+        "seed_noise": Table(spread_of_seeds(analysis), "Spread of the loss over seeds."),
         "comparison": Table(
-            tables.comparison_table(analysis),
+            comparison_table(analysis),
             "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",
             dict.fromkeys(("ours", "low", "high", "bound", "bound_err"), ".1f")
             | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
         ),
     }
     drawn: dict[str, Chart | str] = {
-        "losses": figures.losses_figure(analysis),
-        "relation": figures.relation_figure(analysis),
-        "bits_per_byte": figures.bits_per_byte_figure(analysis),
+        "losses": losses_figure(analysis),
+        "relation": relation_figure(analysis),
+        "bits_per_byte": bits_per_byte_figure(analysis),
     }
     return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
@@ -97,18 +112,16 @@ def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
 
 def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
     """Both models of all series, and of those of one matrix and of two factors where there are both."""
-    for row in tables.relation_table(analysis).to_dict("records"):
+    for row in relation_table(analysis).to_dict("records"):
         of = "" if row["of"] == "all" else f" ({row['of']})"
-        if row["model"] == tables.POWER and math.isnan(row["b"]):
+        if row["model"] == POWER and math.isnan(row["b"]):
             yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
         elif row["status"] == FitStatus.CURVED.value:
             model = (
-                "power of min(V, r)"
-                if row["model"] == tables.POWER
-                else "proportion to min(V, r) that levels off"
+                "power of min(V, r)" if row["model"] == POWER else "proportion to min(V, r) that levels off"
             )
             yield f"No {model} fits the transition width{of}: {row['message']}."
-        elif row["model"] == tables.POWER:
+        elif row["model"] == POWER:
             yield (
                 f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
                 f"(b = 1): {chance_words(row['p_proportional'])}; without effect (b = 0): "
@@ -126,11 +139,11 @@ def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
     return {
         "study": NAME,
         "models": {
-            tables.POWER: "log width = a + b log min(V, r)",
-            tables.LEVEL: "width = min(ratio min(V, r), flat_width)",
+            POWER: "log width = a + b log min(V, r)",
+            LEVEL: "width = min(ratio min(V, r), flat_width)",
         },
-        "relations": plain_rows(tables.relation_table(analysis)),
-        "transitions": plain_rows(tables.comparison_table(analysis)),
+        "relations": plain_rows(relation_table(analysis)),
+        "transitions": plain_rows(comparison_table(analysis)),
     }
 
 
@@ -178,3 +191,71 @@ def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: s
         True,
         PUBLISHED,
     )
+
+
+def losses_figure(analysis: VocabularyAnalysis) -> Chart:
+    """Test loss of the depths of each vocabulary against size, with the transition (figures 1, 3 and 5).
+
+    The ranks of a vocabulary stand side by side, on one size axis.
+    """
+    series = sorted(analysis.series, key=lambda one: (one.patches, one.vocab_size))
+    looks = ordered_looks(sorted({int(d) for one in series for d in one.runs["depth"].unique()}))
+    panels = [curves_panel(one.transitions, looks, one.name) for one in series]
+    columns = min(MOST_PANELS, len(series))
+    rows = -(-len(series) // columns)
+    return Chart(panels, columns, PAGE, 2.3 * rows + 0.4, share_x=True, legend=6)
+
+
+def relation_figure(analysis: VocabularyAnalysis) -> Chart | str:
+    """Transition width against min(V, r), the fitted line and width = min(V, r); without a transition, the reason."""
+    places = [one.bottleneck for one in analysis.series]
+    ends = np.array([min(places) * 0.8, max(places) * 1.25])
+    drawn: list[Mark] = []
+    for one in analysis.series:
+        color, kind = (INK, "full rank") if one.rank is None else (ACCENT, "rank r")
+        label = f"{kind}: transition, or a bound (triangle)"
+        for row in one.transitions.bootstrap_rows[:1]:
+            drawn += transition_points(one.bottleneck, row, color, label)
+    if not drawn:
+        return NO_TRANSITION
+    equal = Points(ends, ends, "width = min(V, r)", MUTED, line="--", more={"linewidth": 0.8})
+    marks = [equal, *drawn, *_models(analysis.relations[0], ends)]
+    y = Span("width at which the deeper network wins", "whole log")
+    return Chart([Panel(marks, Span("min(V, r)", "values", set(places)), y)], height=3.6, legend=1)
+
+
+def _models(relation: Relation, ends: npt.NDArray[np.float64]) -> Iterator[Mark]:
+    """The power law, and the proportion with its level; neither where its points don't lie on it."""
+    power, level, thin = relation.power, relation.level, {"linewidth": 1.0}
+    if power.usable and relation.power_chance >= LEAST_CHANCE:
+        line = np.exp(power.a + power.b * np.log(ends))
+        yield Points(
+            ends, line, f"width ~ min(V, r)^({power.b:.2f} ± {power.b_err:.2f})", line="-", more=thin
+        )
+    if level.usable and relation.level_chance >= LEAST_CHANCE:
+        at = np.array([ends[0], np.exp(level.level - level.k), ends[1]])
+        line = np.exp(np.minimum(level.k + np.log(at), level.level))
+        label = f"{np.exp(level.k):.2f} min(V, r) up to {np.exp(level.level):.0f}"
+        yield Points(at, line, label, line=":", more=thin)
+
+
+def bits_per_byte_figure(analysis: VocabularyAnalysis) -> Chart | str:
+    """Bits per byte against all parameters, the only loss that vocabularies share; without the columns, the reason."""
+    table, column = losses_table(analysis), SIZE_COLUMNS[SizeAxis.TOTAL]
+    if "bits_per_byte" not in table or column not in table:
+        return "the runs have no bits per byte or no total_params"
+    marks, looks = list[Mark](), ordered_looks(range(len(analysis.series)))
+    for place, one in enumerate(analysis.series):
+        same = table["embedding_rank"].isna() if one.rank is None else table["embedding_rank"] == one.rank
+        same &= table["embedding"] == ("patches" if one.patches else "tokens")
+        mine = table[(table["vocab_size"] == one.vocab_size) & same].sort_values(column)
+        label = one.name
+        if "text_bytes" in mine and mine["text_bytes"].notna().any():
+            label += f" ({mine['text_bytes'].mean() / 1e6:.3g} MB of text seen)"
+        look, bits = looks[place], mine["bits_per_byte"]
+        marks.append(Points(mine[column], bits, label, look.color, look.marker, more={"markersize": 3.5}))
+        front, step = bits.cummin(), {"drawstyle": "steps-post", "linewidth": 0.8}
+        marks.append(Points(mine[column], front, "", look.color, line="-", more=step))
+    marks.append(Points([], [], "best of this size or less", MUTED, line="-", more={"linewidth": 0.8}))
+    x, y = Span(SIZE_LABELS[SizeAxis.TOTAL], "log"), Span("bits per byte of the test set")
+    return Chart([Panel(marks, x, y)], width=1.2 * COLUMN, height=2.2 + 0.15 * len(marks) / 2, legend=1)

@@ -1,0 +1,384 @@
+"""The grids of the studies whose sections list them: what they train, and what is wrong with them as sentences."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from shipped import SCALES
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config, runs_of, studies_of
+from shapelaw.errors import UserError
+from shapelaw.settings.loading import layered
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.runs import Run
+
+UNDERTRAINING, TODAYS, VOCABULARY = "undertraining", "todays_decoder", "vocabulary"
+SMALL: dict[str, dict[str, Any]] = {
+    name: {**own, "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
+    for name, own in (
+        (UNDERTRAINING, {"steps": 100, "learning_rates": [1e-3, 2e-3]}),
+        (TODAYS, {"budget": {"steps": 100}}),
+        (VOCABULARY, {"vocab_size": 300}),
+    )
+}
+WIDE = {"widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]}, "repeated": {1: [24]}}
+SECTIONS: dict[str, dict[str, Any]] = {
+    UNDERTRAINING: {"vocab_size": 300},
+    TODAYS: {"vocab_size": 300, "learning_rates": [1e-3, 2e-3], "base_widths": [None], "recipe": {}},
+    VOCABULARY: {},
+}
+IMAGES = {"name": "fashion", "sources": ["fashion"]}
+CONSTANT = {"schedule": "constant", "evaluate_every": 50, "warmup_steps": 10}
+
+
+def config_of(name: str, *grids: object, corpus: object = None, **changes: object) -> Settings:
+    section = {"context_length": 16, **SECTIONS[name], "grids": list(grids), **changes}
+    given = {"scale": "demo", "studies": [name], name: section}
+    return load_config(given if corpus is None else {**given, "corpus": corpus}, SCALES)
+
+
+def runs_at(name: str, *grids: object, **changes: object) -> dict[str, Run]:
+    found = runs_of(config_of(name, *grids, **changes), name, REPOSITORY)
+    assert all(spec_from_dict(spec_to_dict(run)) == run for run in found.values())
+    return {key: run for key, run in found.items() if isinstance(run, Run)}
+
+
+def labels_at(name: str, *grids: object, **changes: object) -> set[str]:
+    return {run.label for run in runs_at(name, *grids, **changes).values()}
+
+
+def labels_of_example(name: str) -> set[str]:
+    config = load_config(layered([REPOSITORY / "workflow" / "examples" / f"{name}.yaml"], {}), SCALES)
+    return {run.label for run in runs_of(config, VOCABULARY, REPOSITORY).values() if isinstance(run, Run)}
+
+
+def warned(name: str, *grids: object, **changes: object) -> list[str]:
+    config = config_of(name, *grids, **changes)
+    return list(studies_of(config)[name].warnings(config, REPOSITORY))
+
+
+def test_undertraining_has_every_shape_at_every_rate_and_number_of_steps() -> None:
+    small = SMALL[UNDERTRAINING]
+    later = {**small, "steps": 400, "learning_rates": [1e-5], "repeated": {}}
+    assert labels_at(UNDERTRAINING, small, later) == {
+        f"wiki-V300-{shape}-H2-{end}"
+        for ends, shapes in (
+            (["lr0.001-t100-s0", "lr0.002-t100-s0", "lr0.00001-t400-s0"], ["L1-d8", "L1-d16", "L2-d8"]),
+            (["lr0.001-t100-s1", "lr0.002-t100-s1"], ["L1-d8"]),
+        )
+        for end in ends
+        for shape in shapes
+    }
+
+
+def test_todays_decoder_has_every_shape_of_every_block_at_every_rate() -> None:
+    assert labels_at(TODAYS, SMALL[TODAYS]) == {
+        f"wiki-V300-{shape}-H2{block}-lr{rate}-t100-s{seed}"
+        for block in ("", "-llama")
+        for rate in ("0.001", "0.002")
+        for shape, seed in (("L1-d8", 0), ("L1-d8", 1), ("L1-d16", 0), ("L2-d8", 0))
+    }
+
+
+def test_vocabulary_has_every_shape_at_every_vocabulary() -> None:
+    small = SMALL[VOCABULARY]
+    other = {**small, "vocab_size": 400, "embedding_rank": 9, "steps": 500}
+    assert labels_at(VOCABULARY, small, other, repeated_seeds=3) == {
+        f"wiki-V{size}-{shape}{rank}-H2-lr0.003-t{steps}-s{seed}"
+        for size, rank, steps in ((300, "", 400), (400, "-r9", 500))
+        for shape, seeds in (("L1-d8", 3), ("L1-d16", 1), ("L2-d8", 1))
+        for seed in range(seeds)
+    }
+
+
+def test_budgets_decide_the_steps_and_stand_in_the_keys() -> None:
+    grids = [
+        {**SMALL[TODAYS], "budget": budget, "repeated": {}}
+        for budget in ({"tokens_per_param": 20}, {"flops": 1e11})
+    ]
+    found = runs_at(TODAYS, *grids, learning_rates=[1e-3])
+    assert len(found) == 2 * 2 * 3
+    for key, run in found.items():
+        seen = run.steps * run.training.batch_size * run.shape.context_length
+        if "-20tpp-" in key:
+            assert seen == pytest.approx(20 * run.total_params, rel=0.01)
+        else:
+            assert "-1e11flops-" in key
+            assert run.steps * run.step_flops == pytest.approx(1e11, rel=0.01)
+
+
+def test_rates_are_scaled_from_a_base_with_heads_by_the_same_rule() -> None:
+    llama = {"blocks": ["llama"], "learning_rates": [1e-3]}
+    grid = {**SMALL[TODAYS], "repeated": {}}
+    scaled = labels_at(TODAYS, grid, base_widths=[None, 8], **llama)
+    ends = {"2-llama-lr0.001-t100-s0", "2-llama-mu8a4-lr0.001-t100-s0"}
+    assert {label.split("-H")[1] for label in scaled} == ends
+    of_dimension = runs_at(TODAYS, grid, base_widths=[16], heads={"dim": 4}, **llama).values()
+    assert {(run.shape.heads, run.shape.base_attention_dim) for run in of_dimension} == {(2, None), (4, None)}
+
+
+def test_the_analysis_is_told_the_steps_to_observe() -> None:
+    config = config_of(TODAYS, {**SMALL[TODAYS], "observed_steps": [50, 100]}, recipe=CONSTANT)
+    told = studies_of(config)[TODAYS].options(config)
+    assert told == ["--size", "block", "--observed-steps", "50", "100"]
+    assert all("-constant-t100-" in key for key in runs_of(config, TODAYS, REPOSITORY))
+
+
+def test_the_steps_that_count_are_the_budgets_and_not_those_of_training() -> None:
+    """Scale demo's training has 400 steps: too few for this warm-up, and 1,000,000 too many to test every 1,000."""
+    grid = {**SMALL[TODAYS], "budget": {"steps": 16000}}
+    assert runs_at(TODAYS, grid, recipe={"warmup_steps": 500})
+    assert runs_at(TODAYS, grid, recipe={"schedule": "constant", "evaluate_every": 1000})
+
+
+def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> None:
+    labels = labels_of_example("images")
+    for part in ("L1-d64-H2", "L1-d64-H2-patch", "L1-d64-r2-H2-patch"):
+        assert f"fashion-V257-{part}-lr0.004-t8000-s0" in labels  # and not the steps of scale laptop's texts
+
+
+def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -> None:
+    labels = labels_of_example("rank_crossing")
+    for rank in (32, 64, 128):
+        for part in ("L1-d32-r{}", "L2-d22-r{}", "L1-d192-r{}", "L2-d136-r{}"):
+            assert f"prose-V2000-{part.format(rank)}-H2-lr0.004-t16000-s0" in labels
+    assert "prose-V2000-L1-d64-H2-lr0.004-t16000-s0" in labels  # one matrix
+    assert "prose-V2000-L1-d64-r64-H2-lr0.004-t16000-s0" in labels  # two factors of the same rank
+
+
+@pytest.mark.parametrize(
+    ("name", "twice", "steps"),
+    [
+        (UNDERTRAINING, "steps", "steps"),
+        (TODAYS, "budget", "budget.steps"),
+        (VOCABULARY, "vocabulary, rank and embedding", "steps"),
+    ],
+)
+def test_a_mistake_that_every_list_of_grids_can_have_is_a_sentence(name: str, twice: str, steps: str) -> None:
+    small = SMALL[name]
+    few = {"budget": {"steps": 20}} if name == TODAYS else {"steps": 20}
+    for grids, sentence in (
+        ([], f"{name}.grids is empty; give it a list of grids"),
+        ([small, small], f"{name}.grids.2nd has the {twice} of a grid before it"),
+        ([{**small, "widths": {1: [8]}}], f"{name}.grids.1st.widths has 1 depth; a transition needs"),
+        ([{**small, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
+        ([{**small, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
+        ([{**small, **few}], f"training.warmup_steps is 50, not below {name}.grids.1st.{steps} (20)"),
+    ):
+        with pytest.raises(UserError) as error:
+            config_of(name, *grids)
+        assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "changes", "sentence"),
+    [
+        (UNDERTRAINING, {"learning_rates": [1e-3] * 2}, {}, "grids.1st.learning_rates names a rate twice"),
+        (UNDERTRAINING, {"learning_rates": [0.0]}, {}, "undertraining.grids.1st.learning_rates"),
+        (UNDERTRAINING, {"learning_rates": []}, {}, "undertraining.grids.1st.learning_rates"),
+        (VOCABULARY, {"patch_embedding": True}, {}, "set corpus.sources to [fashion]"),
+        (
+            VOCABULARY,
+            {"patch_embedding": True},
+            {},
+            "only in the vocabulary of bytes is a patch one token, so set",
+        ),
+        (VOCABULARY, {"vocab_size": 256}, {}, "vocabulary.grids.1st.vocab_size is 256"),
+        (TODAYS, {"budget": {}}, {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
+        (
+            TODAYS,
+            {"budget": {"tokens_per_param": 20, "steps": 100}},
+            {},
+            "todays_decoder.grids.1st.budget.steps, todays_decoder.grids.1st.budget.tokens_per_param are set together",
+        ),
+        (
+            TODAYS,
+            {"budget": {"tokens_per_param": 20}},
+            {"recipe": {"steps": 100}},
+            "todays_decoder.recipe.steps is 100, and the budgets of todays_decoder.grids decide the steps; leave",
+        ),
+        (
+            TODAYS,
+            {"widths": {1: [10], 2: [8]}, "repeated": {}},
+            {},
+            "depth 1, width 10, block llama, learning_rate 0.001 (the dimension of a head is 5, and rotary positions",
+        ),
+        (TODAYS, {}, {"kv_heads": 3}, "block llama, learning_rate 0.001 (kv_heads 3 does not divide 2"),
+        (
+            TODAYS,
+            {"budget": {"tokens_per_param": 1e-3}},
+            {},
+            "the steps by todays_decoder.grids.1st.budget.tokens_per_param",
+        ),
+        (TODAYS, {}, {"base_widths": [7]}, "base_width 7 is not divisible by 2 heads"),
+        (TODAYS, {}, {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
+        (TODAYS, {"observed_steps": [50]}, {}, "observed_steps is set and the schedule is cosine"),
+        (
+            TODAYS,
+            {"observed_steps": [30]},
+            {"recipe": CONSTANT},
+            "observed_steps has 30, at which there is no test loss; use multiples of training.evaluate_every (50)",
+        ),
+        (
+            TODAYS,
+            {"budget": {"flops": 1e11}, "observed_steps": [50]},
+            {"recipe": CONSTANT},
+            "observed_steps needs budget.steps",
+        ),
+        (
+            TODAYS,
+            {"observed_steps": [10]},
+            {"recipe": {"schedule": "redecayed", "evaluate_every": 10, "warmup_steps": 20}},
+            "observed_steps has 10, within the warm-up (20 steps), in which the rate rises",
+        ),
+        (
+            TODAYS,
+            {},
+            {"recipe": {"schedule": "redecayed", "evaluate_every": 4}},
+            "recipe.evaluate_every is 4 and todays_decoder.recipe.schedule is redecayed: the rate falls to zero in the",
+        ),
+        (
+            TODAYS,
+            {"budget": {"steps": 16000}},
+            {"recipe": {"schedule": "constant", "evaluate_every": 10}},
+            "todays_decoder.recipe.schedule is constant: that is 1600 observations of a run, and 150 are kept",
+        ),
+        (TODAYS, {"budget": {"flops": 1e30}}, {}, "grids.1st.budget.flops gives a network "),
+        (
+            TODAYS,
+            {"budget": {"tokens_per_param": 1e9}},
+            {},
+            "grids.1st.budget.tokens_per_param gives a network ",
+        ),
+        (
+            TODAYS,
+            {},
+            {"blocks": ["gpt2"], "kv_heads": 2},
+            "kv_heads is 2 and no block is llama, which has them",
+        ),
+        (
+            TODAYS,
+            {},
+            {"blocks": ["llama"], "gelu": "erf"},
+            "gelu is erf and no block is gpt2, which alone has GELU",
+        ),
+        (
+            TODAYS,
+            {},
+            {"recipe": {"learning_rate": 0.01}},
+            "recipe.learning_rate is 0.01, and todays_decoder.learning_rates has the rates of all networks",
+        ),
+    ],
+)
+def test_each_mistake_is_a_sentence(
+    name: str, grid: dict[str, object], changes: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        config_of(name, {**SMALL[name], **grid}, **changes)
+    assert sentence in str(error.value)
+
+
+def test_what_a_grid_can_give_is_told_of_the_networks_that_it_trains() -> None:
+    """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
+    widths = {"widths": {1: [80, 84, 88, 104, 140], 2: [36, 56, 80, 96, 104]}, "repeated": {1: [80]}}
+    grid = {**SMALL[UNDERTRAINING], **widths}
+    sizes = {"context_length": 64, "size_axis": "total", "repeated_seeds": 2}
+    (told,) = warned(UNDERTRAINING, grid, **sizes)
+    assert "they have 5 and 3 networks" in told
+    assert warned(UNDERTRAINING, grid, **sizes, tied=True) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [(UNDERTRAINING, {"steps": 400}), (TODAYS, {"budget": {"tokens_per_param": 4}})],
+)
+def test_the_noise_is_pooled_over_all_grids_and_told_once_where_none_repeats(
+    name: str, other: dict[str, object]
+) -> None:
+    wide = {**SMALL[name], **WIDE}
+    once = {**wide, "repeated": {}}
+    assert warned(name, wide, {**once, **other}) == []
+    assert warned(name, once, seeds=2) == []
+    (told,) = warned(name, once, {**once, **other})
+    assert told.startswith(f"{name}.grids.1st: every network has one seed")
+    (told,) = warned(name, wide, repeated_seeds=1)
+    assert "without seed noise no transition is told" in told
+
+
+def test_depths_of_other_sizes_are_told_with_their_place() -> None:
+    far = {"budget": {"steps": 300}, "widths": {1: [8, 12, 16, 20], 2: [48, 64, 80, 96]}}
+    (told,) = warned(TODAYS, {**SMALL[TODAYS], **WIDE}, far)
+    assert told == (
+        "todays_decoder.grids.2nd.widths: at the sizes that depths 1 and 2 both cover, they have 0 and 0 networks; a "
+        "transition needs 4 of each"
+    )
+
+
+def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
+    """Llama's blocks have other sizes where they have fewer heads of keys."""
+    widths = {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}
+    grid = {**SMALL[TODAYS], "widths": widths, "repeated": {1: [40]}}
+    (told,) = warned(TODAYS, grid, context_length=64, size_axis="flops", kv_heads=1)
+    assert told.endswith("transition needs 4 of each (block llama)")
+    assert warned(TODAYS, grid, context_length=64, size_axis="flops", blocks=["gpt2"]) == []
+
+
+def without_noise(*grids: object, corpus: object = None) -> list[str]:
+    return [told for told in warned(VOCABULARY, *grids, corpus=corpus) if "seed noise" in told]
+
+
+def test_a_grid_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
+    letters = {**SMALL[VOCABULARY], "vocab_size": 257}
+    assert without_noise({**letters, "embedding_rank": 6, "repeated": {}}, letters) == []
+    (told,) = without_noise({**letters, "vocab_size": 400, "repeated": {}}, letters)
+    assert told.startswith("vocabulary.grids.1st: every network has one seed")
+    patches = {**letters, "patch_embedding": True}
+    (told,) = without_noise({**patches, "repeated": {}}, letters, corpus=IMAGES)
+    assert told.startswith("vocabulary.grids.1st: every network has one seed")
+    assert len(without_noise({**patches, "embedding_rank": 2, "repeated": {}}, patches, corpus=IMAGES)) == 1
+
+
+def test_a_rank_above_the_vocabulary_is_told() -> None:
+    where = "vocabulary.grids.1st.embedding_rank"
+    assert warned(VOCABULARY, {**SMALL[VOCABULARY], "embedding_rank": 100_000})[-1] == (
+        f"{where}: a rank of 100,000 is above the 300 tokens: the two factors bound nothing and have more parameters "
+        "than one matrix"
+    )
+    patched = {**SMALL[VOCABULARY], "vocab_size": 257, "patch_embedding": True, "embedding_rank": 50}
+    told = warned(VOCABULARY, patched, corpus=IMAGES)
+    assert told[-1].startswith(f"{where}: a rank of 50 is above the 5 inputs of a patch embedding: ")
+
+
+def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
+    reference = REPOSITORY / "workflow" / "reference"
+    config = load_config({"scale": "paper", "studies": [VOCABULARY]}, SCALES, REPOSITORY)
+    seeds: dict[tuple[int, int, int, int | None], int] = {}
+    for run in runs_of(config, VOCABULARY, REPOSITORY).values():
+        shape = run.shape  # type: ignore[union-attr]
+        key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
+        seeds[key] = seeds.get(key, 0) + 1
+
+    def keys(name: str) -> set[tuple[int, int, int, int | None]]:
+        table = pd.read_csv(reference / name)
+        ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
+        return set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
+
+    assert set(seeds) == keys("vocabulary_grid.csv")
+    assert {key for key, count in seeds.items() if count == 5} == keys("vocabulary_seed_std.csv")
+    assert set(seeds.values()) == {1, 5}
+
+
+@pytest.mark.parametrize(("scale", "shared"), [("gpu", 22), ("paper", 49)])
+def test_figure_5_compares_all_parameters_of_networks_that_the_study_trains_too(
+    scale: str, shared: int
+) -> None:
+    """At scale paper all of them, with table 3's widths; at scale gpu those of V = 2,000."""
+    config = load_config({"scale": scale, "studies": ["figure5", VOCABULARY]}, SCALES)
+    own, theirs = (runs_of(config, name, REPOSITORY) for name in ("figure5", VOCABULARY))
+    assert {run.shape.vocab_size for run in own.values()} == {2000, 50257}
+    assert len(own.keys() & theirs.keys()) == shared
+    grid = studies_of(config)["figure5"]
+    assert list(grid.options(config)) == ["--size", "total", "--axes", "vocab_size"]
+    assert grid.warnings(config, REPOSITORY) == []

@@ -1,0 +1,368 @@
+"""What the studies of several learning rates find and write: undertraining and today's decoder."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from rates_runs import DEPTHS, NOISE, TODAYS, UNDERTRAINING, todays_runs, undertraining_runs
+from recipes import with_another, with_recipe
+
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import TEXT_AND_BLOCK
+from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.studies.grid.cells import Best
+from shapelaw.studies.grid.rates import RatesAnalysis, rates_figure
+from shapelaw.studies.grid.tables import NO_RATIO, losses_table
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.todays_decoder import results as todays
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.figures import NO_TRANSITION
+from shapelaw.studies.undertraining import results as undertraining
+
+FAST = Options(draws=150)
+ONE = {("gpt2", 1000, 0.001): 120.0}
+RATES = ("rate 0.001", "rate 0.002", "best rates")
+
+
+class Case(NamedTuple):
+    """A study, and what is the same of both."""
+
+    room: Any
+    runs: Callable[[], pd.DataFrame]
+    what: str
+    figure: str
+    cells: list[str]
+    kinds: set[str]
+
+
+CASES = {
+    "undertraining": Case(
+        undertraining,
+        undertraining_runs,
+        "learning rate and steps",
+        "transition_rate_figure",
+        [f"{steps} steps, {rate}" for steps in ("1,000", "4,000") for rate in RATES],
+        {"1,000 steps", "4,000 steps"},
+    ),
+    "todays_decoder": Case(
+        todays,
+        todays_runs,
+        "block, budget and rate",
+        "crossings_figure",
+        [
+            *(f"{block}, 1,000 steps, {rate}" for block in ("gpt2", "llama") for rate in RATES),
+            *("gpt2, 4,000 steps, rate 0.001", "llama, 4,000 steps, rate 0.001"),
+        ],
+        {"gpt2", "llama"},
+    ),
+}
+BOTH = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(scope="module")
+def analyses() -> dict[str, RatesAnalysis]:
+    return {name: one.room.analyse_cells(one.runs(), "runs.csv", FAST) for name, one in CASES.items()}
+
+
+def todays_of(runs: pd.DataFrame, *observed: int) -> RatesAnalysis:
+    return todays.analyse_cells(runs, "runs.csv", FAST, observed)
+
+
+def width_of(cell: Any) -> float:
+    return float(cell.transitions.bootstrap_rows[0]["width"])
+
+
+def titles_of(figure: Any) -> list[str]:
+    return [axis.get_title(loc="left").replace("\n", " ") for axis in figure.axes if axis.axison]
+
+
+@BOTH
+def test_all_that_is_declared_is_made(tmp_path: Path, name: str) -> None:
+    study, room = STUDIES[name], CASES[name].room
+    CASES[name].runs().to_csv(tmp_path / "runs.csv", index=False)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("input", type=Path)
+    parser.add_argument("--keep", action="store_true")
+    room.add_options(parser)
+    made = room.results(parser.parse_args([str(tmp_path / "runs.csv"), "--draws", "100"]))
+    check_declared(made, study.tables, study.figures)
+    write_results(made, tmp_path / "out", study.name)
+    said = {
+        "undertraining": (
+            "4,000 steps, rate 0.001: depth 4 against 8: width 2",
+            "From 1,000 to 4,000 steps the transition from depth 4 moves by a factor of ",
+            "36 of 36 best rates are the lowest or the highest that was tried",
+        ),
+        "todays_decoder": (
+            "llama, 4,000 steps, rate 0.001: depth 4 against 8: width 1",
+            "From gpt2 to llama (one for all widths, 1,000 steps, best rates) the transition",
+            "best rates are the lowest or the highest that was tried",
+            "with one seed and picked by the loss that is compared; the others are picked on other seeds",
+            "Seed noise: ",
+        ),
+    }
+    for words in said[name]:
+        assert words in made.summary
+    assert todays.UNDECAYED not in made.summary
+
+
+@BOTH
+def test_every_cell_is_drawn_and_the_best_rates_come_last(
+    analyses: dict[str, RatesAnalysis], name: str
+) -> None:
+    case, analysis = CASES[name], analyses[name]
+    losses = rates_figure(analysis.cells, case.room.STUDY.series_of).figure()
+    assert titles_of(losses) == case.cells
+    assert len({axis.get_xlim() for axis in losses.axes if axis.axison}) == 1
+    axis = getattr(case.room, case.figure)(analysis).figure().axes[0]
+    drawn = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    assert set(drawn) == case.kinds
+    assert len({bars.lines[0].get_marker() for bars in drawn.values()}) == 2  # told apart without colour
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.001", "0.002", "best"]
+
+
+@BOTH
+def test_without_a_transition_the_figure_says_so(name: str) -> None:
+    case = CASES[name]
+    once = case.runs().query("seed == 0")  # without noise nothing is significant
+    analysis = case.room.analyse_cells(once, "runs.csv", FAST)
+    assert getattr(case.room, case.figure)(analysis) == NO_TRANSITION
+
+
+@BOTH
+def test_losses_are_of_the_rates_that_were_trained(analyses: dict[str, RatesAnalysis], name: str) -> None:
+    analysis = analyses[name]
+    table = losses_table(analysis.trained, CASES[name].room.named)
+    assert set(table["learning_rate"]) == {"0.001", "0.002"}
+    assert len(table) == len(analysis.trained) * len(DEPTHS) * 9
+
+
+@BOTH
+def test_cells_of_a_pool_have_its_noise(analyses: dict[str, RatesAnalysis], name: str) -> None:
+    analysis, study = analyses[name], CASES[name].room.STUDY
+    pools = analysis.noise.values()
+    # cells, depths, repeated shapes, seeds less one
+    assert [noise.dof for noise in pools] == [len(analysis.trained) / len(pools) * 2 * 2 * 2] * len(pools)
+    last = study.seed_noise(analysis).tail(len(pools))
+    assert last.iloc[:, 0].tolist() == [f"{pool}, pooled" if pool else "pooled" for pool in analysis.noise]
+    assert last["loss_std"].tolist() == pytest.approx([NOISE] * len(pools), rel=0.4)
+
+
+@BOTH
+def test_unusable_runs_are_a_sentence(name: str) -> None:
+    runs, room = CASES[name].runs(), CASES[name].room
+    for change, sentence in (
+        (runs.drop(columns="learning_rate"), "lacks learning_rate"),
+        (runs.assign(steps=0), "steps must be above zero"),
+        (runs.assign(steps=10.5), "steps must be a whole number"),
+        (runs[runs["depth"] == 4], f"no {CASES[name].what} with two depths"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            room.analyse_cells(change, "runs.csv", FAST)
+
+
+def test_each_cell_of_undertraining_has_its_transition(analyses: dict[str, RatesAnalysis]) -> None:
+    cells = analyses["undertraining"].cells
+    found = {(one.cell.value("steps"), one.cell.value("learning_rate")): width_of(one) for one in cells}
+    best = {(1000, Best.RATES): 120.0, (4000, Best.RATES): 240.0}
+    assert found == pytest.approx(UNDERTRAINING | best, rel=0.06)
+
+
+def test_the_noise_of_other_cells_serves_a_cell_without_repeats() -> None:
+    runs = undertraining_runs()
+    once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
+    analysis = undertraining.analyse_cells(once, "runs.csv", FAST)
+    assert {cell.transitions.bootstrap_rows[0]["status"] for cell in analysis.cells} == {"crossing"}
+
+
+@pytest.mark.parametrize("name", TEXT_AND_BLOCK)
+def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
+    runs = with_recipe(undertraining_runs())
+    other = with_another(runs, name, runs["steps"] == runs["steps"].min())
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        undertraining.analyse_cells(other, "runs.csv", Options())
+
+
+def test_texts_and_blocks_that_are_the_same_are_usable() -> None:
+    assert undertraining.analyse_cells(with_recipe(undertraining_runs()), "runs.csv", Options(draws=2)).cells
+
+
+def test_a_transition_that_moves_is_told_from_one_that_stays(analyses: dict[str, RatesAnalysis]) -> None:
+    table = undertraining.ratios_table(analyses["undertraining"]).set_index("learning_rate")
+    ratios = {"0.001": 2.0, "0.002": 1.0, "best rates": 2.0}
+    assert table["ratio"].to_dict() == pytest.approx(ratios, rel=0.08)
+    assert table.loc["0.001", "p_equal"] < 1e-4
+    assert table.loc["0.002", "p_equal"] > 0.003
+    assert (table["ratio_low"] < table["ratio"]).all()
+    assert (table["ratio"] < table["ratio_high"]).all()
+
+
+def test_a_bound_gives_no_ratio() -> None:
+    beyond = undertraining_runs({**UNDERTRAINING, (4000, 0.001): 5000.0})
+    table = undertraining.ratios_table(undertraining.analyse_cells(beyond, "runs.csv", FAST))
+    table = table.set_index("learning_rate")
+    assert table.loc["0.001", "status"] == NO_RATIO
+    assert table["ratio"].isna().to_dict() == {"0.001": True, "0.002": False, "best rates": True}
+
+
+def test_each_cell_of_todays_decoder_has_its_transition(analyses: dict[str, RatesAnalysis]) -> None:
+    names = ("block", "budget", "learning_rate")
+    widths = {tuple(map(one.cell.value, names)): width_of(one) for one in analyses["todays_decoder"].cells}
+    known = {(block, f"{steps:,} steps", rate): width for (block, steps, rate), width in TODAYS.items()}
+    assert {key: widths[key] for key in known} == pytest.approx(known, rel=0.06)
+    assert widths["llama", "1,000 steps", Best.RATES] == pytest.approx(240.0, rel=0.06)
+
+
+def test_the_noise_of_one_block_is_not_that_of_the_other(analyses: dict[str, RatesAnalysis]) -> None:
+    runs, before = todays_runs(), analyses["todays_decoder"].noise
+    louder = runs["block"] == "llama"
+    means = runs[louder].groupby(["steps", "learning_rate", "depth", "width"])["test_loss"].transform("mean")
+    runs.loc[louder, "test_loss"] = means + 5 * (runs.loc[louder, "test_loss"] - means)
+    found = todays_of(runs).noise
+    assert found["gpt2"] == before["gpt2"]
+    assert found["llama"].std == pytest.approx(5 * before["llama"].std)
+    alone = todays_of(runs[~louder | (runs["seed"] == 0)]).noise
+    assert alone["llama"] == alone["gpt2"] == before["gpt2"]
+
+
+def test_another_budget_or_scaling_is_another_series() -> None:
+    runs = todays_runs(ONE)
+    tokens = runs.assign(budget="20 tokens per parameter", steps=range(1000, 1000 + len(runs)))
+    analysis = todays_of(pd.concat([runs, runs.assign(base_width=96), tokens], ignore_index=True))
+    assert {todays.series_of(cell) for cell in analysis.cells} == {
+        "gpt2, 1,000 steps",
+        "gpt2, 1,000 steps, scaled from 96",
+        "gpt2, 20 tokens per parameter",
+    }
+
+
+def test_runs_of_two_parametrizations_are_refused() -> None:
+    runs = todays_runs(ONE)
+    both = pd.concat([runs, runs.assign(parametrization="completep")], ignore_index=True)
+    with pytest.raises(UserError, match=r"different values of parametrization \(empty, completep\)"):
+        todays_of(both)
+
+
+def test_an_observation_that_cannot_be_read_is_a_sentence() -> None:
+    runs = todays_runs(ONE).assign(schedule="constant", observations="1000=2.3")
+    with pytest.raises(UserError, match="row 1: observations must be `steps:loss` pairs"):
+        todays_of(runs, 500)
+
+
+def test_test_losses_on_the_way_are_budgets_of_their_own() -> None:
+    runs = todays_runs({("llama", 4000, 0.001): 120.0})
+    early = todays_runs({("llama", 1000, 0.001): 240.0}, seed=5)
+    pairs = zip(early["test_loss"], runs["test_loss"], strict=True)
+    runs = runs.assign(schedule="constant", observations=[f"1000:{a!r} 4000:{b!r}" for a, b in pairs])
+    analysis = todays_of(runs, 1000, 4000)
+    widths = {cell.cell.value("budget"): width_of(cell) for cell in analysis.cells}
+    known = {"1,000 steps, undecayed": 240.0, "4,000 steps, undecayed": 120.0}
+    assert widths == pytest.approx(known, rel=0.06)
+    assert todays.is_undecayed(analysis)
+    alone = todays_of(runs)
+    assert [cell.cell.value("budget") for cell in alone.cells] == ["4,000 steps, undecayed"]
+    assert todays.is_undecayed(alone)  # also without a loss on the way
+    again = todays_of(runs.assign(schedule="redecayed"), 1000)
+    assert again.cells[0].cell.value("budget") == "1,000 steps, re-decayed"
+    assert not todays.is_undecayed(again)
+
+
+def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
+    """Two grids of a constant rate: at 1,000 steps there are the end of the short runs and a loss of the long ones."""
+    short = todays_runs({("llama", 1000, 0.001): 240.0}, seed=5)
+    long = todays_runs({("llama", 4000, 0.001): 120.0})
+    observed = [f"500:3.0 1000:{loss!r} 4000:2.0" for loss in short["test_loss"]]
+    both = [short.assign(observations="500:3.0"), long.assign(observations=observed)]
+    runs = pd.concat(both, ignore_index=True).assign(schedule="constant")
+    cells = {cell.cell.value("budget"): cell for cell in todays_of(runs, 500, 1000).cells}
+    assert {budget: len(cell.runs) for budget, cell in cells.items()} == {
+        f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
+    }
+    assert width_of(cells["1,000 steps, undecayed"]) == pytest.approx(240.0, rel=0.06)
+
+
+def test_crossings_stand_by_block_budget_and_rate(analyses: dict[str, RatesAnalysis]) -> None:
+    table = todays.crossings_table(analyses["todays_decoder"])
+    table = table.set_index(["block", "budget", "learning_rate"])
+    assert len(table) == 8
+    assert table.loc[("llama", "1,000 steps", "best rates"), "width"] == pytest.approx(240, rel=0.06)
+    assert (table["width_low"] < table["width_high"]).all()
+
+
+def test_cells_that_differ_in_one_thing_are_compared(analyses: dict[str, RatesAnalysis]) -> None:
+    table = todays.ratios_table(analyses["todays_decoder"])
+    blocks = table[table["compared"] == "block"].set_index("at")["ratio"]
+    known = {"1,000 steps, 0.001": 2.0, "1,000 steps, 0.002": 1.0, "1,000 steps, best rates": 2.0}
+    known |= {"4,000 steps, 0.001": 1.5}
+    known = {f"one for all widths, {at}": ratio for at, ratio in known.items()}
+    assert blocks.to_dict() == pytest.approx(known, rel=0.1)
+    budgets = table[table["compared"] == "budget"]
+    assert budgets["ratio"].tolist() == pytest.approx([1.0, 0.75], rel=0.08)
+    rates = table[table["compared"] == "learning_rate"]
+    assert rates["other"].tolist() == ["best rates"] * 4
+
+
+def test_every_budget_with_a_transition_has_a_panel_on_one_axis(analyses: dict[str, RatesAnalysis]) -> None:
+    first, second = todays.crossings_figure(analyses["todays_decoder"]).figure().axes
+    assert first.get_ylim() == second.get_ylim()
+    assert [axis.get_title(loc="left") for axis in (first, second)] == ["1,000 steps", "4,000 steps"]
+
+
+def test_a_budget_without_a_transition_has_no_panel_and_is_named() -> None:
+    runs = todays_runs()
+    deep = (runs["steps"] == runs["steps"].max()) & (runs["depth"] == DEPTHS[1])
+    turn = runs.loc[deep, "width"].rank(method="dense") % 2
+    # better and worse in turn: no transition, no bound
+    runs.loc[deep, "test_loss"] += np.where(turn, 0.3, -0.3)
+    (axis,) = (figure := todays.crossings_figure(todays_of(runs)).figure()).axes
+    assert axis.get_title(loc="left") == "1,000 steps"
+    assert figure.get_suptitle() == f"4,000 steps: {NO_TRANSITION}"
+
+
+def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:
+    names = [*columns.split(), "ratio", "ratio_low", "ratio_high", "p_equal"]
+    table = pd.DataFrame([row[: len(names)] for row in rows], columns=names)
+    transitions = pd.DataFrame({"status": ["crossing", "too few sizes"]})
+    return {
+        "ratios": Table(table.assign(status="not both are crossings"), ""),
+        "transitions": Table(transitions, ""),
+    }
+
+
+def moved(rate: object, *ratio: float | None) -> tuple[object, ...]:
+    return (rate, 1, 2, 1000, 4000, *ratio)
+
+
+def test_the_best_rates_decide() -> None:
+    columns = "learning_rate depth deeper_depth few_steps many_steps"
+    one, best = moved(0.001, 0.9, 0.8, 1.0, 0.04), moved("best rates", 0.8, 0.7, 0.9, 0.001)
+    found = undertraining.answer(ratios(columns, one, best))
+    assert found.decided
+    assert found.sentence == (
+        "Yes: from 1,000 to 4,000 steps, at the best rates, the width where depth 2 overtakes 1 moves by a factor of "
+        "0.80 (0.70 to 0.90)."
+    )
+    unmoved = undertraining.answer(ratios(columns, moved(0.001, 0.9, 0.7, 1.1, 0.4)))
+    assert "does not move significantly" in unmoved.sentence
+    assert not unmoved.decided
+    none = undertraining.answer(ratios(columns, moved(0.001, None, None, None, None)))
+    assert none.sentence.endswith("not both are crossings.")
+    assert not undertraining.answer(ratios(columns)).decided
+
+
+def test_ratios_of_todays_decoder_come_the_clearest_first() -> None:
+    doubtful = ("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5)
+    clear = ("gpt2", "llama", "best rates", 1.5, 1.3, 1.7, 0.01)
+    found = todays.answer(ratios("one other at", doubtful, clear))
+    assert found.decided
+    assert found.sentence.startswith(
+        "No: the transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
+    )
+    assert not todays.answer(ratios("one other at", doubtful)).decided
+    none = todays.answer(ratios("one other at", ("gpt2", "llama", "rate 0.001", None, None, None, None)))
+    assert not none.decided
+    assert none.sentence == "No two transitions can be compared: 1 of 2 are crossings."
