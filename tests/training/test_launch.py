@@ -38,7 +38,8 @@ def test_a_signal_to_stop_reaches_every_process_once(tmp_path: Path, number: sig
         "def stop(number, frame):\n"
         "    os.write(1, b'stopped\\n'); time.sleep(0.3 * int(os.environ['RANK'])); sys.exit(128 + number)\n"
         "for number in (signal.SIGTERM, signal.SIGUSR1): signal.signal(number, stop)\n"
-        "os.write(1, b'ready\\n'); time.sleep(600)"
+        # not one long sleep: a signal just before its system call would wait for its end
+        "os.write(1, b'ready\\n')\nfor _ in range(6000): time.sleep(0.1)"
     )
     process = launched(tmp_path, code)
     assert process.stdout is not None
