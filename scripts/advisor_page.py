@@ -24,6 +24,7 @@ from shapelaw.storage.files import replacing
 from shapelaw.studies.laws import PUBLISHED, own_law
 from shapelaw.studies.public_evidence import public_evidence, published_law, shipped_models
 from shapelaw.studies.study import published_json
+from shapelaw.training.launch import keep_freed_memory
 
 
 def main() -> None:
@@ -46,6 +47,7 @@ def main() -> None:
         help="the page (default: advisor.html)",
     )
     arguments = parser.parse_args()
+    keep_freed_memory()  # of thousands of answers
     own = [] if arguments.fit == PUBLISHED else [transitions_of(own_law(arguments.fit), own=True)]
     evidence = public_evidence()
     any_size = Question(1e9, Counting(), 1e10, evidence.clock)

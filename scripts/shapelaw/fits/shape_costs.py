@@ -551,7 +551,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     log_blocks = _log_blocks(sizes, question.counting, grid)
     log_tokens = math.log(question.tokens)
     own = evidence.draws.losses(log_blocks, grid, log_tokens)
-    together = evidence.draws.middle(log_blocks, grid, log_tokens)
+    together = own.mean(axis=0)
     middle = float(lowest(together[None], grid)[0][0])
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
@@ -642,8 +642,7 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
 
 def _log_blocks(sizes: Floats | float, counting: Counting, grid: Floats) -> Floats:
     """(201,) logs of 12 L d² along the grid."""
-    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), grid.shape)
-    widths = [counting.width_at(float(size), math.exp(z)) for size, z in zip(sizes, grid, strict=True)]
+    widths = counting.widths_at(np.broadcast_to(sizes, grid.shape), np.exp(grid))
     return np.asarray(math.log(12.0) + grid + 2.0 * np.log(widths))
 
 

@@ -12,9 +12,16 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import EQUAL_SHARE, Block, Shape
+
+if TYPE_CHECKING:  # a start needs neither
+    import numpy as np
+    import numpy.typing as npt
+
+    Real = TypeVar("Real", float, npt.NDArray[np.float64])
 
 # sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
 SAME_SIZE = 0.1
@@ -135,16 +142,20 @@ class Counting:
         Raises:
             UserError: the embedding alone takes the size.
         """
-        table, fixed, small = self._terms()
-        left = size - fixed
-        if left <= 0:
+        if size <= self.fixed:
             assert self.rank is not None
             raise UserError(
-                f"The embedding's first factor, {self.vocab_size:,} x {self.rank:,}, has {fixed:,.0f} parameters, "
+                f"The embedding's first factor, {self.vocab_size:,} x {self.rank:,}, has {self.fixed:,.0f} parameters, "
                 f"and the budget is {size:,.0f}; take a lower rank, a smaller vocabulary or a larger budget."
             )
-        linear = table + small * depth
-        return 2.0 * left / (linear + math.sqrt(linear**2 + 48.0 * depth * left))
+        return self.widths_at(size, depth)
+
+    def widths_at(self, size: Real, depth: Real) -> Real:
+        """`width_at` of numbers or (p,) arrays of them, all with room for the embedding's first factor."""
+        table, fixed, small = self._terms()
+        left, linear = size - fixed, table + small * depth
+        width: Real = 2.0 * left / (linear + (linear**2 + 48.0 * depth * left) ** 0.5)
+        return width
 
     def _terms(self) -> tuple[float, float, float]:
         """Parameters for each unit of width, those that no width changes, and biases and norms of a layer and width."""

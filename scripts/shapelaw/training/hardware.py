@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import os
@@ -24,7 +23,7 @@ import torch.distributed as dist
 
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import Shape
-from shapelaw.training.launch import STORE_VARIABLE
+from shapelaw.training.launch import STORE_VARIABLE, keep_freed_memory
 
 _COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _COMPILED_CHOSEN = _COMPILED in os.environ  # by the user: PyTorch sets it too, as soon as it compiles
@@ -137,20 +136,6 @@ def start_afresh(device: torch.device) -> None:
         keep_freed_memory()
         with suppress(OSError):  # not Linux, or not allowed: the peak is that of the whole process
             _CLEAR.write_text("5")
-
-
-def keep_freed_memory() -> None:
-    """Return free memory to the system, and let glibc keep memory that is freed from now on.
-
-    Otherwise every step returns its megabytes and faults them in again: a step of the decoder then takes 1.1 to 1.25
-    times as long, and one of 4 packed memorizers with 20 heads 1.5 to 2 times. Other C libraries are left alone.
-    """
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        trim_threshold, mmap_threshold = -1, -3
-        library.mallopt(mmap_threshold, 2**30)
-        library.mallopt(trim_threshold, 2**30)
-        library.malloc_trim(0)
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -1,4 +1,4 @@
-"""Several processes of one command on this machine, one per GPU, out of reach of other machines, and signals to stop.
+"""What a process asks of the system: several processes of one command, out of reach of other machines, signals, memory.
 
 `torchrun` does the same, but its rendezvous listens on every network interface and unpickles whatever it receives.
 Here the processes find each other by a file in a private folder, and talk only over the loopback interface.
@@ -24,6 +24,21 @@ STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the
 GRACE_SECONDS = 30.0  # seconds for the others to end by themselves, once one has failed
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+def keep_freed_memory() -> None:
+    """Return free memory to the system, and let glibc keep memory that is freed from now on.
+
+    Otherwise every step returns its megabytes and faults them in again: a step of the decoder then takes 1.1 to 1.25
+    times as long, one of 4 packed memorizers with 20 heads 1.5 to 2 times, and the advisor's page 1.5 times. Other C
+    libraries are left alone.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        trim_threshold, mmap_threshold = -1, -3
+        library.mallopt(mmap_threshold, 2**30)
+        library.mallopt(trim_threshold, 2**30)
+        library.malloc_trim(0)
 
 
 class StopRequest:
