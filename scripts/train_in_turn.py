@@ -35,7 +35,9 @@ Stores = tuple[TokenStore, TokenStore]  # training, test
 def _runs(text: str) -> list[Run]:
     try:
         return [run_from_dict(values) for values in json.loads(text_of(text))]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise UserError(f"--specs {text}: the file can't be read ({error.strerror}).") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
 
 
