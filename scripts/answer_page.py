@@ -54,8 +54,14 @@ def asked(size: float, counting: Counting, equal_time: bool = False) -> Question
 
 def tables() -> dict[str, Callable[[], str]]:
     """The page's generated parts, by the names in their markers."""
-    parts = (_example, _sizes, _meanings, _times, _models, _checks)
-    return {part.__name__[1:]: part for part in parts}
+    return {
+        "example": _example,
+        "sizes": _sizes,
+        "meanings": _meanings,
+        "times": _times,
+        "models": _models,
+        "checks": _checks,
+    }
 
 
 def page_of(text: str) -> str:

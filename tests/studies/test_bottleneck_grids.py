@@ -16,6 +16,7 @@ from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import Shape
 from shapelaw.studies.embedding_rank.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
@@ -191,14 +192,20 @@ def test_the_grid_is_the_plain_network_and_every_rank() -> None:
     }
 
 
+def shapes_of_scale(scale: str, study: str) -> list[Shape]:
+    """The shapes of a scale's grid, each once."""
+    config = load_config({"scale": scale, "studies": [study]}, SCALES, REPOSITORY)
+    shapes = []
+    for run in runs_of(config, study, REPOSITORY).values():
+        assert isinstance(run, Run)
+        if run.seed == 0:
+            shapes.append(run.shape)
+    return shapes
+
+
 def test_scale_paper_is_the_paper_s_grid_of_positional_ranks() -> None:
     grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "positional_rank_grid.csv")
-    config = load_config({"scale": "paper", "studies": ["positional_rank"]}, SCALES, REPOSITORY)
-    shapes = [
-        run.shape
-        for run in runs_of(config, "positional_rank", REPOSITORY).values()
-        if isinstance(run, Run) and run.seed == 0
-    ]
+    shapes = shapes_of_scale("paper", "positional_rank")
     plain, *factored = shapes
     assert (plain.embedding_rank, plain.positional_rank) == (None, None)
     rows = []
@@ -246,11 +253,9 @@ def test_a_ratio_may_be_a_fraction() -> None:
 
 @pytest.mark.parametrize("scale", ["demo", "laptop"])
 def test_counts_of_parameters_and_operations_are_the_modules(scale: str) -> None:
-    config = load_config({"scale": scale, "studies": ["attention_ratio"]}, SCALES, REPOSITORY)
-    for run in runs_of(config, "attention_ratio", REPOSITORY).values():
-        assert isinstance(run, Run)
-        if run.seed == 0 and run.shape.attention_ratio in (4, 16):
-            shape = replace(run.shape, context_length=8)
+    for wide in shapes_of_scale(scale, "attention_ratio"):
+        if wide.attention_ratio in (4, 16):
+            shape = replace(wide, context_length=8)
             model, ids = Decoder(shape), torch.zeros(1, 8, dtype=torch.long)
             assert sum(p.numel() for p in model.parameters()) == shape.total_params
             with (
@@ -274,12 +279,7 @@ def test_at_equal_size_the_ratio_takes_width() -> None:
 
 def test_scale_paper_is_the_paper_s_grid_of_attention_ratios() -> None:
     grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "attention_ratio_grid.csv")
-    config = load_config({"scale": "paper", "studies": ["attention_ratio"]}, SCALES, REPOSITORY)
-    shapes = [
-        run.shape
-        for run in runs_of(config, "attention_ratio", REPOSITORY).values()
-        if isinstance(run, Run) and run.seed == 0
-    ]
+    shapes = shapes_of_scale("paper", "attention_ratio")
     ours = [(shape.attention_ratio, shape.depth, shape.heads, shape.width) for shape in shapes]
     columns = ["attention_to_width_ratio", "depth", "heads", "width"]
     assert sorted(ours) == sorted(grid[columns].itertuples(index=False, name=None))

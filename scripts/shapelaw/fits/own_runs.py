@@ -163,8 +163,9 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
         candidates = [name for name in names if name not in given.values() and _plain(name) in known]
         by_name = sorted(candidates, key=lambda name: known.index(_plain(name)))
         ours = [name for name in by_name if role in HELPERS or _plain(name) == known[0]]
-        same = not table[candidates].nunique(axis=1, dropna=False).gt(1).any()
-        candidates = ours[:1] or (candidates[:1] if same else candidates)
+        candidates = ours[:1] or candidates
+        if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
+            candidates = candidates[:1]  # the same values twice
         if len(candidates) > 1:
             unclear.append((role, candidates))
         elif candidates:

@@ -468,7 +468,7 @@ class Costs:
         counting, sizes = self.question.counting, self.question.size * np.exp(SMALLER)
         least_size = min(self.evidence.least_size, self.question.size)
         scaled = [
-            _log_blocks(size, counting, self.grid)
+            log_blocks_at(size, counting, self.grid)
             for size in sizes
             if size > counting.fixed and size >= least_size
         ]
@@ -548,7 +548,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     sizes = np.full_like(grid, question.size)
     if question.equal_time:
         sizes = _at_equal_time(evidence, question)
-    log_blocks = _log_blocks(sizes, question.counting, grid)
+    log_blocks = log_blocks_at(sizes, question.counting, grid)
     log_tokens = math.log(question.tokens)
     own = evidence.draws.losses(log_blocks, grid, log_tokens)
     together = own.mean(axis=0)
@@ -589,7 +589,7 @@ def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_bes
     They are against the best depth, whose size is the asked one whatever the times are.
     """
     grid, counting = evidence.grid, question.counting
-    log_blocks, larger = (_log_blocks(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
+    log_blocks, larger = (log_blocks_at(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
     slower = _log_times(question, larger, grid) - _log_times(question, log_blocks, grid)
     rate = slower / (larger - log_blocks)
     places = np.append(grid, log_best)
@@ -628,22 +628,27 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
     """(201,) sizes that take as long as the asked size takes at the depth that is then best."""
     log_tokens, at, grid = math.log(question.tokens), math.log(24.0), evidence.grid
     sizes = np.full_like(grid, question.size)
-    asked = _log_times(question, _log_blocks(sizes, question.counting, grid), grid)
+    asked = _log_times(question, log_blocks_at(sizes, question.counting, grid), grid)
     for _ in range(TURNS):
         wanted = float(np.interp(at, grid, asked))
-        log_blocks = _log_blocks(sizes, question.counting, grid)
+        log_blocks = log_blocks_at(sizes, question.counting, grid)
         off = wanted - _log_times(question, log_blocks, grid)
         # the deepest may have no size that is so quick beside the first factor of their embedding
         sizes = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * question.counting.fixed)
-        log_blocks = _log_blocks(sizes, question.counting, grid)
+        log_blocks = log_blocks_at(sizes, question.counting, grid)
         at = float(lowest(evidence.draws.middle(log_blocks, grid, log_tokens)[None], grid)[0][0])
     return sizes
 
 
-def _log_blocks(sizes: Floats | float, counting: Counting, grid: Floats) -> Floats:
-    """(201,) logs of 12 L d² along the grid."""
-    widths = counting.widths_at(np.broadcast_to(sizes, grid.shape), np.exp(grid))
-    return np.asarray(math.log(12.0) + grid + 2.0 * np.log(widths))
+def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) -> Floats:
+    """(p,) logs of the parameters 12 L d² that (p,) sizes, or one, leave to blocks at (p,) logs of depths.
+
+    Raises:
+        UserError: the embedding alone takes a size.
+    """
+    counting.require_room(float(np.min(sizes)))
+    widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
+    return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))
 
 
 @dataclass(frozen=True)

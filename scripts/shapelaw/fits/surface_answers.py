@@ -34,6 +34,7 @@ from shapelaw.fits.shape_costs import (
     Spread,
     ask,
     interval_of_few,
+    log_blocks_at,
     outside,
 )
 from shapelaw.fits.surface import Surface
@@ -431,9 +432,8 @@ class OwnSurface:
         Raises:
             UserError: the vocabulary leaves no room for blocks, or the best depth at equal time was never timed.
         """
-        shapes, counting = self.surface.shapes, question.counting
-        widths = np.array([counting.width_at(question.size, math.exp(z)) for z in DEPTHS])
-        along = self._log_size(math.log(12.0) + DEPTHS + 2.0 * np.log(widths), DEPTHS)
+        shapes = self.surface.shapes
+        along = self._log_size(log_blocks_at(question.size, question.counting, DEPTHS), DEPTHS)
         blocks = self.rule.blocks * shapes.depth * shapes.width**2 if self._converts else shapes.size
         span = float(blocks.min()), float(blocks.max())
         evidence = _evidence(self.surface, self._log_size, along, span, self.source)

@@ -38,6 +38,7 @@ from shapelaw.fits.shape_costs import (
     Question,
     Transitions,
     ask,
+    log_blocks_at,
     log_work,
 )
 from shapelaw.report.bottleneck_table import redundancy_text
@@ -133,8 +134,7 @@ def _roots(cell: Costs) -> Floats:
     """(3 p,) roots of costs and of both ends of their intervals, at the offsets from the best depth."""
     log_depth = cell.log_best + OFFSETS
     counting, size = cell.question.counting, cell.question.size
-    width = np.array([counting.width_at(size, math.exp(one)) for one in log_depth])
-    band = cell.band(log_depth, math.log(12.0) + log_depth + 2.0 * np.log(width))
+    band = cell.band(log_depth, log_blocks_at(size, counting, log_depth))
     return np.asarray(np.sqrt(np.minimum(band, LARGEST_COST))).ravel()
 
 

@@ -142,16 +142,24 @@ class Counting:
         Raises:
             UserError: the embedding alone takes the size.
         """
+        self.require_room(size)
+        return self.widths_at(size, depth)
+
+    def require_room(self, size: float) -> None:
+        """Check that a size has room beside the embedding's first factor.
+
+        Raises:
+            UserError: it has none.
+        """
         if size <= self.fixed:
             assert self.rank is not None
             raise UserError(
                 f"The embedding's first factor, {self.vocab_size:,} x {self.rank:,}, has {self.fixed:,.0f} parameters, "
                 f"and the budget is {size:,.0f}; take a lower rank, a smaller vocabulary or a larger budget."
             )
-        return self.widths_at(size, depth)
 
     def widths_at(self, size: Real, depth: Real) -> Real:
-        """`width_at` of numbers or (p,) arrays of them, all with room for the embedding's first factor."""
+        """`width_at` of numbers or (p,) arrays of them, unchecked."""
         table, fixed, small = self._terms()
         left, linear = size - fixed, table + small * depth
         width: Real = 2.0 * left / (linear + (linear**2 + 48.0 * depth * left) ** 0.5)
