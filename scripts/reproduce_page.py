@@ -39,7 +39,7 @@ FROM_RUNS = """\
 ## From committed runs, in seconds
 
 Tables, figures and `fit.json` go to `DIR`. The first takes the published transitions alone, for figures 3 and 4 of the
-depth-width paper; `laptop_runs` is `depth_width` once more, as a target of the workflow.
+depth-width paper; `committed_runs` is `depth_width` of the runs that an H200 trained.
 
 ```sh
 """

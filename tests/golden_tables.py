@@ -37,7 +37,7 @@ _SIZED = ("depth_width", "undertraining", "todays_decoder", "vocabulary", "atten
 _ANALYSES = {  # folder of tables: the study, its input, and options
     "depth_width": f"depth_width {RUNS}depth_width.parquet",
     "depth_width_bits": f"depth_width {RUNS}depth_width.parquet --loss bits_per_byte --method paper --size total",
-    "laptop_runs": f"laptop_runs {RUNS}depth_width.parquet",
+    "committed_runs": "committed_runs docs/results/h200_llama.csv",
     "undertraining": f"undertraining {RUNS}undertraining.csv",
     "todays_decoder": f"todays_decoder {RUNS}todays_decoder.csv",
     "todays_decoder_observed": f"todays_decoder {MADE}observed.csv --observed-steps 500 1000",

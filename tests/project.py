@@ -30,6 +30,9 @@ CONFIG: dict[str, Any] = {
         "test_sequences": 50,
     },
     "depth_width": {
+        "block": "gpt2",
+        "seeds": 1,
+        "recipe": {"steps": 30, "learning_rate": 3.0e-3, "warmup_steps": 3, "beta2": 0.999},
         "vocab_size": 300,
         "context_length": 16,
         "widths": {1: [4, 8, 12], 2: [4, 8]},

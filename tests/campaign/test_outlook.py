@@ -102,7 +102,7 @@ def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
         (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
         (
             {**grid(FOUR), "training": {"learning_rate": 1000.0}},
-            ["learning_rate is 1000, and Adam moves every weight"],
+            ["learning_rate is 1000, and Adam moves every weight", "and the runs of depth_width have 0.003"],
         ),
         (
             {**grid(FOUR), "training": {"evaluate_every": 1000, "log_every": 500}},

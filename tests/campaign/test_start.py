@@ -48,7 +48,7 @@ def said(
 
 def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
     targets = [f"results/runs/{KEY}/summary.json", "results/corpora/wiki/documents.parquet"]
-    for name in (*CONFIG.studies, "laptop_runs", "assumptions"):
+    for name in (*CONFIG.studies, "committed_runs", "assumptions"):
         study = STUDIES[name]
         targets += [study.target, study.analysed, *study.artifacts, f"results/{name}/keys.txt"]
     assert said(tmp_path, *targets) == ""

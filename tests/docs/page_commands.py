@@ -21,7 +21,7 @@ CALL = re.compile(
 PLACEHOLDERS = {"SIZE": "1.3B", "D": "24", "W": "2048", "STUDY": "depth_width", "COMMAND": "bottlenecks"}
 SUBSTITUTED = {
     r"<study>": "depth_width",
-    r"<key>": "wiki-V500-L1-d16-H2-lr0.003-t400-s0-ae2c79e7",
+    r"<key>": "wiki-V257-L1-d16-H2-llama-lr0.006-t1200-s0-d95a1a2a",
     r"<(\w+)>": r"\1",
     r"\$\(seq 1 2 79\)": " ".join(map(str, range(1, 80, 2))),
     r"\$0": "pack.json",  # of a shell that is given the name of a file

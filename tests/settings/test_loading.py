@@ -23,6 +23,7 @@ VALUES = st.dictionaries(
 
 def test_all_mistakes_are_told_at_once() -> None:
     said = problems_of(
+        scale="laptop",
         training={"steps": 0, "batchsize": 3},
         corpus={"test_fraction": 2.0},
         depth_width={"widths": {1: [33]}},
@@ -30,7 +31,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     )
     assert said.startswith("The config has 6 problems:")
     assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
-    assert "(depth_width.repeated comes from scale demo)" in said
+    assert "(depth_width.repeated comes from scale laptop)" in said
     assert len(said.splitlines()) == 7
 
 

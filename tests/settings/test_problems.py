@@ -88,7 +88,7 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
         ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
         ({"training": {"steps": 0}}, ["training.steps is 0", "it must be at least 1"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
-        ({"extras": ["rellu"]}, ["extras.1st is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
+        ({"extras": ["rellu"]}, ["extras.1st is 'rellu'", "'committed_runs', 'relu' or 'assumptions'"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many': it must be a whole number"]),
         ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd': it must be 'adam' or 'adamw'"]),
         ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "it must be below 1"]),

@@ -21,7 +21,7 @@ NOT_ANALYSED = {"logged", "keys.txt", "runs.parquet", "measured.json", "measured
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of a real run of every study but laptop_runs, on tiny grids."""
+    """The results of a real run of every study but committed_runs, on tiny grids."""
     folder = tmp_path_factory.mktemp("finished")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")

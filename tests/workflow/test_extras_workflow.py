@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 SECTIONS: dict[str, Any] = {
     "studies": ["memorization_heads"],
-    "extras": ["assumptions", "relu", "laptop_runs"],
+    "extras": ["assumptions", "relu", "committed_runs"],
     "assumptions": {
         "models": ["decoder"],
         "source": "folder:texts",
@@ -34,7 +34,7 @@ SECTIONS: dict[str, Any] = {
 def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run."""
     project = Project(tmp_path_factory.mktemp("extras"), with_store, **SECTIONS)
-    committed = "docs/results/laptop_depth_width.parquet"
+    committed = "docs/results/h200_llama.csv"
     (project.folder / committed).parent.mkdir(parents=True)
     shutil.copy(REPOSITORY / committed, project.folder / committed)
     project.snakemake("--quiet", "rules")
@@ -60,12 +60,12 @@ def test_every_attention_network_has_a_relu_network_beside_it(project: Project) 
     assert (table["relu_params"] <= table["attention_params"]).all()
 
 
-def test_the_committed_laptop_runs_are_analysed(project: Project) -> None:
-    table = pd.read_csv(project.folder / "results/laptop_runs/transitions.csv")
+def test_the_committed_runs_are_analysed(project: Project) -> None:
+    table = pd.read_csv(project.folder / "results/committed_runs/transitions.csv")
     row = table[(table["depth"] == 1) & (table["method"] == "bootstrap")].iloc[0]
     assert row["status"] == "crossing"
-    assert row["width"] == pytest.approx(137, abs=4)
-    assert (project.folder / "results/laptop_runs/loss_adjacent.svg").stat().st_size > 1000
+    assert row["width"] == pytest.approx(29, abs=1)
+    assert (project.folder / "results/committed_runs/loss_adjacent.svg").stat().st_size > 1000
 
 
 def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: Project) -> None:

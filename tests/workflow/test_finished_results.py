@@ -39,7 +39,7 @@ def test_every_rule_that_makes_a_file_is_among_them(project: FinishedProject) ->
         row.split("\t")[2] for row in project.snakemake("--summary").stdout.splitlines()[1:] if "\t" in row
     }
     by_name = {"all", "plan", "perplexity", "measure_perplexity"}
-    assert set(listed) - made == {*by_name, "laptop_runs"}  # the last reads a file of the checkout
+    assert set(listed) - made == {*by_name, "committed_runs"}  # the last reads a file of the checkout
     assert made >= TRAINING
 
 

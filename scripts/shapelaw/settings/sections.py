@@ -350,7 +350,7 @@ class Settings(Section):
         [],
         description="Made in every run beside the studies' own results: the check of the memorization "
         "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
-        "analysis of depth against width on the committed runs of scale laptop.",
+        "analysis of depth against width on committed runs of Llama's block.",
     )
     results: Annotated[str, Field(pattern=r"^results[A-Za-z0-9_.+-]*$")] = Field(
         "results",

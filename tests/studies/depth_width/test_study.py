@@ -55,11 +55,15 @@ def test_scale_paper_is_the_papers_grid() -> None:
 
 
 def test_one_changed_width_changes_one_run() -> None:
-    config = load_config(shipped(), SCALES)
+    config = load_config(shipped(scale="laptop"), SCALES)
     before = runs_of(config, "depth_width", REPOSITORY)
     widths = {depth: list(ws) for depth, ws in config.depth_width.widths.items()}
     widths[4][1] += 2
-    after = runs_of(load_config(shipped(depth_width={"widths": widths}), SCALES), "depth_width", REPOSITORY)
+    after = runs_of(
+        load_config(shipped(scale="laptop", depth_width={"widths": widths}), SCALES),
+        "depth_width",
+        REPOSITORY,
+    )
     assert len(set(before.values()) - set(after.values())) == 1
     assert len(set(after.values()) - set(before.values())) == 1
 

@@ -131,7 +131,7 @@ def test_a_study_s_own_section_takes_axes() -> None:
     config = load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
     runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
     assert len(runs) == 2 * 2 * 2
-    assert {(run.shape.vocab_size, run.shape.context_length) for run in runs} == {(500, 64)}
+    assert {(run.shape.vocab_size, run.shape.context_length) for run in runs} == {(257, 64)}
     (line,) = studies_of(config)["depth_width"].costs(config)
     assert line.startswith("depth_width: widths from block_params: depth 1: ")
     again = Config.model_validate(config.model_dump(mode="json"))
@@ -143,11 +143,11 @@ def test_a_study_s_own_axes_are_any_fields_and_its_analysis_is_told_them() -> No
     config = load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": {"axes": axes}}, SCALES)
     runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
     shapes = len(SMALL["depth"]) * len(SMALL["width"])
-    assert len(runs) == len(set(runs)) == shapes * 2 * 2 * 2
+    assert len(runs) == len(set(runs)) == shapes * 2 * 2 * 2 * 2  # the last are the scale's seeds
     studies = studies_of(config)
     told = ["--axes", "embedding_rank", "heads", "learning_rate"]
     assert list(studies["depth_width"].options(config)) == ["--size", "block", *told]
-    assert list(studies["laptop_runs"].options(config)) == ["--size", "block"]
+    assert list(studies["committed_runs"].options(config)) == ["--size", "block"]
 
 
 @pytest.mark.parametrize(

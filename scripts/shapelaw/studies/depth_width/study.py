@@ -37,7 +37,7 @@ ROOM = Path(__file__).parent
 QUESTION = (
     "Should the next parameter go into depth or into width: from which width on does a deeper network win?"
 )
-COMMITTED = ROOM.parents[3] / "docs" / "results" / "laptop_depth_width.parquet"
+COMMITTED = ROOM.parents[3] / "docs" / "results" / "h200_llama.csv"
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FIGURES = {
     "loss_adjacent": "figures 1b and 2 of the depth-width paper, adjacent depths",
@@ -226,16 +226,16 @@ STUDIES = (
         **BOTH,
     ),
     Study(
-        "laptop_runs",
-        message="analysing the committed runs of scale laptop",
+        "committed_runs",
+        message="analysing the committed runs of Llama's block",
         options=sized,
         input=str(COMMITTED),
-        made_elsewhere="46 runs of scale laptop, trained in three hours of two cores and committed; all with 4,000 "
-        "steps at one learning rate: more steps or other rates move the crossing "
+        made_elsewhere="43 decoders of Llama's block, trained in six minutes of one H200 and committed; all with 3,000 "
+        "steps of 128 windows at one learning rate: other steps or another block move the crossings "
         "(docs/results/depth_width.md#more-steps-other-rates-another-block).",
-        subtitle="runs trained before (wiki, GPT-2's block, 4,000 steps, 46 runs)",
+        subtitle="runs trained before (seven packaged texts, Llama's block, 3,000 steps, 43 runs)",
         extra=True,
-        tables_caption="laptop_runs",
+        tables_caption="committed_runs",
         **BOTH,
     ),
 )

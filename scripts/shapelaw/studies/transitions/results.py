@@ -368,7 +368,8 @@ def overtaken(transitions: pd.DataFrame) -> Answer:
         clear = mine[mine["status"].isin(NO_ONE_BETTER)]
         return Answer(_why_none(mine if clear.empty else clear), not clear.empty)
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return Answer(f"{'; '.join(map(_overtaken, found[:SHOWN]))}{more}.", True)
+    said = "; ".join(map(_overtaken, found[:SHOWN]))
+    return Answer(f"{said[0].upper()}{said[1:]}{more}.", True)
 
 
 def _overtaken(row: Mapping[Hashable, Any]) -> str:
@@ -376,7 +377,7 @@ def _overtaken(row: Mapping[Hashable, Any]) -> str:
         "" if pd.isna(row["width_low"]) else f" (68%: {row['width_low']:.0f} to {row['width_high']:.0f})"
     )
     deeper = "a deeper one" if pd.isna(row["deeper_depth"]) else f"depth {row['deeper_depth']:.0f}"
-    return f"{deeper} overtakes depth {row['depth']:.0f} at width {row['width']:.0f}{interval}".capitalize()
+    return f"{deeper} overtakes depth {row['depth']:.0f} at width {row['width']:.0f}{interval}"
 
 
 def _published_law(comparison: pd.DataFrame) -> str:
