@@ -58,9 +58,7 @@ def _grid(table: str, *axes: str, ending: str = "csv") -> list[str | Path]:
 MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "laptop_surface": ["fit_surface.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
-    "laptop_gpt2_line": [  # with the noise of factored networks after as many steps: one seed a shape so far
-        *("fit_transitions.py", "--runs", RESULTS / "laptop_gpt2_line.csv", "--noise", "0.010")
-    ],
+    "laptop_gpt2_line": ["fit_transitions.py", "--runs", RESULTS / "laptop_gpt2_line.csv"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
