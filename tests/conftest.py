@@ -70,12 +70,12 @@ def with_store(empty_store: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Path:
-    """The folder of a project that has its corpus, tokenizer and token stores too."""
+    """The folder of a project that has its corpus, tokenizer, token stores and the page of all answers too."""
 
     def make(folder: Path) -> None:
         project = Project(folder, with_store)
         stores = (f"results/corpora/prose/V300/{split}.json" for split in ("train", "test"))
-        project.snakemake(*stores, "--quiet", "rules")
+        project.snakemake(*stores, "results/advisor.html", "--quiet", "rules")
 
     return made_once(tmp_path_factory, "with_corpus", make)
 

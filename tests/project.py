@@ -24,6 +24,8 @@ CONFIG: dict[str, Any] = {
     "training": {
         "steps": 30,
         "batch_size": 4,
+        "learning_rate": 3.0e-3,
+        "beta2": 0.999,
         "warmup_steps": 3,
         "log_every": 10,
         "evaluate_every": 30,
@@ -32,7 +34,6 @@ CONFIG: dict[str, Any] = {
     "depth_width": {
         "block": "gpt2",
         "seeds": 1,
-        "recipe": {"steps": 30, "learning_rate": 3.0e-3, "warmup_steps": 3, "beta2": 0.999},
         "vocab_size": 300,
         "context_length": 16,
         "widths": {1: [4, 8, 12], 2: [4, 8]},

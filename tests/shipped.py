@@ -11,20 +11,16 @@ from shapelaw.errors import UserError
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
-# depth_width as the scale's `training` has it, with any width: scale demo's own has Llama's block, and a recipe
-GPT2: dict[str, Any] = {
-    "block": "gpt2",
-    "vocab_size": 500,
-    "seeds": 1,
-    "repeated_seeds": 2,
-    "recipe": {"steps": 400, "learning_rate": 3.0e-3, "warmup_steps": 50, "beta2": 0.999},
-}
+# GPT-2's block may have any width; scale demo's own study has Llama's, and its recipe
+GPT2: dict[str, Any] = {"block": "gpt2", "vocab_size": 500, "seeds": 1, "repeated_seeds": 2}
+SHORT: dict[str, Any] = {"steps": 400, "learning_rate": 3.0e-3, "warmup_steps": 50, "beta2": 0.999}
 
 
 def shipped(**changes: Any) -> dict[str, Any]:
     """The content of config.yaml with other values for these keys; `depth_width` of scale demo has GPT-2's block."""
     if "depth_width" in changes and changes.get("scale", "demo") == "demo":
         changes["depth_width"] = {**GPT2, **changes["depth_width"]}
+        changes["training"] = {**SHORT, **changes.get("training", {})}
     return {**yaml.safe_load((REPOSITORY / "config.yaml").read_text()), **changes}
 
 

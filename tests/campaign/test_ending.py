@@ -49,7 +49,7 @@ def test_three_questions_of_different_titles_decided_ones_first_and_others_runs_
     lines = ending(studies, runs, "results/findings.html", 4.26)
     decoders, memorizers = (len(of) for of in runs.values())
     assert lines[0] == (
-        f"Trained: {decoders} decoders (wiki, GPT-2's block, 400 steps) and {memorizers} memorizers (random "
+        f"Trained: {decoders} decoders (wiki, Llama's block, 1,200 steps) and {memorizers} memorizers (random "
         "examples, one layer of attention, 1,500 steps)."
     )
     assert lines[1:7] == [
@@ -76,10 +76,10 @@ def test_an_undecided_question_says_so_and_nothing_is_made_up(tmp_path: Path) ->
 
 def test_a_heading_names_text_block_steps_and_runs(runs: dict[str, dict[str, AnyRun]]) -> None:
     mine = list(runs["depth_width"].values())
-    assert heading_of(BREAD, mine) == f"Bread (wiki, GPT-2's block, 400 steps, {len(mine)} runs)"
-    assert heading_of(BREAD, mine[:1]) == "Bread (wiki, GPT-2's block, 400 steps, 1 run)"
+    assert heading_of(BREAD, mine) == f"Bread (wiki, Llama's block, 1,200 steps, {len(mine)} runs)"
+    assert heading_of(BREAD, mine[:1]) == "Bread (wiki, Llama's block, 1,200 steps, 1 run)"
     both = [mine[0], replace(mine[0], corpus="prose", training=replace(mine[0].training, steps=500))]
-    assert heading_of(BREAD, both) == "Bread (wiki and prose, GPT-2's block, 400 to 500 steps, 2 runs)"
+    assert heading_of(BREAD, both) == "Bread (wiki and prose, Llama's block, 500 to 1,200 steps, 2 runs)"
     assert heading_of(BREAD, []) == "Bread"
 
 

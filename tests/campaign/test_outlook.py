@@ -102,7 +102,7 @@ def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
         (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
         (
             {**grid(FOUR), "training": {"learning_rate": 1000.0}},
-            ["learning_rate is 1000, and Adam moves every weight", "and the runs of depth_width have 0.003"],
+            ["learning_rate is 1000, and Adam moves every weight"],
         ),
         (
             {**grid(FOUR), "training": {"evaluate_every": 1000, "log_every": 500}},
@@ -135,15 +135,13 @@ def test_what_a_config_will_not_give_is_told(changes: dict[str, Any], sentences:
 
 
 def test_a_recipe_that_a_study_overrules_is_told() -> None:
-    """Scale laptop's vocabulary has steps and a rate of its own, so the user's do nothing there."""
+    """Grids of undertraining have steps and rates of their own, so the user's do nothing there."""
     own = {"steps": 2000, "learning_rate": 1.0e-3}
-    asked: dict[str, Any] = {"scale": "laptop", "studies": ["vocabulary"], "training": own}
-    assert warned(**asked) == [
-        f"training.{key}, and the runs of vocabulary have {theirs}: what the section vocabulary sets, also in the "
-        "scale's file, wins"
-        for key, theirs in (("steps is 2000", "16000"), ("learning_rate is 0.001", "0.004"))
+    assert warned(studies=["undertraining"], training=own) == [
+        f"training.{key}, and the runs of undertraining have {theirs}: what the section undertraining sets, also in "
+        "the scale's file, wins"
+        for key, theirs in (("steps is 2000", "200, 400"), ("learning_rate is 0.001", "0.0015, 0.003"))
     ]
-    assert warned(**asked, vocabulary={"recipe": own}) == []
 
 
 def test_grids_of_other_studies_are_named_by_their_place() -> None:

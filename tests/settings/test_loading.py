@@ -8,11 +8,13 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from shipped import problems_of
+from shipped import SCALES, problems_of
+from small import REPOSITORY
 
-from shapelaw.campaign.config import Config
+from shapelaw.campaign.config import Config, load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered, load_settings, merge, read_values
+from shapelaw.specs.runs import Run
 from shapelaw.studies.depth_width.study import DepthWidth
 
 NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
@@ -50,7 +52,7 @@ def test_a_wrong_scale_hides_no_other_problem() -> None:
 def test_a_key_that_came_from_the_scale_is_said_to() -> None:
     said = problems_of(training={"steps": 20})
     assert "training.warmup_steps is 50, not below training.steps (20)" in said
-    assert said.endswith("(training.warmup_steps comes from scale demo)")
+    assert "(training.warmup_steps comes from scale demo)" in said
     assert "comes from" not in problems_of(training={"steps": 20, "warmup_steps": 30})
 
 
@@ -71,6 +73,17 @@ def test_a_key_of_the_config_goes_over_that_of_its_scale_and_a_scales_over_those
     training = config.training.spec()
     assert (training.steps, training.batch_size, training.learning_rate) == (20, 3, 0.01)
     assert config.section("depth_width", DepthWidth).widths == {4: [8]}  # a grid is replaced whole
+
+
+@pytest.mark.parametrize(("recipe", "steps"), [({}, 500), ({"recipe": {"steps": 700}}, 700)])
+def test_the_users_training_goes_over_a_scales_recipe_of_a_study_and_their_recipe_over_both(
+    recipe: dict[str, Any], steps: int
+) -> None:
+    """Scale laptop's training has 4,000 steps, 400 of them warm-up, and its attention_ratio 2,500 and 250."""
+    own = {"scale": "laptop", "training": {"steps": 500}, "attention_ratio": recipe}
+    runs = runs_of(load_config(own, SCALES), "attention_ratio", REPOSITORY).values()
+    told = {(run.training.steps, run.training.warmup_steps) for run in runs if isinstance(run, Run)}
+    assert told == {(steps, 250)}
 
 
 @given(VALUES, VALUES)

@@ -124,7 +124,7 @@ def load_settings(
             f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"
         )
         scale = nearest(scale, names) or names[0]  # so that the other problems are told too
-    base = _without_replaced(_values_of(scales, scale), own)
+    base = _without_overruled(_without_replaced(_values_of(scales, scale), own), own)
     merged = merge(base, own)
     found: list[str] = []
     try:
@@ -172,6 +172,19 @@ def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[s
             replaced = {*_GRID, *map(str, axes), *(["heads"] if "head_dim" in axes else [])}
             kept[name] = {key: value for key, value in base[name].items() if key not in replaced}
     return kept
+
+
+def _without_overruled(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The scale's values without what its studies' `recipe` sets and the user sets in `training`, for all studies."""
+    training = own.get("training")
+    if not isinstance(training, Mapping):
+        return dict(base)
+    return {
+        name: {**section, "recipe": {key: one for key, one in recipe.items() if key not in training}}
+        if isinstance(section, Mapping) and isinstance(recipe := section.get("recipe"), Mapping)
+        else section
+        for name, section in base.items()
+    }
 
 
 def _from_scale(problem: str, own: Mapping[str, Any], base: Mapping[str, Any], scale: str) -> str:

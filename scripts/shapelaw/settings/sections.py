@@ -224,7 +224,9 @@ class DecoderStudy(Section):
     """The decoders of a study: what all of them have in common, whatever their vocabulary."""
 
     recipe: dict[str, Any] = Field(
-        {}, description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`."
+        {},
+        description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`. What you set in "
+        "`training` goes over a recipe of the scale, and your recipe over both.",
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
     heads: Heads = Field(
