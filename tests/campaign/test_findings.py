@@ -44,13 +44,13 @@ def test_runs_made_elsewhere_old_results_and_html_are_told() -> None:
 
 
 def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
-    (tmp_path / "crust.svg").write_text("<svg/>")
+    (tmp_path / "crust.svg").write_text('<svg height="90pt" width="100.2pt"/>')
     one = Finding(
         "bread", "Bread", "Does it rise?", DECIDED.answer, ("One.", "Two."), tmp_path / "crust.svg", "our own",
         links={"runs": "http://127.0.0.1:5000/#/experiments/1/runs?a=b&c=d"},
     )  # fmt: skip
     text = findings_page([one])
-    assert 'src="data:image/svg+xml;base64,' in text
+    assert 'style="max-width: min(60rem, 150pt)" src="data:image/svg+xml;base64,' in text
     assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
     assert "all 2 findings" in text
     assert '<details class="figure" open><summary>figure: crust, our own</summary>' in text

@@ -138,15 +138,19 @@ def _sentences(one: Finding) -> str:
 def _figure(one: Finding) -> str:
     if one.figure is None:
         return ""
-    source = data_uri(one.figure.read_bytes(), KINDS[one.figure.suffix])
+    drawn = one.figure.read_bytes()
+    source = data_uri(drawn, KINDS[one.figure.suffix])
+    wide = _WIDTH.search(drawn[:2000])  # a figure of one panel would fill the page
+    style = f' style="max-width: min(60rem, {1.5 * float(wide[1]):.0f}pt)"' if wide else ""
     name = escape(one.figure.stem.replace("_", " "))
     shown = " open" if one.answer is not None and one.answer.decided else ""
     return (
         f'<details class="figure"{shown}><summary>figure: {name}, {escape(one.published_as)}</summary>'
-        f'<img alt="{escape(one.heading)}: {name}" src="{source}"></details>\n'
+        f'<img alt="{escape(one.heading)}: {name}"{style} src="{source}"></details>\n'
     )
 
 
+_WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
 NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
 
 
