@@ -4,7 +4,7 @@
   shapelaw advisor --fit DIR --speed speed.csv --out advisor.html
 
 The page needs no server and no network. It shows what depths cost by the fits of public losses, the best depth, the
-published law and, of DIR, a folder of fit_transitions.py, your own as witnesses, shipped models, and times: public
+published law and, of DIR, a folder of `shapelaw transitions`, your own as witnesses, shipped models, and times: public
 ones, or those of --speed, a file of `shapelaw speed`.
 Exit codes: 0 written, 2 unusable input.
 """

@@ -66,7 +66,7 @@ def read_law(fit: str) -> Law:
     """The published law, or that of a folder of results.
 
     Args:
-        fit: `published`, or a folder in which `fit_transitions.py` or its study wrote transitions.csv.
+        fit: `published`, or a folder in which `shapelaw transitions` or its study wrote transitions.csv.
 
     Raises:
         UserError: the folder has no transitions, or no rising line goes through them.
@@ -82,7 +82,7 @@ def read_law(fit: str) -> Law:
         )
     if not path.is_file():
         raise UserError(
-            f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, or the folder that fit_transitions.py wrote."
+            f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, or the folder that `shapelaw transitions` wrote."
         )
     return _law(analyse_transitions(check_transitions(read_table(path), str(path))), str(path))
 

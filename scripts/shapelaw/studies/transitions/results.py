@@ -84,7 +84,7 @@ NO_SEED_NOISE = (
 )
 NO_COMMON_SIZES = (
     "No two depths have four sizes in common, so there are no curves of equal depth to compare; "
-    "scripts/fit_surface.py fits one surface through all shapes, wherever they lie, with the same options for its runs."
+    "`shapelaw fit` fits one surface through all shapes, wherever they lie, with the same options for its runs."
 )
 
 
