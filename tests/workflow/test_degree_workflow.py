@@ -29,10 +29,10 @@ DIGITS = {**GRID, "target": "digits", "degrees": [3], "mixtures": [], "learning_
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run."""
     sections = {"studies": [STUDY], STUDY: [GRID, DIGITS], "execution": {"packs_per_job": 1}}
-    project = Project(tmp_path_factory.mktemp("degree"), with_corpus, **sections)
+    project = Project(tmp_path_factory.mktemp("degree"), with_store, **sections)
     project.snakemake("--quiet", "rules")
     return project
 

@@ -31,9 +31,9 @@ SECTIONS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run."""
-    project = Project(tmp_path_factory.mktemp("extras"), with_corpus, **SECTIONS)
+    project = Project(tmp_path_factory.mktemp("extras"), with_store, **SECTIONS)
     committed = "docs/results/h200_llama.csv"
     (project.folder / committed).parent.mkdir(parents=True)
     shutil.copy(REPOSITORY / committed, project.folder / committed)

@@ -38,9 +38,9 @@ class MemorizingProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> MemorizingProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> MemorizingProject:
     """After a whole run."""
-    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"), with_corpus, **SECTIONS)
+    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"), with_store, **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 

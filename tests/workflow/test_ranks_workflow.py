@@ -31,9 +31,9 @@ class RankProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> RankProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> RankProject:
     """After a whole run."""
-    project = RankProject(tmp_path_factory.mktemp("ranks"), with_corpus, **SECTIONS)
+    project = RankProject(tmp_path_factory.mktemp("ranks"), with_store, **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 
