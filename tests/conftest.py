@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -71,6 +72,7 @@ def with_store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> P
 
     def make(folder: Path) -> None:
         Project(folder, empty_store.parents[1]).snakemake("results/advisor.html", "--quiet", "rules")
+        shutil.rmtree(folder / "results" / "runs")  # which every start makes
 
     return made_once(tmp_path_factory, "with_store", make)
 
