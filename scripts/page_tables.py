@@ -51,22 +51,18 @@ def _analysed(study: str, runs: str) -> list[str | Path]:
     return ["analyse.py", study, "--input", RESULTS / runs]
 
 
-def _grid(table: str, *axes: str, ending: str = "csv") -> list[str | Path]:
-    return ["analyse.py", table, "--axes", *axes, "--input", RESULTS / f"{table}.{ending}"]
+def _grid(table: str, *axes: str) -> list[str | Path]:
+    return ["analyse.py", table, "--axes", *axes, "--input", RESULTS / f"{table}.csv"]
 
 
 MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
-    "laptop_surface": ["fit_surface.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
-    "laptop_gpt2_line": ["fit_transitions.py", "--runs", RESULTS / "laptop_gpt2_line.csv"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
     "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),
     "h200_parametrization": _grid("h200_parametrization", "parametrization", "learning_rate"),
     "published": ["fit_transitions.py", "--transitions", REFERENCE / "levine2020_transitions.csv"],
-    "demo_grid": _grid("demo_grid", "vocab_size", "embedding_rank", "heads", ending="parquet"),
-    "laptop_same_text": _analysed("vocabulary", "laptop_same_text.csv"),
     "laptop_images": _analysed("vocabulary", "laptop_images_8000.csv"),
     "laptop_undertraining": _analysed("undertraining", "laptop_undertraining.csv"),
     "laptop_todays_decoder": _analysed("todays_decoder", "laptop_todays_decoder.csv"),
@@ -78,7 +74,6 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_block_degree": _analysed("block_degree", "laptop_block_degree.parquet"),
     "laptop_memorization_heads": _analysed("memorization_heads", "laptop_memorization_heads.parquet"),
     "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
-    "h200_memorization_head_dim": _analysed("memorization_head_dim", "h200_memorization_head_dim.parquet"),
 }
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"
@@ -250,25 +245,12 @@ def _redundancy(row: Row) -> str:
     return f"{row['redundancy']:.0%} ({low} {'and more' if row['high'] == 1 else f'to {high}'})"
 
 
-def _difference(row: Row) -> str:
-    """A ratio of losses with its interval; bold where that leaves out 1."""
-    text = f"{row['ratio']:.2f} ({row['low95']:.2f} to {row['high95']:.2f})"
-    return f"**{text}**" if row["low95"] > 1 or row["high95"] < 1 else text
-
-
-def _cost(row: Row) -> str:
-    """What a rank costs in nats."""
-    return f"{row['cost']:+.3f} ({row['cost_low']:+.3f} to {row['cost_high']:+.3f})"
-
-
 CELLS: dict[str, Callable[[Row], str]] = {
     "transition": _transition,
     "gap": _gap,
     "embedding": _embedding,
     "values": _values,
     "redundancy": _redundancy,
-    "difference": _difference,
-    "cost": _cost,
 }
 
 

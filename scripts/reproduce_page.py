@@ -28,18 +28,19 @@ SCALES = {"laptop": "core-hours", "gpu": "GPU-hours", "paper": "GPU-hours"}  # a
 BEGIN = """\
 # Reproduce a figure
 
-Written by `python scripts/reproduce_page.py` from the [studies](../scripts/shapelaw/studies/registry.py): change them
-there.
+**Find a paper's figure or table below, with ours beside it. Then make ours from committed runs in seconds, or train
+the runs again in hours.**
 
-**Find the paper's figure or table, look at ours beside it, run the study's command from committed runs (seconds) or
-train them (hours).** Depth and width: Levine et al. 2020. Vocabulary: Wies et al. 2021. Memorization: Mahdavi et al.
-2024. Building blocks: Navon 2021. Each figure is also a `.png`. *Drawn* means that the published points stand in ours.
+The papers: depth and width, Levine et al. 2020; vocabulary, Wies et al. 2021; memorization, Mahdavi et al. 2024;
+building blocks, Navon 2021. Each figure is also a `.png`. *Drawn* means that our figure shows the published points.
+`python scripts/reproduce_page.py` writes this page from the [studies](../scripts/shapelaw/studies/registry.py); change
+the text there.
 """
 FROM_RUNS = """\
 ## From committed runs, in seconds
 
-Tables, figures and `fit.json` go to `DIR`. The first takes the published transitions alone, for figures 3 and 4 of the
-depth-width paper; `committed_runs` is `depth_width` of the runs that an H200 trained.
+Each command writes tables, figures and `fit.json` to `DIR`. The first one takes the published transitions alone, for
+figures 3 and 4 of the depth-width paper. `committed_runs` is the study `depth_width` of runs that an H200 trained.
 
 ```sh
 """
@@ -48,18 +49,66 @@ TRAINED = """\
 
 ## Trained anew, in hours
 
-A command trains what is missing, resumes what was stopped, and makes tables, figures and a report's page:
+The second command trains what is missing, resumes what was stopped, and makes tables, figures and a page of the report:
 
 ```sh
 snakemake plan --config scale=laptop studies='[depth_width]'    # what it costs, before anything runs
 snakemake --config scale=laptop studies='[depth_width]'    # or the name of another study, and scale=gpu or scale=paper
 ```
 
-Reckoned by the rate in each scale's file, not measured: hours of one core at scale `laptop`, of one GPU at `gpu` and
-`paper`. Where we measured at scale `laptop`, on a busy machine, training took up to 2.4 times as long: ask a cluster
-for twice. A dash: the scale has no such grid; `snakemake results/relu/fit.json` and
-`snakemake results/assumptions/fit.json` are targets of their own. Scale `paper` has not been run.
+The hours are estimates by the rate in each scale's file: of one core at scale `laptop`, of one GPU at `gpu` and
+`paper`. Measured at scale `laptop` on a busy machine, training took up to 2.4 times as long, so ask a cluster for
+twice. A dash means that the scale has no such grid; `snakemake results/relu/fit.json` and
+`snakemake results/assumptions/fit.json` are targets of their own.
 
+"""
+PAPER = """\
+
+## Scale paper
+
+**Scale `paper` has the papers' own shapes, but the papers don't print all that a run needs, and nobody has run it: read
+the guesses before you spend GPU-months on it.** `snakemake plan --config scale=paper` says what it costs;
+[paper.yaml](../workflow/scales/paper.yaml) has every value and its source.
+
+Depth and width, printed: 193 shapes of table 2 (12 x 240 is read as a misprint of 12 x 340) and four of an earlier
+version, three runs of each shape in table 3; V = 2,000, 2 heads, context 128, batch 512, a million steps; Adam, 12,000
+steps of warm-up, a cosine to zero; Wikipedia, BookCorpus and OpenWebText; 170,000 test sequences.
+
+| guessed | value here | origin | alternatives |
+|---|---|---|---|
+| peak learning rate | 1.6e-3 at every shape | the vocabulary paper, by the same group | a rate by shape |
+| dropout, weight decay | 0, 0 | not printed; "Adam" | 0.1 and AdamW's 0.01, as in the vocabulary paper |
+| betas, epsilon, clipping | 0.9, 0.999, 1e-8, none | PyTorch's; the vocabulary paper's betas | clipping at 1.0 |
+| precision | bfloat16 products, float32 weights | the paper used Cloud TPUs | float32 |
+| initialisation | N(0, 0.02), residual outputs over the root of 2 L | GPT-2's; it matters at depth 48 | |
+| block | GPT-2's, embedding and classifier not tied | "untied" in the vocabulary paper | `block: printed` |
+| texts | Wikipedia of 2023-11-01, public copies of the others | dump and shares not printed | a dump of 2019 or 2020 |
+| tokenizer, test share | byte-level BPE trained on these texts; 0.005 of the documents | only sizes are printed | |
+
+**Take the rate together with its dropout, or neither**: as it stands the scale mixes the two, which neither paper did.
+Try one row of table 2 both ways first. The printed block (equations 1 and 2) is another choice: it has ReLU, no biases
+and no residual around the feed-forward network, and nobody has tried it at depth 48.
+
+```sh
+# all of the vocabulary paper's recipe; or none of it, with a rate of your own sweep; the printed block
+snakemake --config scale=paper training='{dropout: 0.1, optimizer: adamw, weight_decay: 0.01}'
+snakemake --config scale=paper training='{learning_rate: RATE}'
+snakemake --config scale=paper depth_width='{block: printed}'
+# the vocabulary paper: GPT-2's files, by npm; figure 5 at equal parameters of all kinds; perplexity of table 1
+python scripts/train_tokenizer.py --fetch-gpt2
+snakemake --config scale=paper studies='[figure5]'
+snakemake --config scale=paper studies='[table1]'
+```
+
+V = 50,257 is GPT-2's own tokenizer, whose files must be there first; `corpus: {gpt2_files: FOLDER}` names them, and
+`corpus: {tokenizer_50257: trained}` trains one of that size on your text. Table 1 checks the recipe by the perplexity
+on 100 documents of OpenWebText (target `perplexity`). It gives sizes only, so the shapes 12 x 768 and 48 x 768 are
+guessed. Other guesses for the vocabulary paper: V = 2,000 for the embedding's rank and for wide attention, d_ff = 4 H
+d_a and five runs of three shapes there; a batch of 512, two heads and five runs of six networks for positions.
+
+Memorization is the authors' script: 342 networks, six seeds, d_v = 1, logits over the root of 64, short last batches.
+The paper's text has d_v = d and no scaling, and its figure 3 has one seed. The grids of attention's degree, product
+layers and exact ranks are ours, since the note only proposes them.
 """
 PICTURES = {  # figure of a study: ours in docs/figures/, drawn from committed runs
     "depth_width/loss_adjacent": "laptop_loss_adjacent",
@@ -107,7 +156,7 @@ TABLES = (  # of the papers: published as, ours, published numbers, study
     ),
     (
         "table 2 of the depth-width paper: shapes",
-        "[scale paper](paper_scale.md)",
+        "[scale paper](#scale-paper)",
         f"[shapes]({_REFERENCE}/depth_width_grid.csv)",
         "depth_width",
     ),
@@ -131,7 +180,7 @@ TABLES = (  # of the papers: published as, ours, published numbers, study
     ),
     (
         "tables 3 and 5 of the vocabulary paper: shapes",
-        "[scale paper](paper_scale.md)",
+        "[scale paper](#scale-paper)",
         f"[one]({_REFERENCE}/vocabulary_grid.csv), [other]({_REFERENCE}/attention_ratio_grid.csv)",
         "vocabulary, attention_ratio",
     ),
@@ -165,7 +214,7 @@ def reproduce_page() -> str:
     for study in STUDIES.values():
         page = f"[{_heading(study)}]({study.verdict})"
         lines.append(_row([study.name, page, *(_hours(study, scale) for scale in SCALES)]))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + PAPER
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -94,7 +94,7 @@ ELSEWHERE = (
         "a model of a hub",
         "docs/results/assumptions.md",
     ),
-    Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
+    Elsewhere("shapelaw evidence", "losses that are not committed", "tests/scripts/test_evidence.py"),
     Elsewhere(
         "python tests/finished.py",
         "trains every kind of run: minutes",
