@@ -6,7 +6,7 @@
 A table of a page stands between two comments. The first says where its numbers come from, as YAML:
 
     <!-- table
-    from: laptop_undertraining/transitions
+    from: laptop_todays_decoder/transitions
     where: method == 'bootstrap'
     columns: {steps: "{steps:,}", "crossing, width": transition}
     -->
@@ -14,7 +14,7 @@ A table of a page stands between two comments. The first says where its numbers 
 
 `from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
 makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
-rows are averaged, each number with its spread as NAME_std. `columns` has for each heading a format of the row's
+rows are averaged. `columns` has for each heading a format of the row's
 columns, or the name of one of `CELLS`, which may stand in a format too. With `rows`, `across` and `cell` in place of
 `columns` each value of `across` is a column of its own, and `rows` the first one, under the heading `corner`.
 
@@ -132,7 +132,7 @@ def read_table(name: str, made: Path) -> pd.DataFrame:
     path = made / f"{name}.csv" if folder in MADE else ROOT / name
     if not path.is_file():
         raise UserError(f"There is no table {path}.")
-    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, comment="#")
+    return pd.read_csv(path, comment="#")
 
 
 def make(folder: str, made: Path) -> None:
@@ -163,9 +163,8 @@ def _selected(rows: pd.DataFrame, asked: Row) -> pd.DataFrame:
 
 
 def _averaged(rows: pd.DataFrame, over: list[str]) -> pd.DataFrame:
-    """The means of all numbers over the rows that agree in `over`, and their standard deviations as NAME_std."""
-    groups = rows.groupby(over)
-    return groups.mean(numeric_only=True).join(groups.std(numeric_only=True).add_suffix("_std")).reset_index()
+    """The means of all numbers over the rows that agree in `over`."""
+    return rows.groupby(over).mean(numeric_only=True).reset_index()
 
 
 def _down(rows: pd.DataFrame, columns: Mapping[str, str]) -> Iterator[list[str]]:
@@ -200,11 +199,10 @@ def cell_of(form: str, row: Row) -> str:
 
 
 class _Chance(float):
-    """A p value: `0.03`, or `< 0.001`; with a format that begins with =, `= 0.03`."""
+    """A p value: `0.03`, or `< 0.001`."""
 
     def __format__(self, form: str) -> str:
-        sign = "= " if form.startswith("=") else ""
-        return LESS if self < LEAST_CHANCE else sign + super().__format__(form.removeprefix("="))
+        return LESS if self < LEAST_CHANCE else super().__format__(form)
 
 
 def _transition(row: Row) -> str:

@@ -6,26 +6,19 @@ On several GPUs: `python scripts/launch.py --processes 4 scripts/train.py ...`.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run, run_from_dict
 from shapelaw.storage.files import fold
-from shapelaw.training.command import exit_code_of, runtime_of, stores_of, text_of, training_parser
+from shapelaw.training.command import exit_code_of, read_specs, runtime_of, stores_of, training_parser
 from shapelaw.training.loop import train
 
 
-def _run(text: str) -> Run:
-    try:
-        values = json.loads(text_of(text))
-        return run_from_dict({k: v for k, v in values.items() if k not in ("schema_version", "key")})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"--spec {text[:80]} is not the spec of a run ({error!r}); give JSON, or @ and the path of a spec.json."
-        ) from error
+def _run(spec: dict[str, Any]) -> Run:
+    return run_from_dict({k: v for k, v in spec.items() if k not in ("schema_version", "key")})
 
 
 def main() -> int:
@@ -39,7 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def train_it() -> None:
-        run = _run(arguments.spec)
+        run = read_specs("--spec", arguments.spec, _run, "the spec of a run in JSON")
         train(
             run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments, run.key)
         )

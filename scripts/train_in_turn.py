@@ -7,11 +7,11 @@ be trained is noted and the others go on. Exit codes: 0 done (--out has the outc
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
@@ -20,10 +20,10 @@ from shapelaw.storage.files import WriteFailed
 from shapelaw.storage.records import FINISHED, write_json
 from shapelaw.training.command import (
     exit_code_of,
+    read_specs,
     runtime_of,
     say_failure,
     stores_of,
-    text_of,
     training_parser,
 )
 from shapelaw.training.loop import train
@@ -32,13 +32,8 @@ from shapelaw.training.trainer import NotWritten, Runtime, TrainingFailed
 Stores = tuple[TokenStore, TokenStore]  # training, test
 
 
-def _runs(text: str) -> list[Run]:
-    try:
-        return [run_from_dict(values) for values in json.loads(text_of(text))]
-    except OSError as error:
-        raise UserError(f"--specs {text}: the file can't be read ({error.strerror}).") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
+def _runs(specs: list[dict[str, Any]]) -> list[Run]:
+    return [run_from_dict(values) for values in specs]
 
 
 def _train_each(
@@ -79,7 +74,8 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def train_them() -> None:
-        runs, stores = _runs(arguments.specs), stores_of(arguments)
+        runs = read_specs("--specs", arguments.specs, _runs, "a JSON list of specs of runs")
+        stores = stores_of(arguments)
         outcomes = _train_each(runs, arguments.checkpoints, stores, partial(runtime_of, arguments))
         write_json(arguments.out, outcomes)
 

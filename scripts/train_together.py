@@ -7,24 +7,19 @@ again, the pack goes on where it was).
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from shapelaw.errors import UserError, command_line
+from shapelaw.errors import command_line
 from shapelaw.specs.kinds import PackedRun, packed_run_from_dict
 from shapelaw.storage.records import write_json
-from shapelaw.training.command import add_execution_options, exit_code_of, runtime_of, text_of
+from shapelaw.training.command import add_execution_options, exit_code_of, read_specs, runtime_of
 from shapelaw.training.pack_runs import train_packs
 
 
-def _packs(text: str) -> list[list[PackedRun]]:
-    try:
-        return [[packed_run_from_dict(values) for values in pack] for pack in json.loads(text_of(text))]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"--packs {text[:80]} is not a JSON list of packs, each a list of specs ({error!r})."
-        ) from error
+def _packs(packs: list[list[dict[str, Any]]]) -> list[list[PackedRun]]:
+    return [[packed_run_from_dict(values) for values in pack] for pack in packs]
 
 
 def main() -> int:
@@ -40,7 +35,8 @@ def main() -> int:
 
     def train_them() -> None:
         folder = arguments.checkpoints
-        outcomes = train_packs(_packs(arguments.packs), folder, folder, runtime_of(arguments))
+        packs = read_specs("--packs", arguments.packs, _packs, "a JSON list of packs, each a list of specs")
+        outcomes = train_packs(packs, folder, folder, runtime_of(arguments))
         write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)

@@ -50,7 +50,7 @@ def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
         links={"runs": "http://127.0.0.1:5000/#/experiments/1/runs?a=b&c=d"},
     )  # fmt: skip
     text = findings_page([one])
-    assert 'style="max-width: min(60rem, 150pt)" src="data:image/svg+xml;base64,' in text
+    assert 'style="--drawn: 150pt" src="data:image/svg+xml;base64,' in text
     assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
     assert "all 2 findings" in text
     assert '<details class="figure" open><summary>figure: crust, our own</summary>' in text

@@ -138,10 +138,11 @@ def test_a_recipe_that_a_study_overrules_is_told() -> None:
     """Grids of undertraining have steps and rates of their own, so the user's do nothing there."""
     own = {"steps": 2000, "learning_rate": 1.0e-3}
     assert warned(studies=["undertraining"], training=own) == [
-        f"training.{key}, and the runs of undertraining have {theirs}: what the section undertraining sets, also in "
-        "the scale's file, wins"
+        f"training.{key}, and the runs of undertraining have {theirs}: what the section undertraining sets itself wins"
         for key, theirs in (("steps is 2000", "200, 400"), ("learning_rate is 0.001", "0.0015, 0.003"))
     ]
+    (said,) = warned(studies=["vocabulary"], training={"steps": 800}, vocabulary={"recipe": {"steps": 900}})
+    assert said.startswith("training.steps is 800, and the runs of vocabulary have 900: what the section")
 
 
 def test_grids_of_other_studies_are_named_by_their_place() -> None:

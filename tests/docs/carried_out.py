@@ -55,8 +55,6 @@ SMALLER = {
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
     "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
     f"--tokens train.json --examples 64 {TRIALS}",
-    "python scripts/fit_surface.py --runs fineweb_edu_losses_combined.jsonl": "--draws 100",
-    "python scripts/fit_surface.py --runs runs.csv": "--draws 100",
     "shapelaw fit": "--draws 100",
     "python scripts/measure_separation_ranks.py": f"--grids {SMALL_GRIDS}",
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",

@@ -25,10 +25,9 @@ SUBSTITUTED = {
     r"<(\w+)>": r"\1",
     r"\$\(seq 1 2 79\)": " ".join(map(str, range(1, 80, 2))),
     r"\$0": "pack.json",  # of a shell that is given the name of a file
-    r"\$1\b": "a",  # of the function `one`
     r"\bRATE\b": "1.0e-3",
 }
-BEFORE = ("exec", "timeout", "one")  # words that a command may stand behind
+BEFORE = ("exec", "timeout")  # words that a command may stand behind
 
 
 @dataclass(frozen=True)
@@ -126,4 +125,4 @@ def _split(line: str, exported: tuple[str, ...]) -> Iterator[Command]:
 
 
 def _goes_before(word: str) -> bool:
-    return word in BEFORE or bool(re.fullmatch(r"[A-Z_]+=.*|\d+|-s|KILL|\{|\}|\[|\]", word))
+    return word in BEFORE or bool(re.fullmatch(r"[A-Z_]+=.*|\d+|\{|\}|\[|\]", word))

@@ -86,6 +86,12 @@ def test_the_users_training_goes_over_a_scales_recipe_of_a_study_and_their_recip
     assert told == {(steps, 250)}
 
 
+def test_no_study_gets_more_windows_of_test_text_than_its_scale_says_there_are() -> None:
+    own = {"scale": "laptop", "training": {"test_sequences": 900}}
+    runs = runs_of(load_config(own, SCALES), "embedding_rank", REPOSITORY).values()
+    assert {run.training.test_sequences for run in runs if isinstance(run, Run)} == {600}
+
+
 @given(VALUES, VALUES)
 def test_merged_values_are_those_on_top_and_what_only_lies_below(
     base: dict[str, Any], top: dict[str, Any]

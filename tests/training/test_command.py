@@ -13,7 +13,7 @@ from training_processes import Stores, command, start_warm
 from shapelaw.errors import UserError
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.command import exit_code_of, runtime_of, say_failure, text_of, training_parser
+from shapelaw.training.command import exit_code_of, read_specs, runtime_of, say_failure, training_parser
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import NotWritten, Runtime
 
@@ -63,10 +63,24 @@ def test_options_become_a_runtime() -> None:
     )
 
 
-def test_an_option_may_name_a_file(tmp_path: Path) -> None:
-    (tmp_path / "spec.json").write_text("é", encoding="utf-8")
-    assert text_of(f"@{tmp_path / 'spec.json'}") == "é"
-    assert text_of("a@b") == "a@b"
+def test_specs_are_given_in_the_option_or_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text('"é"', encoding="utf-8")
+    assert read_specs("--spec", f"@{tmp_path / 'spec.json'}", str, "a text") == "é"
+    assert read_specs("--spec", '"a@b"', str, "a text") == "a@b"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("@nothing.json", "--spec @nothing.json: the file can't be read (No such file or directory)."),
+        ("[{]", "--spec [{] is not the steps of a run (JSONDecodeError("),
+        ("[]", "--spec [] is not the steps of a run (TypeError("),
+    ],
+)
+def test_specs_that_cannot_be_read_are_told_from_those_that_are_none(given: str, sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_specs("--spec", given, lambda spec: spec["steps"], "the steps of a run")
+    assert str(error.value).startswith(sentence)
 
 
 @pytest.mark.parametrize(

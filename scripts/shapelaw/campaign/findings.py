@@ -20,6 +20,7 @@ from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.study import TABLES, Study
 
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
+_WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
 # of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
 FINDINGS_STYLE = """
 .findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
@@ -35,7 +36,8 @@ FINDINGS_STYLE = """
 .findings code { background: #f2f5f8; padding: .1rem .3rem; border-radius: .2rem; font-size: .85rem; font-weight: 400; }
 .findings code::before, .findings code::after { content: ""; }
 .findings details.figure { margin: .6rem 0 0; }
-.findings img { width: 100%; max-width: 60rem; margin: .3rem 0 0; border: 1px solid #e3e8ee; background: #fff; }
+.findings img { width: 100%; max-width: min(60rem, var(--drawn, 60rem)); }
+.findings img { margin: .3rem 0 0; border: 1px solid #e3e8ee; background: #fff; }
 .findings ul { margin: .2rem 0; padding-left: 1.2rem; }
 .findings li { margin: 0; padding: 0; }
 .findings details summary { cursor: pointer; color: #51606f; }
@@ -141,7 +143,7 @@ def _figure(one: Finding) -> str:
     drawn = one.figure.read_bytes()
     source = data_uri(drawn, KINDS[one.figure.suffix])
     wide = _WIDTH.search(drawn[:2000])  # a figure of one panel would fill the page
-    style = f' style="max-width: min(60rem, {1.5 * float(wide[1]):.0f}pt)"' if wide else ""
+    style = f' style="--drawn: {1.5 * float(wide[1]):.0f}pt"' if wide else ""
     name = escape(one.figure.stem.replace("_", " "))
     shown = " open" if one.answer is not None and one.answer.decided else ""
     return (
@@ -150,7 +152,6 @@ def _figure(one: Finding) -> str:
     )
 
 
-_WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
 NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
 
 

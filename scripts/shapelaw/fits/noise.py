@@ -2,7 +2,7 @@
 
 Seed noise is one standard deviation, or one that follows the width, pooled over the repeated shapes. Where their
 spreads say so, it is `std(width) = std_0 (width / width_0)^slope`: see `width_noise`. Log width describes our repeated
-shapes better than the log of the size does (docs/decisions.md).
+shapes better than the log of the size does.
 
 The mean loss of a shape with n seeds varies about its curve with variance `sigma^2 (1/n + t^2)`: seed noise averages
 out, a shape's own deviation (its heads, a learning rate that suits it less) does not. Repeated seeds determine sigma,

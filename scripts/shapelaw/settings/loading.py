@@ -25,7 +25,7 @@ _GRID = (
     *("grids", "blocks", "learning_rates", "base_widths"),
 )
 _WHOLE = ("widths", "repeated", "axes")  # keys whose value is replaced whole, as is every grid of `grids`
-_KEY = re.compile(r"\b[a-z][a-z_]*\.[a-z][a-z_]*\b")  # of a section
+_KEY = re.compile(r"\b[a-z][a-z_]*(?:\.[a-z][a-z_]*){1,2}\b")  # of a section, or of its recipe
 
 
 def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,12 +175,16 @@ def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[s
 
 
 def _without_overruled(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The scale's values without what its studies' `recipe` sets and the user sets in `training`, for all studies."""
+    """The scale's values without what its studies' `recipe` sets and the user sets in `training`, for all studies.
+
+    `test_sequences` stays: a study of many words has fewer windows of test text.
+    """
     training = own.get("training")
     if not isinstance(training, Mapping):
         return dict(base)
+    overruled = training.keys() - {"test_sequences"}
     return {
-        name: {**section, "recipe": {key: one for key, one in recipe.items() if key not in training}}
+        name: {**section, "recipe": {key: one for key, one in recipe.items() if key not in overruled}}
         if isinstance(section, Mapping) and isinstance(recipe := section.get("recipe"), Mapping)
         else section
         for name, section in base.items()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, command_line, reason_of, say
@@ -16,6 +18,7 @@ from shapelaw.storage.files import WriteFailed
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import COMPILED_PARTS, Runtime, TrainingFailed
 
+Read = TypeVar("Read")
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory", re.IGNORECASE)
 _LESS = (
     "take a smaller width, depth, vocab_size or training.batch_size, or ask for more: "
@@ -43,6 +46,24 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def read_specs(option: str, text: str, read: Callable[[Any], Read], what: str) -> Read:
+    """What an option gives as JSON or as `@FILE`, read by `read`.
+
+    Args:
+        what: it should be, for the sentence where it isn't: `the spec of a run`.
+
+    Raises:
+        UserError: the file can't be read, or its content is something else.
+    """
+    try:
+        given = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+        return read(json.loads(given))
+    except OSError as error:
+        raise UserError(f"{option} {text}: the file can't be read ({error.strerror}).") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{option} {text[:80]} is not {what} ({error!r}).") from error
+
+
 def add_execution_options(parser: argparse.ArgumentParser) -> None:
     """Add the options on how to execute the training of language models and memorizers."""
     add = parser.add_argument
@@ -63,15 +84,6 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
 def _tag(text: str) -> tuple[str, str]:
     name, _, value = text.partition("=")
     return name, value
-
-
-def text_of(option: str) -> str:
-    """The text of an option, or of the file that it names after an @.
-
-    Raises:
-        OSError, UnicodeDecodeError: the file can't be read.
-    """
-    return Path(option[1:]).read_text(encoding="utf-8") if option.startswith("@") else option
 
 
 def runtime_of(arguments: argparse.Namespace, key: str | None = None) -> Runtime:
