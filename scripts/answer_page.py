@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shape import bottlenecks
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
 from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask, read_clock
@@ -89,8 +90,8 @@ def _depths(found: ShapeAnswer) -> str:
 
 
 def _example() -> str:
-    text = text_of(public_answer(asked(SIZE, Counting(vocab_size=VOCAB))))
-    return f"```text\n{text}\n```"
+    found = public_answer(asked(SIZE, Counting(vocab_size=VOCAB)))
+    return f"```text\n{text_of(found, bottlenecks(found, None))}\n```"
 
 
 def _sizes() -> str:

@@ -2,10 +2,12 @@
 
   shapelaw evidence gemstones.csv
 
-The table has the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws, MIT): depth, width,
-block_params, total_params, tokens, loss, series, batch_tokens, nodes, seconds_per_step. They are not ours and are not
-committed; the fits are. Written: evidence.json to --out (draws of the surface, what widens them, the times, and the
-published law of transitions), and the checks to --checks. `shapelaw shape` reads the first. It takes a minute or two.
+The table has the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws at 5f42047, MIT): depth,
+width, vocab_size, block_params, total_params, tokens, loss, series, batch_tokens, nodes, seconds_per_step. There
+wandb_dfs/ has a file for each series (hot_100b+, fineweb_edu, fineweb_dclm, cool_end, lr_ablation_hot), and benchmarks/
+nodes and seconds. They are not ours and are not committed; the fits are. Written: evidence.json to --out (draws of the
+surface, what widens them, the times, and the published law of transitions), and the checks to --checks. `shapelaw
+shape` reads the first. It takes a minute or two.
 Exit codes: 0 written, 2 unusable input.
 """
 
@@ -66,7 +68,7 @@ def main() -> None:
             f"--draws is {arguments.draws}; intervals of 68% take 20 draws of each series or more."
         )
     table = _read(arguments.table)
-    series = losses_of(table, str(arguments.table))
+    series, times = losses_of(table, str(arguments.table)), times_of(table, str(arguments.table))
     fitted = fit_evidence(series, arguments.draws, arguments.seed)
     law = read_law(PUBLISHED)
     checks = check(series, fitted, lambda size: best_depth_at(law, size), law.source, arguments.draws)
@@ -76,7 +78,7 @@ def main() -> None:
         "name": NAME,
         "block": BLOCK,
         **content_of(series, fitted, checks),
-        "time": times_of(table, str(arguments.table)),
+        "time": times,
         "law": transitions_content(law, "GPT-2, two heads, V = 2,000"),
     }
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -277,7 +277,7 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
     if found.advised is not None:
         shape, counting = found.advised.shape, found.question.counting
         advised = make_architecture(
-            "This shape",
+            "The shape below",
             vocab_size=counting.vocab_size,
             embedding_rank=counting.rank,
             width=shape.width,

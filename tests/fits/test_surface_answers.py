@@ -227,6 +227,19 @@ def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface) -
     assert far.said == "can't tell"
 
 
+def test_a_total_whose_blocks_are_smaller_than_any_tried_is_not_told_by_the_deepest_shape() -> None:
+    """Of the depths of such a total one alone has blocks as large as the smallest shape's; it is no best depth."""
+    depth, width = (np.ravel(one) for one in np.meshgrid([1.0, 2.0, 4.0, 8.0], [64.0, 96, 128, 192, 256]))
+    size, off = 12.0 * depth * width**2, np.log(depth) - math.log(3.0)
+    loss = 10.0 * size**-0.1 + 0.02 * off**2 + 1e-3 * np.random.default_rng(0).standard_normal(20)
+    mine = own(fit_surface(Shapes(depth, width, size, loss, np.ones(20)), None, draws=100))
+    said = mine.witness(asked(1.9e6, Counting(SizeAxis.TOTAL, 50257)))
+    assert said.said == "can't tell"
+    assert said.remarks[-1].startswith("Its sizes are parameters of the blocks, of which these have about 3")
+    assert mine.costs(asked(1.9e6, Counting(SizeAxis.TOTAL, 50257)), 0.04) is None
+    assert mine.witness(asked(1.9e6, Counting(SizeAxis.BLOCK))).depth == pytest.approx(3.0, abs=1.0)
+
+
 def test_at_equal_totals_a_witness_is_deeper(surface: Surface) -> None:
     """With an untied vocabulary a deep network of one total has more in its blocks."""
     total = Counting(SizeAxis.TOTAL, 50257)

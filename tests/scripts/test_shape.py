@@ -257,7 +257,7 @@ def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -
 
 def test_a_bottleneck_is_told(tmp_path: Path) -> None:
     said = shape(tmp_path, "100M", "--vocab", 257, "--depth", 12, "--width", 768, "--tokens", "2B")
-    assert "This shape: the vocabulary binds" in said.stdout
+    assert "The shape below: the vocabulary binds" in said.stdout
     assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said.stdout
 
 

@@ -165,8 +165,9 @@ def status_of(low: float, high: float, grid: Floats, beyond: bool, told: bool) -
     at_low, at_high = low < grid[0] + step, high > grid[-1] - step
     if (at_low and at_high) or high - low > TOO_WIDE * (grid[-1] - grid[0]):
         return SurfaceStatus.NOT_IDENTIFIABLE
-    if beyond:
-        return SurfaceStatus.EXTRAPOLATED
+    if beyond:  # one layer is an end by itself; at any other the answer would be the grid's
+        at_end = at_high or (at_low and grid[0] > 0)
+        return SurfaceStatus.NOT_IDENTIFIABLE if at_end else SurfaceStatus.EXTRAPOLATED
     if at_high:
         return SurfaceStatus.DEEPER
     return SurfaceStatus.SHALLOWER if at_low else SurfaceStatus.CONVERGED
@@ -401,6 +402,11 @@ class OwnSurface:
             remarks.append(f"Its runs saw {big(self.tokens)} tokens, these {big(question.tokens)}.")
         if found.status is SurfaceStatus.EXTRAPOLATED:
             remarks.append("Its interval is wider the farther the size lies outside of its shapes'.")
+        if beyond > 1 + SAME_SIZE and question.counting.axis is not self.axis is SizeAxis.BLOCK:
+            remarks.append(
+                f"Its sizes are parameters of the blocks, of which these have about {big(found.costs.blocks)}; "
+                "--size block compares at those."
+            )
         said = {
             SurfaceStatus.DEEPER: f"above {best.own_low:,.0f}",
             SurfaceStatus.SHALLOWER: f"below {best.own_high:,.0f}",

@@ -262,7 +262,7 @@ def paragraph(found: ShapeAnswer) -> list[str]:
         return [*said, "What other depths cost is not known at this size."]
     low, high = found.costs.flat()
     within = found.question.within
-    flat = f"Depths from {low} to {high} cost" if high > low else "Only this depth costs"
+    flat = f"Any depth from {low} to {high} costs" if high > low else "Only this depth costs"
     said.append(
         f"{flat} less than {within:g} nats, which a network smaller by {found.costs.worth(within):.0%} would lose too."
     )
@@ -270,14 +270,12 @@ def paragraph(found: ShapeAnswer) -> list[str]:
         quick = found.costs.relative_time(low)
         if quick < 1.0 - SAME:
             said.append(
-                f"Where time counts take the shallow end: {low} layers take {1.0 - quick:.0%} less time a token."
+                f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time a token."
             )
         if found.equal_time is not None and whole(found.equal_time.depth) != shape.depth:
-            fast = whole(found.equal_time.depth)
-            side = "shallower" if fast < shape.depth else "deeper"
             said.append(
-                f"Go {side}, to about {fast} layers, if you compare at equal time, by these times, and let the size "
-                "grow."
+                f"That holds at equal size. At equal time, where a faster shape may be larger, about "
+                f"{whole(found.equal_time.depth)} layers are best by these times (--size time)."
             )
     said.append(
         "Go deeper where parameters are what you count: a large untied vocabulary makes width dear, more so with more "

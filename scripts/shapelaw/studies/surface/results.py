@@ -256,6 +256,9 @@ def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
                 f"Depth {row['depth']:.0f} is overtaken by depth {row['deeper_depth']:.0f} at width {row['width']:.1f} "
                 f"(68%: {row['width_low']:.1f} to {row['width_high']:.1f})."
             )
+    if analysis.costs:
+        size, axis = short_number(analysis.costs[-1].costs.question.size), analysis.axis.value
+        lines.append(f"Any other shape: shapelaw shape {size} --size {axis} --fit DIR --depth L --width D.")
     return lines
 
 
