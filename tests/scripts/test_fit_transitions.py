@@ -122,7 +122,7 @@ def test_shapes_that_lie_anywhere_have_no_curves_of_equal_depth(tmp_path):
     table.to_csv(tmp_path / "runs.csv", sep=";", index=False)
     done = command("--runs", "runs.csv", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    (said,) = [line for line in done.stdout.splitlines() if "fit_surface.py" in line]
+    (said,) = [line for line in done.stdout.splitlines() if "shapelaw fit" in line]
     assert said.startswith("No two depths have four sizes in common")
     assert "too few sizes" not in done.stdout
 
