@@ -35,7 +35,7 @@ def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
     parts.append(_witnesses(found.witnesses))
     if found.given is not None:
         parts.append(_given(found.given, found))
-    parts.append(_shipped(found.shipped))
+    parts.append(_shipped(found.shipped, found.question.equal_time))
     parts.append("\n".join([*notes, *_vocabulary(found)]))
     parts.append(" ".join(paragraph(found)))
     return "\n\n".join(_wrapped(part) for part in parts if part)
@@ -218,8 +218,9 @@ def _given(priced: Priced, found: ShapeAnswer) -> str:
     )
 
 
-def _shipped(shipped: Sequence[Priced]) -> str:
-    rows = [("shipped at this size", "layers", "width", "V", "size", "cost, nats (68%)")]
+def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
+    cost = "cost at its own size, nats (68%)" if timed else "cost, nats (68%)"
+    rows = [("shipped at this size", "layers", "width", "V", "size", cost)]
     for one in shipped:
         network = one.network
         rows.append(
