@@ -101,6 +101,7 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     assert (found.answer, found.findings) == (Answer("Yes.", True, "No."), ("It rose.",))
     assert (found.figure, found.published_as) == (folder / "crumb.svg", "our own")
     assert (found.made_elsewhere, found.links) == ("Baked last year.", {"runs": "http://h/#/experiments/1"})
+    assert found.command.endswith(f" {folder}/fit.json")
 
 
 def test_results_of_an_older_version_have_no_answer_and_no_links(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class Finding:
         published_as: where the figure is published.
         made_elsewhere: whose runs these are, where they are not this workflow's.
         links: pages of the runs in MLflow, by name.
+        place: the folder of the results of all studies.
     """
 
     study: str
@@ -82,11 +83,12 @@ class Finding:
     published_as: str = ""
     made_elsewhere: str = ""
     links: dict[str, str] = field(default_factory=dict)
+    place: str = "results"
 
     @property
     def command(self) -> str:
         """The command that makes the study's results again."""
-        return f"snakemake --forcerun {self.study} -- results/{self.study}/fit.json"
+        return f"snakemake --forcerun {self.study} -- {self.place}/{self.study}/fit.json"
 
 
 def findings_page(findings: Sequence[Finding]) -> str:
@@ -181,6 +183,7 @@ def read_finding(study: Study, results: Path, runs: Collection[AnyRun] = ()) -> 
         "" if figure is None else study.figures[figure],
         study.made_elsewhere,
         (read_json(folder / "logged") or {}).get("pages", {}),
+        str(results),
     )
 
 
