@@ -68,7 +68,7 @@ def carry_out(checkout: Path) -> Callable[[Shown], Done]:
         words = smaller(shown.words)
         if words not in done:
             for path, maker in MADE_BY.items():
-                if path in words[3:] and not (checkout / path).exists() and not starts(words, maker):
+                if path in words[2:] and not (checkout / path).exists() and not starts(words, maker):
                     run(next(one for one in DISTINCT if starts(one.words, maker)))
             done[words] = start(words, shown.environment, checkout)
         return done[words]
