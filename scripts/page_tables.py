@@ -14,9 +14,9 @@ A table of a page stands between two comments. The first says where its numbers 
 
 `from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
 makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
-rows are averaged. `columns` has for each heading a format of the row's
-columns, or the name of one of `CELLS`, which may stand in a format too. With `rows`, `across` and `cell` in place of
-`columns` each value of `across` is a column of its own, and `rows` the first one, under the heading `corner`.
+rows are averaged. `columns` has for each heading a format of the row's columns, or the name of one of `CELLS`, which
+may stand in a format too. With `rows`, `across` and `cell` in place of `columns` each value of `across` is a column of
+its own, and `rows` the first one, under the heading `corner`.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 """

@@ -32,7 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def train_it() -> None:
-        run = read_specs("--spec", arguments.spec, _run, "the spec of a run in JSON")
+        run = read_specs("--spec", arguments.spec, _run, "the spec of a run")
         train(
             run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments, run.key)
         )

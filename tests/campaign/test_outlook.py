@@ -143,6 +143,7 @@ def test_a_recipe_that_a_study_overrules_is_told() -> None:
     ]
     (said,) = warned(studies=["vocabulary"], training={"steps": 800}, vocabulary={"recipe": {"steps": 900}})
     assert said.startswith("training.steps is 800, and the runs of vocabulary have 900: what the section")
+    assert warned(studies=["vocabulary"], training=own, vocabulary={"recipe": own}) == []
 
 
 def test_grids_of_other_studies_are_named_by_their_place() -> None:

@@ -3,12 +3,15 @@
 import fcntl
 import json
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from disks import fill, small_disk
 from job_server import warm_python
 from small import SCRIPTS, small_run
 
+import train_in_turn
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.specs.runs import Run, run_to_dict
 from shapelaw.storage import records
@@ -127,3 +130,21 @@ def test_a_run_under_way_has_no_sentence_of_its_own(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "None" not in done.stderr
     assert f"{FIRST.key} has no finished record of this run." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("specs", "sentence"),
+    [
+        ("@nothing.json", "--specs @nothing.json: the file can't be read (No such file or directory)."),
+        ("[{]", "--specs [{] is not a JSON list of specs of runs"),
+    ],
+)
+def test_specs_that_cannot_be_read_are_told_from_those_that_are_none(
+    specs: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--specs", specs, "--checkpoints", "c", "--out", "o.json")
+    monkeypatch.setattr(
+        sys, "argv", ["train_in_turn.py", *options, "--train-store", "a", "--test-store", "b"]
+    )
+    assert train_in_turn.main() == 2
+    assert sentence in capsys.readouterr().err

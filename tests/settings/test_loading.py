@@ -52,7 +52,10 @@ def test_a_wrong_scale_hides_no_other_problem() -> None:
 def test_a_key_that_came_from_the_scale_is_said_to() -> None:
     said = problems_of(training={"steps": 20})
     assert "training.warmup_steps is 50, not below training.steps (20)" in said
-    assert "(training.warmup_steps comes from scale demo)" in said
+    heading, in_training, in_recipe = said.splitlines()
+    assert heading == "The config has 2 problems:"
+    assert in_training.endswith("(training.warmup_steps comes from scale demo)")
+    assert in_recipe.endswith("(depth_width.recipe.warmup_steps comes from scale demo)")
     assert "comes from" not in problems_of(training={"steps": 20, "warmup_steps": 30})
 
 

@@ -61,7 +61,9 @@ def read_specs(option: str, text: str, read: Callable[[Any], Read], what: str) -
     except OSError as error:
         raise UserError(f"{option} {text}: the file can't be read ({error.strerror}).") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{option} {text[:80]} is not {what} ({error!r}).") from error
+        raise UserError(
+            f"{option} {text[:80]} is not {what} ({error!r}); give JSON, or @ and its file."
+        ) from error
 
 
 def add_execution_options(parser: argparse.ArgumentParser) -> None:

@@ -258,7 +258,12 @@ def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
             )
     if analysis.costs:
         size, axis = short_number(analysis.costs[-1].costs.question.size), analysis.axis.value
-        lines.append(f"Any other shape: shapelaw shape {size} --size {axis} --fit DIR --depth L --width D.")
+        words = (
+            "" if analysis.axis is SizeAxis.BLOCK else " --vocab V"
+        )  # which the blocks alone don't depend on
+        lines.append(
+            f"Any other shape: shapelaw shape {size} --size {axis}{words} --fit DIR --depth L --width D."
+        )
     return lines
 
 
