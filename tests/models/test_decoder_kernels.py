@@ -522,6 +522,21 @@ def test_without_kernels_pytorch_does_the_work_and_why_is_said_once(
     assert why is None or said.count(why) == 2
 
 
+def test_a_kernel_is_compiled_once(changed: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    run = subprocess.run
+
+    def counting(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        compiled.append(Path(line[-3]).name)
+        return run(line, **options)
+
+    changed.setattr(cpp.subprocess, "run", counting)
+    assert kernels.has_products()
+    assert kernels.has_llama()
+    _ = kernels._is_right(8, 8, 8)
+    assert compiled == ["decoder_kernel.cpp", "llama_kernel.cpp"]
+
+
 @pytest.mark.parametrize("kernel", [kernels.PRODUCTS, kernels.LLAMA, KERNEL], ids=lambda one: one.source.name)
 def test_a_source_has_no_warning(kernel: Kernel) -> None:
     options = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wno-psabi", "-fsyntax-only"]

@@ -80,7 +80,7 @@ def test_llamas_kernel_changes_the_rounding_alone_and_a_resumed_run_not_a_byte(
 ) -> None:
     run = small_llama(steps=12, log_every=1, evaluate_every=6)
     plain = train(run, stores, tmp_path / "plain").history
-    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
+    monkeypatch.setattr(trainer, "_LLAMA_STEPS", run.training.steps)
     kernel = train(run, stores, tmp_path / "kernel").history
     assert kernel["train_loss"].to_pylist() == pytest.approx(plain["train_loss"].to_pylist(), rel=1e-5)
     one_step = Trainer.step

@@ -57,7 +57,10 @@ def penalty(kind: str, t: Floats, skew: Floats | float, most: float = 8.0) -> Fl
 def power(alpha: Floats, x: Floats) -> Floats:
     """(1 - e^(-alpha x)) / alpha: with a constant it spans the power laws of a size, and is x itself at alpha = 0."""
     alpha = np.where(np.abs(alpha) < 1e-6, 1e-6, alpha)
-    return np.asarray(-np.expm1(np.clip(-alpha * x, -30.0, 30.0)) / alpha)
+    bent = -alpha * x
+    np.expm1(np.clip(bent, -30.0, 30.0, out=bent), out=bent)
+    bent /= -alpha
+    return bent
 
 
 def log_total(log_blocks: Floats, log_depth: Floats) -> Floats:
@@ -101,17 +104,24 @@ class Draws:
         """
         u = log_tokens - MIDDLE_TOKENS
         alpha, alpha_u, c0, c1, c2, p0, p1, p2, skew = (self.values[:, j, None] for j in range(9))
-        x = np.where(self.of_total[:, None], log_total(log_blocks, log_depth), log_blocks) - MIDDLE_SIZE
-        t = log_depth - MIDDLE_DEPTH - (c0 + c1 * x + c2 * u + np.reshape(shift, (-1, 1)))
+        nats, sizes = self.in_nats, ~self.in_nats
+        both = np.stack([log_blocks, log_total(log_blocks, log_depth)]) - MIDDLE_SIZE
+        x = both[self.of_total.astype(np.intp)]
+        t = c1 * x
+        t += c0 + c2 * u + np.reshape(shift, (-1, 1))
+        np.subtract(log_depth - MIDDLE_DEPTH, t, out=t)
         lost = np.empty_like(t)
         for index, kind in enumerate(PENALTIES):
             rows = self.penalty == index
             lost[rows] = penalty(kind, t[rows], skew[rows])
-        nats = self.in_nats[:, None]
-        lost = np.exp(p0 + p1 * np.where(nats, x, u) + np.where(nats, p2 * u, 0.0)) * lost
-        size = np.where(nats, x, x - lost)
-        level = -np.exp(self._log_slope(u))[:, None] * power(alpha + alpha_u * u, size)
-        return np.asarray(level + np.where(nats, lost, 0.0))
+        scale = p1[nats] * x[nats]
+        scale += p0[nats] + p2[nats] * u
+        lost[nats] *= np.exp(scale, out=scale)
+        x[sizes] -= np.exp(p0[sizes] + p1[sizes] * u) * lost[sizes]
+        losses = power(alpha + alpha_u * u, x)
+        losses *= -np.exp(self._log_slope(u))[:, None]
+        losses[nats] += lost[nats]
+        return losses
 
     def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
         """(p,) losses in nats, up to a constant: the mean of the draws."""

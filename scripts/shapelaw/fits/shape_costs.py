@@ -11,7 +11,7 @@ import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,6 +37,7 @@ SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 NUDGE = 0.02  # e-folds of size over which slopes are taken
+SETTLED = 1e-5  # change of log depths and sizes at which these steps end
 TURNS = 12  # steps towards the depth of which the size is at equal time
 
 
@@ -252,6 +253,7 @@ class Evidence:
         return max(out, outside(depth, self.depths)) - math.log(OUTSIDE)
 
 
+@cache
 def normal_scores(count: int) -> Floats:
     """Scores that have a normal distribution's quantiles, a standard deviation of one and a mean of zero."""
     many = np.sort(np.random.default_rng(1).standard_normal(200 * count)).reshape(count, -1).mean(axis=1)
@@ -352,6 +354,7 @@ class Costs:
         log_best: log of the best depth, before it was made a whole one.
         best: the best depth.
         shift: the standard deviation by which ridges were moved.
+        moved_least: (D,) losses of each draw's best depth, with its ridge moved.
         block_errors: (D, 201) errors of `log_blocks` by those of the times; None but at equal time.
     """
 
@@ -362,6 +365,7 @@ class Costs:
     log_best: float
     best: Best
     shift: float
+    moved_least: Floats
     block_errors: Floats | None = None
 
     def blocks_at(self, depth: float) -> float:
@@ -400,10 +404,6 @@ class Costs:
         return float(self._middle(self._along(log_depth), log_depth)[0])
 
     @cached_property
-    def _moved_least(self) -> Floats:
-        return lowest(self._moved(self.log_blocks, self.grid), self.grid)[1]
-
-    @cached_property
     def _moved_best(self) -> Floats:
         """(D,) losses of the best depth."""
         log_depth = np.log([self.best.depth])
@@ -440,7 +440,7 @@ class Costs:
     def band(self, log_depth: Floats, log_blocks: Floats) -> Floats:
         """(3, p) costs in nats with the ends of their 68% intervals, at (p,) logs of depths and blocks."""
         value = np.maximum(self._middle(log_blocks, log_depth) - self._least, 0.0)
-        moved, least = self._moved(log_blocks, log_depth), self._moved_least
+        moved, least = self._moved(log_blocks, log_depth), self.moved_least
         if self.evidence.few_shapes:
             ends = [
                 interval_of_few(moved[:, place], least, self._moved_best, float(one))
@@ -556,14 +556,17 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
     errors = _block_errors(evidence, question, sizes, middle) if question.equal_time else None
-    moved = _moved(evidence, question, log_blocks, grid, shift, errors)
-    ends = [np.quantile(lowest(losses, grid)[0], (LOW, HIGH)) for losses in (moved, own)]
+    still = shift == 0.0 and errors is None
+    moved = own if still else _moved(evidence, question, log_blocks, grid, shift, errors)
+    places, moved_least = lowest(moved, grid)
+    own_places = places if still else lowest(own, grid)[0]
+    ends = [np.quantile(one, (LOW, HIGH)) for one in (places, own_places)]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
     depth = _whole(middle, together, grid)
     if question.equal_time:
         _check_timed(question.clock, depth)
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
-    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, errors)
+    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, moved_least, errors)
 
 
 def _moved(
@@ -630,13 +633,26 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
     sizes = np.full_like(grid, question.size)
     asked = _log_times(question, log_blocks_at(sizes, question.counting, grid), grid)
     for _ in range(TURNS):
-        wanted = float(np.interp(at, grid, asked))
-        log_blocks = log_blocks_at(sizes, question.counting, grid)
-        off = wanted - _log_times(question, log_blocks, grid)
-        # the deepest may have no size that is so quick beside the first factor of their embedding
-        sizes = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * question.counting.fixed)
-        log_blocks = log_blocks_at(sizes, question.counting, grid)
+        sizes = _as_quick(question, float(np.interp(at, grid, asked)), sizes, grid)
+        log_blocks, before = log_blocks_at(sizes, question.counting, grid), at
         at = float(lowest(evidence.draws.middle(log_blocks, grid, log_tokens)[None], grid)[0][0])
+        if abs(at - before) < SETTLED:
+            break
+    return sizes
+
+
+def _as_quick(question: Question, wanted: float, sizes: Floats, grid: Floats) -> Floats:
+    """(201,) sizes that take `wanted`, a log of seconds a token, at the depths of the grid; by steps from `sizes`."""
+    clock, counting = question.clock, question.counting
+    of_depth = clock.at(np.zeros_like(grid), grid)
+    for _ in range(TURNS):
+        work = log_work(log_blocks_at(sizes, counting, grid), grid, counting.vocab_size, question.context)
+        off = wanted - of_depth - clock.exponent * work
+        # the deepest may have no size that is so quick beside the first factor of their embedding
+        found = np.maximum(sizes * np.exp(off / clock.exponent), 1.01 * counting.fixed)
+        settled, sizes = np.abs(found / sizes - 1.0).max() < SETTLED, found
+        if settled:
+            break
     return sizes
 
 

@@ -56,7 +56,7 @@ class Kernel:
         if compiler() is None:
             return False
         try:
-            self.library(defined)
+            self.library(*defined)
         except (subprocess.CalledProcessError, OSError) as error:
             why: str | None = _reason(error)
         else:
@@ -65,7 +65,7 @@ class Kernel:
             self.leave(why)
         return why is None
 
-    def _compiled(self, defined: tuple[tuple[str, object], ...] = ()) -> ctypes.CDLL:
+    def _compiled(self, *defined: tuple[str, object]) -> ctypes.CDLL:
         """The library with these macros.
 
         Raises:

@@ -223,7 +223,8 @@ def _values_and_gradients(
     with torch.enable_grad():
         given = [part.to(dtype, copy=True).requires_grad_() for part in inputs]
         y = way(*given)
-    return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
+        total = (y * grad.to(dtype)).sum()  # of a gradient that is given PyTorch would import its compiler
+    return [y, *torch.autograd.grad(total, given)]
 
 
 @cache

@@ -77,7 +77,7 @@ def kernel_gradients(
     inputs = [positions, queries_PBd, *contexts, labels_PB, there_PB, absent_Pn]
     of_inputs = [None if x is None else x.contiguous() for x in inputs]
     place, *rest = (None if x is None else x.data_ptr() for x in of_inputs)
-    library = KERNEL.library(_macros(m, queries_PBd.dtype))
+    library = KERNEL.library(*_macros(m, queries_PBd.dtype))
     library.memorizer_gradients(
         _addresses(given), place, m.scale, *rest, models, examples, loss_P.data_ptr(), _addresses(found)
     )

@@ -78,6 +78,12 @@ class Adam:
         self.groups, self.decoupled, self.learning_rate, self.betas = groups, decoupled, learning_rate, betas
         self._states = [[_moments(p) for p in group.parameters] for group in groups]
 
+    def zero_grad(self) -> None:
+        """Forget the gradients; a model's own way looks for its parameters first, a twentieth of a small one's step."""
+        for group in self.groups:
+            for parameter in group.parameters:
+                parameter.grad = None
+
     def step(self) -> None:
         """Step every parameter along its gradient."""
         for group, states in zip(self.groups, self._states, strict=True):
