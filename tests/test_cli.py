@@ -89,6 +89,20 @@ def test_help_imports_nothing_heavy() -> None:
     )
 
 
+def test_help_whose_reader_has_left_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [PYTHON, "-m", "shapelaw.cli", "--help"],
+        cwd=SCRIPTS,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 @pytest.mark.slow
 def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
     """Built and installed as by `pip install .`, with the packages of this environment."""

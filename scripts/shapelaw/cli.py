@@ -130,11 +130,11 @@ def _run_snakemake(name: str, arguments: Sequence[str]) -> int:
 def main(given: Sequence[str] | None = None) -> int:
     """Run the command that the command line names; 2 where it names none."""
     words = list(sys.argv[1:] if given is None else given)
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(help_text())
-        return 0 if words else 2
 
     def work() -> int:
+        if not words or words[0] in ("-h", "--help", "help"):
+            print(help_text())
+            return 0 if words else 2
         if words[0] not in COMMANDS:
             raise UserError(f"{words[0]!r} is not a command of shapelaw; it has {', '.join(COMMANDS)}.")
         return run(words[0], words[1:])
