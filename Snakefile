@@ -48,6 +48,7 @@ from shapelaw.campaign.submission import (
     VARIABLE,
     latest_submission,
     read_submission,
+    repeated_submission,
     submission_of,
     submitted_to,
     write_submission,
@@ -61,14 +62,16 @@ DOOR = Door(workflow)
 try:
     if DOOR.is_main:
         values = {}
-        # a report without a config of its own is of what was submitted last
-        last = latest_submission(Path("results")) if reports_alone(sys.argv[1:]) else None
-        if last is None:
+        # --config submitted=FILE repeats a start; a report without a config of its own is of what was submitted last
+        earlier = repeated_submission(config)
+        if earlier is None and reports_alone(sys.argv[1:]):
+            earlier = latest_submission(Path("results"))
+        if earlier is None:
             values = layered([] if DOOR.replaces_config else [BASE / "config.yaml"], config)
             config_given = load_config(values, BASE / "workflow" / "scales", Path.cwd())
             SUBMITTED = submission_of(config_given, BASE, Path.cwd())
         else:
-            SUBMITTED = read_submission(last)
+            SUBMITTED = read_submission(earlier)
         CONFIG = SUBMITTED.config
         start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, DOOR.cores, DOOR.jobs)
         check_start(start, CONFIG, SUBMITTED.runs)

@@ -33,7 +33,10 @@ def main() -> None:
     ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
     studies = [_study(name, arguments.submitted) for name in ordered]
     runs = {} if arguments.submitted is None else read_submission(arguments.submitted).runs
-    found = [read_finding(study, arguments.results, runs.get(study.name, {}).values()) for study in studies]
+    found = [
+        read_finding(study, arguments.results, runs.get(study.name, {}).values(), arguments.submitted)
+        for study in studies
+    ]
     page = findings_page(found)
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")

@@ -26,6 +26,9 @@ def test_a_study_is_a_question_with_its_answer_beside_the_published_one() -> Non
         assert said in text
     assert "snakemake --forcerun bread -- results/bread/fit.json" in text
     assert 'class="undecided">' not in text
+    one = replace(DECIDED, submitted=Path("results/submitted/1.json"))
+    again = "snakemake --config submitted=results/submitted/1.json --forcerun bread -- results/bread/fit.json"
+    assert again in findings_page([one])
 
 
 def test_an_open_question_says_undecided_and_why() -> None:

@@ -14,6 +14,7 @@ from shapelaw.campaign.submission import (
     Submission,
     latest_submission,
     read_submission,
+    repeated_submission,
     submission_of,
     write_submission,
 )
@@ -60,6 +61,17 @@ def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     os.utime(older, (1.0, 1.0))
     assert latest_submission(tmp_path / "results") == path
     assert latest_submission(tmp_path) is None
+
+
+def test_a_start_is_repeated_alone(tmp_path: Path) -> None:
+    path = tmp_path / "1.json"
+    path.touch()
+    assert repeated_submission({}) is None
+    assert repeated_submission({"submitted": str(path)}) == path
+    with pytest.raises(UserError, match=r"nothing can be set beside it; leave out scale, seeds\.$"):
+        repeated_submission({"submitted": str(path), "seeds": 2, "scale": "demo"})
+    with pytest.raises(UserError, match=r"2.json names no file; results/submitted/ has one of each start\.$"):
+        repeated_submission({"submitted": f"{tmp_path}/2.json"})
 
 
 def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:

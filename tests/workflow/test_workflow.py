@@ -77,6 +77,16 @@ def test_a_second_run_does_nothing(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("--quiet", "rules").stderr
 
 
+def test_a_start_is_repeated_by_its_file_whatever_the_config_says_by_now(project: Project) -> None:
+    page = (project.folder / "results" / "findings.html").read_text()
+    (again,) = re.findall(r"<code>snakemake (--config submitted=\S+) --forcerun depth_width", page)
+    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
+    assert "Nothing to be done" in project.snakemake(*again.split(), "--quiet", "rules").stderr
+    done = project.snakemake(*again.split(), "scale=laptop", ok=False)
+    assert "nothing can be set beside it; leave out scale." in done.stderr
+    project.configure()
+
+
 def test_a_changed_comment_in_a_script_trains_nothing(project: Project) -> None:
     for script in (project.folder / "scripts").rglob("*.py"):
         script.write_text(script.read_text() + "# a comment\n")

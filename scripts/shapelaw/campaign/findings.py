@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 from shapelaw.campaign.ending import heading_of, read_json
+from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
@@ -72,6 +73,7 @@ class Finding:
         made_elsewhere: whose runs these are, where they are not this workflow's.
         links: pages of the runs in MLflow, by name.
         place: the folder of the results of all studies.
+        submitted: the file of the start that made it; None where it is not known.
     """
 
     study: str
@@ -84,11 +86,13 @@ class Finding:
     made_elsewhere: str = ""
     links: dict[str, str] = field(default_factory=dict)
     place: str = "results"
+    submitted: Path | None = None
 
     @property
     def command(self) -> str:
-        """The command that makes the study's results again."""
-        return f"snakemake --forcerun {self.study} -- {self.place}/{self.study}/fit.json"
+        """The command that makes the study's results again, by what was submitted where that is known."""
+        config = "" if self.submitted is None else f"--config {REPEATED}={self.submitted} "
+        return f"snakemake {config}--forcerun {self.study} -- {self.place}/{self.study}/fit.json"
 
 
 def findings_page(findings: Sequence[Finding]) -> str:
@@ -157,11 +161,14 @@ def _figure(one: Finding) -> str:
 NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
 
 
-def read_finding(study: Study, results: Path, runs: Collection[AnyRun] = ()) -> Finding:
+def read_finding(
+    study: Study, results: Path, runs: Collection[AnyRun] = (), submitted: Path | None = None
+) -> Finding:
     """A study's finding, from `results/<study>/`.
 
     Args:
         runs: its runs, which its heading names; none where they are not known.
+        submitted: the file of the start that made it, if known.
 
     Raises:
         UserError: fit.json is missing or is no JSON object.
@@ -184,6 +191,7 @@ def read_finding(study: Study, results: Path, runs: Collection[AnyRun] = ()) -> 
         study.made_elsewhere,
         (read_json(folder / "logged") or {}).get("pages", {}),
         str(results),
+        submitted,
     )
 
 

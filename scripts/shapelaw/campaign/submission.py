@@ -30,6 +30,7 @@ from shapelaw.studies.study import Study
 
 FOLDER = Path("results/submitted")
 VARIABLE = "SUBMITTED"  # of the environment: the file that a job reads
+REPEATED = "submitted"  # key of `--config`: the file of a start that is repeated
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
 
 
@@ -135,6 +136,28 @@ def read_submission(path: Path) -> Submission:
             f"{path}, the config that this job was submitted with, is of another version of shapelaw ({error}); "
             f"{_AGAIN}."
         ) from error
+
+
+def repeated_submission(values: Mapping[str, Any]) -> Path | None:
+    """The file of `--config submitted=FILE`, which runs again what was started then; None where it isn't given.
+
+    Args:
+        values: of `--config` and `--configfile`.
+
+    Raises:
+        UserError: something else is set beside it, or there is no such file.
+    """
+    if REPEATED not in values:
+        return None
+    path = Path(str(values[REPEATED]))
+    if others := sorted(map(str, values.keys() - {REPEATED})):
+        raise UserError(
+            f"--config {REPEATED}={path} runs again what was started then, so nothing can be set beside it; "
+            f"leave out {', '.join(others)}."
+        )
+    if not path.is_file():
+        raise UserError(f"--config {REPEATED}={path} names no file; {FOLDER}/ has one of each start.")
+    return path
 
 
 def latest_submission(results: Path) -> Path | None:
