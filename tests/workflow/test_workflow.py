@@ -14,9 +14,9 @@ from small import PYTHON, REPOSITORY
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run, whose jobs start as a user's do."""
-    project = ColdProject(tmp_path_factory.mktemp("project"))
+    project = ColdProject(tmp_path_factory.mktemp("project"), with_store)
     done = project.snakemake("--quiet", "rules")
     (project.folder / "said.txt").write_text(done.stdout)
     return project
