@@ -42,7 +42,7 @@ CompiledPart = Literal["model", "blocks", "graphs"]
 COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
 # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
 _KERNEL_FLOPS = 3e12
-# of a run with Llama's blocks: it saves 2 of the 5 to 10 ms of a step of widths 12 to 48, and takes 2.4 s to compile
+# of a run with Llama's blocks: it saves 1 to 2 of 5 to 10 ms of a step at widths 12 to 48, and takes 2.4 s to compile
 _LLAMA_STEPS = 1000
 _UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
