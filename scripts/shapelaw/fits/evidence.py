@@ -107,6 +107,7 @@ class Draws:
         nats, sizes = self.in_nats, ~self.in_nats
         both = np.stack([log_blocks, log_total(log_blocks, log_depth)]) - MIDDLE_SIZE
         x = both[self.of_total.astype(np.intp)]
+        # in place: of 400 draws at 201 depths, copies take a fifth of the time
         t = c1 * x
         t += c0 + c2 * u + np.reshape(shift, (-1, 1))
         np.subtract(log_depth - MIDDLE_DEPTH, t, out=t)

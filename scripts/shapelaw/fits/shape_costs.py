@@ -115,12 +115,18 @@ def parabola(known: Floats, at: Floats) -> Floats:
     With two points it is a line. Beyond the first and the last point it goes on straight.
     """
     middle, terms = float(known.mean()), min(3, len(known))
-    solved = np.linalg.pinv(np.vander(known - middle, terms, increasing=True))
+    solved = _least_squares(tuple(known - middle), terms)
     ends = np.clip(at, known[0], known[-1])
     inner = (np.asarray(ends) - middle)[..., None] ** np.arange(terms)
     slopes = np.zeros_like(inner)
     slopes[..., 1:] = np.arange(1, terms) * inner[..., :-1]
     return np.asarray((inner + slopes * (np.asarray(at) - ends)[..., None]) @ solved)
+
+
+@cache
+def _least_squares(places: tuple[float, ...], terms: int) -> Floats:
+    """(terms, k) coefficients of the least-squares polynomial, a row each, by the values at (k,) places."""
+    return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
 
 
 def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
@@ -556,11 +562,10 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
     errors = _block_errors(evidence, question, sizes, middle) if question.equal_time else None
-    still = shift == 0.0 and errors is None
-    moved = own if still else _moved(evidence, question, log_blocks, grid, shift, errors)
+    unmoved = shift == 0.0 and errors is None
+    moved = own if unmoved else _moved(evidence, question, log_blocks, grid, shift, errors)
     places, moved_least = lowest(moved, grid)
-    own_places = places if still else lowest(own, grid)[0]
-    ends = [np.quantile(one, (LOW, HIGH)) for one in (places, own_places)]
+    ends = [np.quantile(one, (LOW, HIGH)) for one in (places, lowest(own, grid)[0])]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
     depth = _whole(middle, together, grid)
     if question.equal_time:
@@ -643,13 +648,11 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
 
 def _as_quick(question: Question, wanted: float, sizes: Floats, grid: Floats) -> Floats:
     """(201,) sizes that take `wanted`, a log of seconds a token, at the depths of the grid; by steps from `sizes`."""
-    clock, counting = question.clock, question.counting
-    of_depth = clock.at(np.zeros_like(grid), grid)
+    counting = question.counting
     for _ in range(TURNS):
-        work = log_work(log_blocks_at(sizes, counting, grid), grid, counting.vocab_size, question.context)
-        off = wanted - of_depth - clock.exponent * work
+        off = wanted - _log_times(question, log_blocks_at(sizes, counting, grid), grid)
         # the deepest may have no size that is so quick beside the first factor of their embedding
-        found = np.maximum(sizes * np.exp(off / clock.exponent), 1.01 * counting.fixed)
+        found = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * counting.fixed)
         settled, sizes = np.abs(found / sizes - 1.0).max() < SETTLED, found
         if settled:
             break
