@@ -47,6 +47,18 @@ def test_a_figure_is_saved_twice_and_always_the_same(tmp_path):
     assert again[1].read_bytes() == files[1].read_bytes()
 
 
+def test_a_saved_figure_is_what_matplotlib_saves(tmp_path):
+    ours = save_figure(draw(), tmp_path / "ours")
+    figure = draw()
+    with style():
+        figure.savefig(tmp_path / "theirs.svg", metadata={"Date": None})
+        figure.set_layout_engine("none")  # the layout is that of the SVG
+        figure.savefig(tmp_path / "theirs.png")
+    assert [file.read_bytes() for file in ours] == [
+        (tmp_path / f"theirs{file.suffix}").read_bytes() for file in ours
+    ]
+
+
 def test_the_style_leaves_no_trace():
     before = {name: mpl.rcParams[name] for name in ("font.size", "axes.grid", "svg.hashsalt", "figure.dpi")}
     with style():

@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
+SVG_DPI = 72  # of every SVG that matplotlib writes
 # after Okabe and Ito 2008, who chose colours that the colour-blind tell apart; none of them is a green
 INK, MUTED, ACCENT, SECOND, THIRD = "#222222", "#8a8f98", "#d55e00", "#0072b2", "#e69f00"
 FOURTH, FIFTH = "#cc79a7", "#56b4e9"
@@ -96,9 +99,15 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     svg, png = path.with_name(path.name + ".svg"), path.with_name(path.name + ".png")
     with style():
-        figure.savefig(svg, metadata={"Date": None})
-        figure.set_layout_engine("none")  # laid out already; again would take a third of the time
-        figure.savefig(png)
+        # the bytes of two `savefig`, which draws the figure once more before each, in 0.6 of their time
+        canvas = FigureCanvasSVG(figure)
+        figure.dpi = SVG_DPI
+        if (engine := figure.get_layout_engine()) is not None:
+            engine.execute(figure)
+        figure.set_layout_engine("none")
+        canvas.print_svg(svg, metadata={"Date": None})
+        figure.dpi = mpl.rcParams["savefig.dpi"]
+        FigureCanvasAgg(figure).print_png(png)
     return [svg, png]
 
 

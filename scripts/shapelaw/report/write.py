@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pandas as pd
@@ -166,8 +167,13 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
             for ending, texts in ((".md", markdown), (".tex", latex)):
                 files.append(out / f"{TABLES}{ending}")
                 files[-1].write_text("\n".join(texts), encoding="utf-8")
+        saved: dict[int, list[Path]] = {}
         for name, figure in results.figures.items():
-            files += save_figure(_drawn(figure), out / name)
+            if id(figure) not in saved:
+                saved[id(figure)] = save_figure(_drawn(figure), out / name)
+                files += saved[id(figure)]
+            else:  # drawn under another name
+                files += [copyfile(file, out / f"{name}{file.suffix}") for file in saved[id(figure)]]
         fit = out / "fit.json"
         fit.write_text(json.dumps(results.fit_file, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return [*files, fit]

@@ -1,5 +1,7 @@
 """The study's figures: what is drawn, and what is said where nothing can be."""
 
+from dataclasses import replace
+
 import loss_surfaces
 import pandas as pd
 import pytest
@@ -60,6 +62,13 @@ def test_each_cell_has_its_panels_under_its_name(analysis, refitted):
     for figure in drawn.values():
         for name in ("H = 1", "H = 2"):
             assert any(text.startswith(name) for text in words(figure)), words(figure)
+
+
+def test_where_every_depth_doubles_the_last_one_figure_serves_for_two(analysis):
+    doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
+    drawn = figures_of({"": doubling})
+    assert drawn["loss_doubled"] is drawn["loss_adjacent"]
+    assert figures_of({"": analysis})["loss_doubled"] is not figures_of({"": analysis})["loss_adjacent"]
 
 
 def test_a_flat_line_is_drawn_but_not_extrapolated():

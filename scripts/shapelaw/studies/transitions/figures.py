@@ -52,11 +52,17 @@ def figures_of(cells: Analyses) -> dict[str, Chart | str]:
     runs = {name: one.runs for name, one in cells.items() if one.runs is not None}
     if not runs:
         return drawn
+    adjacent = loss_figure(runs, lambda one: one.adjacent)
+    only_doubled = all(_depths(one.adjacent) == _depths(one.doubled) for one in runs.values())
     return drawn | {
-        "loss_adjacent": loss_figure(runs, lambda one: one.adjacent),
-        "loss_doubled": loss_figure(runs, lambda one: one.doubled),
+        "loss_adjacent": adjacent,
+        "loss_doubled": adjacent if only_doubled else loss_figure(runs, lambda one: one.doubled),
         "best_depth": best_depth_figure(runs),
     }
+
+
+def _depths(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
+    return [(pair.shallow.depth, pair.deep.depth) for pair in pairs]
 
 
 def _of_cells(
