@@ -102,7 +102,7 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
         # the bytes of two `savefig`, which draws the figure once more before each, in 0.6 of their time
         canvas = FigureCanvasSVG(figure)
         figure.dpi = SVG_DPI
-        if (engine := figure.get_layout_engine()) is not None:
+        if figure.axes and (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
         figure.set_layout_engine("none")
         canvas.print_svg(svg, metadata={"Date": None})
