@@ -30,8 +30,8 @@ BEGIN = """\
 
 **Find a paper's figure or table below, with ours beside it. Then make ours from committed runs in seconds, or train
 the runs again in hours.** No paper has these two: the answer for a size rests on [committed fits of
-Gemstones' losses](answer.md#what-it-rests-on), and Llama's three transitions on [43 committed
-runs](results/depth_width.md#llamas-block-three-transitions).
+Gemstones' losses](answer.md#what-it-rests-on), and Llama's four transitions on [115
+committed runs](results/depth_width.md#llamas-block-four-transitions).
 
 The papers: depth and width, Levine et al. 2020; vocabulary, Wies et al. 2021; memorization, Mahdavi et al. 2024;
 building blocks, Navon 2021. Each figure is also a `.png`. *Drawn* means that our figure shows the published points.

@@ -230,10 +230,10 @@ STUDIES = (
         message="analysing the committed runs of Llama's block",
         options=sized,
         input=str(COMMITTED),
-        made_elsewhere="43 decoders of Llama's block, trained in six minutes of one H200 and committed; all with 3,000 "
+        made_elsewhere="115 decoders of Llama's block, trained in 18 minutes of one H200 and committed; all with 3,000 "
         "steps of 128 windows at one learning rate: other steps or another block move the crossings "
         "(docs/results/depth_width.md#more-steps-other-rates-another-block).",
-        subtitle="runs trained before (seven packaged texts, Llama's block, 3,000 steps, 43 runs)",
+        subtitle="runs trained before (seven packaged texts, Llama's block, 3,000 steps, 115 runs)",
         extra=True,
         tables_caption="committed_runs",
         **BOTH,
