@@ -23,7 +23,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
-SVG_DPI = 72  # of every SVG that matplotlib writes
 # after Okabe and Ito 2008, who chose colours that the colour-blind tell apart; none of them is a green
 INK, MUTED, ACCENT, SECOND, THIRD = "#222222", "#8a8f98", "#d55e00", "#0072b2", "#e69f00"
 FOURTH, FIFTH = "#cc79a7", "#56b4e9"
@@ -39,6 +38,7 @@ _DIGITS = (
     (1.0, 2.0, 3.0, 5.0, 7.0),
     (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
 )
+_SVG_DPI = 72  # of every SVG that matplotlib writes
 _TINY = 1e-3  # below it a label is a power of ten
 
 _STYLE: dict[Any, Any] = {
@@ -100,14 +100,15 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     svg, png = path.with_name(path.name + ".svg"), path.with_name(path.name + ".png")
     with style():
         # the bytes of two `savefig`, which draws the figure once more before each, in 0.6 of their time
-        canvas = FigureCanvasSVG(figure)
-        figure.dpi = SVG_DPI
+        canvas: Any = FigureCanvasSVG(figure)  # Any: how it prints has no types
+        figure.dpi = _SVG_DPI
         if figure.axes and (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
         figure.set_layout_engine("none")
         canvas.print_svg(svg, metadata={"Date": None})
         figure.dpi = mpl.rcParams["savefig.dpi"]
-        FigureCanvasAgg(figure).print_png(png)
+        canvas = FigureCanvasAgg(figure)
+        canvas.print_png(png)
     return [svg, png]
 
 
