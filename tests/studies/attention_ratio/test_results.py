@@ -1,13 +1,15 @@
-"""What the study of the attention ratio writes, beside the paper's statements."""
+"""Best depths, redundancies and spreads of attention ratios against known ones, and what is said of them."""
 
-from pathlib import Path
-
+import numpy as np
 import pandas as pd
-from ratio_runs import analysed, ratio_runs
+import pytest
+from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.report.write import Table, write_results
-from shapelaw.studies.attention_ratio.analysis import ATTENTION, analyse_runs, check_ratio_runs
+from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.fits.significance import Monotony
+from shapelaw.report.write import Table
+from shapelaw.studies.attention_ratio.analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
 from shapelaw.studies.attention_ratio.results import (
     answer,
     best_depth_table,
@@ -19,41 +21,113 @@ from shapelaw.studies.attention_ratio.results import (
 )
 
 
+def analysis_of(runs, axis=SizeAxis.BLOCK):
+    return analyse_runs(check_ratio_runs(runs, "runs.csv"), axis)
+
+
+def of_ratio(runs, ratio):
+    return runs["heads"] * runs["attention_dim"] == ratio * runs["width"]
+
+
+def test_best_depths_and_redundancies_are_found() -> None:
+    analysis = analysed(variant=True)
+    for one in analysis.on_axis:
+        assert one.at.depths == (12, 18, 24)
+        assert one.at.best_depth == DEEPEST.get(int(one.ratio), BEST)
+        assert one.at.also_best(analysis.noise) == ()
+        if one.redundancy is not None:
+            truth = TRUE[int(one.ratio)] / (1 if one.feed_forward == ATTENTION else 2)
+            assert one.redundancy.status is RedundancyStatus.MEASURED
+            assert one.redundancy.value == pytest.approx(truth, abs=0.04)
+            assert one.redundancy.low - 0.03 < truth < one.redundancy.high + 0.03
+    sizes = {one.at.size for one in analysis.on_axis if one.feed_forward == ATTENTION}
+    assert sorted(sizes) == pytest.approx([48e6, 66e6], rel=0.03)
+    assert {one.ratio for one in analysis.found if one.feed_forward == WIDTH} == {1, 4, 16}
+    assert {one.axis for one in analysis.found} == set(SizeAxis)
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """68% of them, with the choice of the depth in the draws."""
+    monkeypatch.setattr("shapelaw.studies.attention_ratio.analysis.SizeAxis", (SizeAxis.BLOCK,))
+    hits = []
+    for seed in range(6):
+        for one in analysis_of(ratio_runs(noise=0.004, seeds=2, seed=seed)).redundant:
+            hits.append(one.redundancy.low <= TRUE[int(one.ratio)] <= one.redundancy.high)
+    assert len(hits) == 48
+    assert 0.5 <= np.mean(hits) <= 0.9
+
+
+def test_a_ratio_that_is_better_is_a_fall_and_one_worse_than_all_is_a_bound() -> None:
+    assert {test.verdict for test in analysed(depths=False).monotony.values()} == {Monotony.RISING}
+    runs = ratio_runs()
+    runs.loc[of_ratio(runs, 8), "test_loss"] -= 0.05
+    runs.loc[of_ratio(runs, 16), "test_loss"] += 1.0
+    analysis = analysis_of(runs)
+    for test in analysis.monotony.values():
+        assert test.verdict is Monotony.FALLING
+        assert (test.fall_from, test.fall_to) == (4, 8)
+        assert test.largest_fall == pytest.approx(0.04, abs=0.01)
+    bounds = [one.redundancy for one in analysis.on_axis if one.ratio == 16]
+    assert [(one.status, one.high) for one in bounds] == [(RedundancyStatus.AT_LEAST, 1.0)] * 2
+
+
+def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_lost() -> None:
+    """It moves to the common size along the baseline's slope."""
+    for one in analysed(depths=False).spreads:
+        assert one.p_value < 0.001
+        assert one.difference.low < one.difference.value < one.difference.high
+    runs = ratio_runs()
+    runs["test_loss"] += 0.1 * (runs["depth"] == 12)
+    analysis = analysis_of(runs[~of_ratio(runs, 16) | (runs["block_params"] > 55e6)])
+    for one in analysis.spreads:
+        assert one.p_value > 0.999
+        assert one.depths.value > one.ratios.value
+    (found,) = (one for one in analysis.on_axis if one.ratio == 16)
+    assert found.at.depths == (12, 18, 24)
+    assert found.redundancy.value == pytest.approx(TRUE[16], abs=0.04)
+
+
+def test_without_repeated_seeds_nothing_has_an_interval() -> None:
+    analysis = analysed(seeds=1)
+    assert analysis.noise is None
+    assert {test.verdict for test in analysis.monotony.values()} == {Monotony.NO_NOISE}
+    assert {one.redundancy.status for one in analysis.redundant} == {RedundancyStatus.NO_NOISE}
+    assert all(np.isnan(one.p_value) for one in analysis.spreads)
+    assert set(comparison_table(analysis)["agrees"]) == {"open"}
+
+
 def test_the_paper_s_statements_stand_beside_ours() -> None:
-    analysis = analysed(depths=False)
-    table = comparison_table(analysis).set_index("quantity")
+    table = comparison_table(analysed(depths=False)).set_index("quantity")
     blocks = table.loc["redundancy of ratio 16 in parameters of the blocks"]
     assert (blocks["published"], blocks["agrees"]) == ("0.45", "yes")
     assert table.loc["redundancy of ratio 4 in parameters of the blocks", "published"] == "0.25"
     assert table.loc["spread of the loss over ratios, less that over depths", "agrees"] == "yes"
     assert table.loc["largest fall of the loss from a ratio to a larger one", "agrees"] == "yes"
-    silent = comparison_table(analysed(seeds=1))
-    assert set(silent["agrees"]) == {"open"}
 
 
 def test_a_size_that_one_depth_alone_reaches_is_not_compared() -> None:
     """At equal FLOPs the deepest network is the largest, and its depth would be called the best."""
-    runs = ratio_runs()
+    runs = ratio_runs(seeds=1)
     alone = (runs["attention_dim"] == runs["width"]) & (runs["block_params"] > 60e6) & (runs["depth"] != 12)
-    table = comparison_table(analyse_runs(check_ratio_runs(runs[~alone], "runs.csv"))).set_index("quantity")
-    assert table.loc["redundancy of ratio 4 in parameters of the blocks", "setting"].startswith(
-        "L = 24, size 4"
-    )
+    setting = comparison_table(analysis_of(runs[~alone])).set_index("quantity")["setting"]
+    assert setting["redundancy of ratio 4 in parameters of the blocks"].startswith("L = 24, size 4")
 
 
-def test_one_depth_is_never_certain() -> None:
+def test_one_depth_is_never_certain_and_all_is_of_the_size_that_is_asked_for() -> None:
     runs = ratio_runs()
-    analysis = analyse_runs(check_ratio_runs(runs[runs["depth"] == 18], "runs.csv"))
+    analysis = analysis_of(runs[runs["depth"] == 18], SizeAxis.TOTAL)
     table = best_depth_table(analysis)
     assert set(table["certain"]) == {"no"}
     assert table["over_depths"].isna().all()
     assert spread_table(analysis).empty
     assert ATTENTION in set(table["feed_forward"])
+    assert "redundancy in all parameters 4" in present(analysis).summary
 
 
 def test_each_feed_forward_width_has_a_panel_and_each_ratio_a_line() -> None:
     ratios = [f"$H d_a / d$ = {ratio}" for ratio in (1, 2, 4, 8, 16)]
-    (alone,) = losses_figure(analysed()).figure().axes
+    (alone,) = losses_figure(analysed(depths=False)).figure().axes
     assert alone.get_legend_handles_labels()[1] == ratios
     left, right = depths_figure(analysed(variant=True)).figure().axes
     assert set(right.get_legend_handles_labels()[1]) & set(ratios) == {ratios[0], ratios[2], ratios[4]}
@@ -65,33 +139,18 @@ COLUMNS = ["ratio", "size", "size_axis", "redundancy", "low", "high", "status", 
 
 
 def told(*rows):
-    printed = pd.DataFrame(
-        {"quantity": ["redundancy of ratio 4", "largest fall"], "published": ["0.25", "none"]}
-    )
-    return answer(
-        {"redundancy": Table(pd.DataFrame(rows, columns=COLUMNS), ""), "comparison": Table(printed, "")}
-    )
+    printed = pd.DataFrame({"quantity": ["redundancy of ratio 4", "fall"], "published": ["0.25", "none"]})
+    frames = {"redundancy": pd.DataFrame(rows, columns=COLUMNS), "comparison": printed}
+    return answer({name: Table(frame, "") for name, frame in frames.items()})
 
 
-def test_the_widest_attention_at_the_largest_size():
+def test_the_answer_is_the_widest_attention_at_the_largest_size():
     found = told(
         (4.0, 1000.0, "block", 0.2, 0.1, 0.3, "measured", "yes"),
         (16.0, 2000.0, "block", 0.45, 0.4, 0.5, "measured", "yes"),
         (16.0, 1000.0, "block", 0.1, 0.0, 0.2, "measured", "no"),
     )
     assert found.decided
-    assert found.sentence.startswith(
-        "At H d_a / d = 16 and 2K parameters in the blocks, 45% (40% to 50%) of them"
-    )
+    assert found.sentence.startswith("At H d_a / d = 16 and 2K parameters in the blocks, 45% (40% to 50%) of")
     assert found.published == "25% (redundancy of ratio 4)."
-
-
-def test_nothing_to_compare_is_undecided():
     assert not told((4.0, 1000.0, "total", 0.2, 0.1, 0.3, "measured", "yes")).decided
-
-
-def test_all_is_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
-    runs = check_ratio_runs(ratio_runs(variant=True), "runs.csv")
-    found = present(analyse_runs(runs, SizeAxis.TOTAL))
-    write_results(found, tmp_path, "attention_ratio")
-    assert "redundancy in all parameters 4" in found.summary

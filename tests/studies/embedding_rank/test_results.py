@@ -10,21 +10,25 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report.write import Table
 from shapelaw.studies.embedding_rank.results import (
+    EmbeddingAnalysis,
     analyse_runs,
     answer,
     check_rank_runs,
     comparison_table,
     losses_figure,
-    present,
     summary,
 )
 
 
-def test_the_redundancy_of_each_rank_is_found() -> None:
-    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+@pytest.fixture(scope="module")
+def analysis() -> EmbeddingAnalysis:
+    return analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+
+
+def test_the_redundancy_of_each_rank_is_found(analysis: EmbeddingAnalysis) -> None:
     for one in analysis.found:
         if one.axis is SizeAxis.BLOCK:
-            truth = TRUE[int(one.row["embedding_rank"])]
+            truth = TRUE[one.rank]
             assert one.redundancy.status is RedundancyStatus.MEASURED
             assert one.redundancy.value == pytest.approx(truth, abs=0.04)
             assert one.redundancy.low < truth + 0.03
@@ -34,8 +38,7 @@ def test_the_redundancy_of_each_rank_is_found() -> None:
     assert needed.enough in (16, 32)
 
 
-def test_full_and_low_rank_are_told_apart() -> None:
-    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+def test_full_and_low_rank_are_told_apart(analysis: EmbeddingAnalysis) -> None:
     left, right = losses_figure(analysis).figure().axes
     named = ["full rank, narrower", "low rank, positions of that rank too"]
     assert right.get_legend_handles_labels()[1] == named
@@ -65,19 +68,16 @@ def test_the_lowest_rank_in_the_blocks_parameters():
         "measured)."
     )
     assert found.published == "25% at r = 16 of d = 680."
+    nothing = told(published=None)
+    assert (nothing.decided, nothing.published) == (False, "")
 
 
-def test_nothing_to_compare_is_undecided():
-    found = told(published=None)
-    assert (found.decided, found.published) == (False, "")
-
-
-def test_ours_stands_beside_the_paper_s_at_the_nearest_share_of_the_width() -> None:
-    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+def test_ours_stands_beside_the_paper_s_at_the_nearest_share_of_the_width(
+    analysis: EmbeddingAnalysis,
+) -> None:
     compared = comparison_table(analysis)
     assert set(compared["setting"]) == {"r = 4 of d = 128"}
     assert set(compared["published"]) == {0.25}
-    assert len(present(analysis).tables["losses"].frame) == 7 + len(TRUE)
 
 
 def test_without_repeated_seeds_there_are_no_intervals() -> None:

@@ -25,8 +25,12 @@ def analysis_of(runs: pd.DataFrame) -> PositionalAnalysis:
     return analyse_runs(check_positional_runs(runs, "runs.csv"))
 
 
-def test_costs_needed_ranks_and_equivalents_are_found() -> None:
-    analysis = analysis_of(positional_runs())
+@pytest.fixture(scope="module")
+def analysis() -> PositionalAnalysis:
+    return analysis_of(positional_runs())
+
+
+def test_costs_needed_ranks_and_equivalents_are_found(analysis: PositionalAnalysis) -> None:
     for name, costs in (("positional", POSITIONAL), ("vocabulary", VOCABULARY)):
         found = analysis.series(name).set_index("rank")["cost"]
         assert found.to_dict() == pytest.approx(costs, abs=0.006)
@@ -66,7 +70,8 @@ def test_the_interval_of_the_equivalent_covers_the_truth() -> None:
     """68% of them; the vocabulary's costs are straight in log rank, so interpolation is exact."""
     hits = []
     for seed in range(60):
-        one = analysis_of(positional_runs(0.02, 2, seed)).equivalents[0]
+        runs = positional_runs(0.02, 2, seed)
+        (one,) = analysis_of(runs[runs["positional_rank"].isin([1, np.nan])]).equivalents
         hits.append(one.low <= EQUAL_TO_1 <= one.high)
     assert 0.5 <= np.mean(hits) <= 0.85
 
@@ -86,6 +91,7 @@ def test_a_positional_rank_beyond_the_vocabulary_s_costs_is_a_bound() -> None:
 
 def test_noise_that_hides_every_cost_is_no_rank_found() -> None:
     analysis = analysis_of(positional_runs(noise=0.4))
+    assert comparison_table(analysis).iloc[0]["status"] == "no rank is significantly worse"
     assert analysis.needed["positional", PLAIN] == Needed(1, None)
     said = "The positional embedding, against plain: no rank of the grid is significantly worse (a cost"
     assert said in summary(analysis)
@@ -93,17 +99,19 @@ def test_noise_that_hides_every_cost_is_no_rank_found() -> None:
     assert alone.noise is None
     assert alone.needed == {}
     assert {one.status for one in alone.equivalents} == {"no noise estimate"}
+    assert set(comparison_table(alone)["agrees"]) == {"open"}
 
 
 def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
     runs = positional_runs()
     analysis = analysis_of(runs[runs["embedding_rank"].isna()])
     assert analysis.equivalents == ()
+    assert equivalents_figure(analysis) == "no network has factored token embeddings"
     assert {name for name, _ in analysis.needed} == {"positional"}
 
 
-def test_costs_have_intervals_but_that_of_plain_embeddings() -> None:
-    table = losses_table(analysis_of(positional_runs()))
+def test_costs_have_intervals_but_that_of_plain_embeddings(analysis: PositionalAnalysis) -> None:
+    table = losses_table(analysis)
     assert table["series"].tolist()[0] == "plain"
     assert table.loc[0, ["rank", "cost", "cost_low", "cost_high"]].isna().all()
     others = table.iloc[1:]
@@ -112,32 +120,22 @@ def test_costs_have_intervals_but_that_of_plain_embeddings() -> None:
     assert (others["cost"] < others["cost_high"]).all()
 
 
-def test_ours_stand_beside_the_published_ranks() -> None:
-    runs = positional_runs()
-    needed, equal = comparison_table(analysis_of(runs)).to_dict("records")
+def test_ours_stand_beside_the_published_ranks(analysis: PositionalAnalysis) -> None:
+    needed, equal = comparison_table(analysis).to_dict("records")
     assert (needed["ours"], needed["low"], needed["agrees"]) == (8, 4, "yes")
     assert needed["setting"] == "full rank 128, against factored at full rank"
     assert equal["published"] == "64 to 128 of 512"
     assert equal["agrees"] == "yes"  # between 32 and 64 of 128: a quarter of full rank is in both
+    runs = positional_runs()
     runs.loc[runs["positional_rank"] == 1, "test_loss"] -= 0.1  # now between 64 and 128 of 128
-    assert comparison_table(analysis_of(runs)).iloc[1]["agrees"] == "no"
     runs.loc[runs["positional_rank"] == 16, "test_loss"] += 0.1
-    assert comparison_table(analysis_of(runs)).iloc[0]["agrees"] == "no"
-    hidden = comparison_table(analysis_of(positional_runs(noise=0.4)))
-    assert hidden.iloc[0]["status"] == "no rank is significantly worse"
-    assert set(comparison_table(analysis_of(positional_runs(seeds=1)))["agrees"]) == {"open"}
+    assert comparison_table(analysis_of(runs))["agrees"].tolist() == ["no", "no"]
 
 
-def drawn_of(seeds: int = 2, *, vocabulary: bool = True) -> PositionalAnalysis:
-    runs = positional_runs(seeds=seeds)
-    return analysis_of(runs if vocabulary else runs[runs["embedding_rank"].isna()])
-
-
-def test_what_can_t_be_drawn_is_said() -> None:
-    (axis,) = equivalents_figure(drawn_of(seeds=1)).figure().axes
+def test_what_can_t_be_drawn_is_said(analysis: PositionalAnalysis) -> None:
+    (axis,) = equivalents_figure(analysis_of(positional_runs(seeds=1))).figure().axes
     assert "no intervals" in axis.texts[0].get_text()
-    assert equivalents_figure(drawn_of(vocabulary=False)) == "no network has factored token embeddings"
-    (axis,) = equivalents_figure(drawn_of()).figure().axes
+    (axis,) = equivalents_figure(analysis).figure().axes
     assert not axis.texts
     assert axis.get_ylim()[0] <= 2 < 128 < axis.get_ylim()[1]
 
@@ -154,9 +152,6 @@ def test_a_rank_between_two_decides():
     assert found.decided
     assert found.sentence == "8 is enough, 4 too small, of 64; a cost below 0.02 nats would not be seen."
     assert found.published == "16 (rank from which nothing is lost)."
-
-
-def test_one_sided_and_no_answers():
     assert told(None, 32).sentence == "More than 32: every rank tried is significantly worse than full rank."
     assert not told(1, None).decided
     assert not told(8, 4, series="vocabulary").decided

@@ -110,6 +110,10 @@ class RatioAnalysis:
         """The findings on the main axis."""
         return tuple(one for one in self.found if one.axis is self.axis)
 
+    def also_best(self, one: Found) -> tuple[int, ...]:
+        """The other depths that are not significantly worse than the best one; none without noise."""
+        return () if self.noise is None else one.at.also_best(self.noise)
+
     def compared(self, feed_forward: str, axis: SizeAxis) -> tuple[Found, ...]:
         """The ratios at the one size at which they compare best: of those that most depths reach, the largest.
 
@@ -165,7 +169,11 @@ def analyse_runs(runs: pd.DataFrame, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAn
             series = _series(networks, feed_forward, one)
             if len(series) < 2:
                 continue
-            drawn = None if noise is None else _drawn(series, noise)
+            drawn = {
+                ratio: some.drawn(noise, DRAWS, place)
+                for place, (ratio, some) in enumerate(series.items())
+                if noise is not None
+            }
             ones = at_own_sizes(series[1.0])
             slope = mean_slope(ones)
             others = np.concatenate([some.size for ratio, some in series.items() if ratio != 1])
@@ -193,23 +201,15 @@ def _series(networks: pd.DataFrame, feed_forward: str, axis: SizeAxis) -> dict[f
     return series
 
 
-def _drawn(series: Mapping[float, Networks], noise: Noise) -> dict[float, Floats]:
-    return {ratio: some.drawn(noise, DRAWS, place) for place, (ratio, some) in enumerate(series.items())}
-
-
 def _redundancy(
-    ones: Sequence[AtSize],
-    ratio: float,
-    at: AtSize,
-    drawn: Mapping[float, Floats] | None,
-    noise: Noise | None,
+    ones: Sequence[AtSize], ratio: float, at: AtSize, drawn: Mapping[float, Floats], noise: Noise | None
 ) -> Redundancy | None:
     """The redundancy of a ratio's best depth, against ratio 1 at the best depth of each of its own sizes."""
     if ratio == 1:
         return None
     size, loss = (np.array([getattr(one, name) for one in ones]) for name in ("size", "loss"))
     baseline = Baseline(size, loss, np.array([one.runs(noise) for one in ones]))
-    if drawn is None:
+    if not drawn:
         return redundancy_of_draws(baseline, at.size, at.loss, None)
     losses = np.stack([one.drawn_losses(drawn[1.0]).min(axis=1) for one in ones], axis=1)
     mine = at.drawn_losses(drawn[ratio]).min(axis=1)
@@ -217,41 +217,27 @@ def _redundancy(
 
 
 def _monotony(here: list[tuple[float, AtSize]], noise: Noise | None) -> MonotonyTest:
-    ratio, loss, runs = (
-        np.array(values) for values in zip(*((r, at.loss, at.runs(noise)) for r, at in here), strict=True)
-    )
-    if noise is None:
-        return monotony(ratio, loss, np.nan / np.sqrt(runs), None)
-    least = min((at.noise(noise) for _, at in here), key=lambda one: one.dof)
-    return monotony(ratio, loss, noise.std / np.sqrt(runs), least)
+    ratios, losses = np.array([(ratio, at.loss) for ratio, at in here]).T
+    errs = shared.standard_errors(noise, [at.runs(noise) for _, at in here])
+    known = [] if noise is None else [at.noise(noise) for _, at in here]
+    return monotony(ratios, losses, errs, min(known, key=lambda one: one.dof, default=None))
 
 
 def _spread(
-    feed_forward: str,
-    size: float,
-    here: list[tuple[float, AtSize]],
-    drawn: Mapping[float, Floats] | None,
+    feed_forward: str, size: float, here: list[tuple[float, AtSize]], drawn: Mapping[float, Floats]
 ) -> Iterator[Spread]:
     if len(here) < 2 or all(len(at.depths) < 2 for _, at in here):
         return
     ratios, depths = float(np.ptp([at.loss for _, at in here])), max(at.spread for _, at in here)
-    values = ratios, depths, ratios - depths
-    if drawn is None:
-        yield Spread(feed_forward, size, *_ranges(values, None), np.nan)
-        return
-    losses = [at.drawn_losses(drawn[ratio]) for ratio, at in here]
-    over_ratios = np.ptp(np.stack([some.min(axis=1) for some in losses]), axis=0)
-    over_depths = np.stack([np.ptp(some, axis=1) for some in losses]).max(axis=0)
-    ranges = np.stack([over_ratios, over_depths, over_ratios - over_depths])
-    # noise on top of noise makes ranges larger, and that part is taken off
-    ranges += (values - np.median(ranges, axis=1))[:, None]
-    yield Spread(feed_forward, size, *_ranges(values, ranges), float(np.mean(ranges[2] <= 0)))
-
-
-def _ranges(values: Sequence[float], drawn: Floats | None) -> tuple[Range, Range, Range]:
-    """Three values, each with the interval of its (3, draws) draws."""
-    ends = np.full((2, 3), np.nan) if drawn is None else np.quantile(drawn, INTERVAL, axis=1)
-    first, second, third = (
-        Range(value, float(low), float(high)) for value, low, high in zip(values, *ends, strict=True)
-    )
-    return first, second, third
+    values = np.array([ratios, depths, ratios - depths])
+    ends, p_value = np.full((2, 3), np.nan), np.nan
+    if drawn:
+        losses = [at.drawn_losses(drawn[ratio]) for ratio, at in here]
+        over_ratios = np.ptp(np.stack([some.min(axis=1) for some in losses]), axis=0)
+        over_depths = np.stack([np.ptp(some, axis=1) for some in losses]).max(axis=0)
+        ranges = np.stack([over_ratios, over_depths, over_ratios - over_depths])
+        # noise on top of noise makes ranges larger, and that part is taken off
+        ranges += (values - np.median(ranges, axis=1))[:, None]
+        ends, p_value = np.quantile(ranges, INTERVAL, axis=1), float(np.mean(ranges[2] <= 0))
+    first, second, difference = (Range(*one) for one in np.vstack([values, ends]).T.tolist())
+    yield Spread(feed_forward, size, first, second, difference, p_value)

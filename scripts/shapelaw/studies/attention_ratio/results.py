@@ -117,9 +117,8 @@ def summary(analysis: RatioAnalysis) -> str:
 
 
 def _redundancy_line(one: Found, analysis: RatioAnalysis) -> str:
-    found, noise = one.redundancy, analysis.noise
+    found, also = one.redundancy, analysis.also_best(one)
     assert found is not None
-    also = () if noise is None else one.at.also_best(noise)
     others = f" (or {', '.join(map(str, also))})" if also else ""
     few = found.status is RedundancyStatus.TOO_FEW_POINTS
     wasted = str(found.status) if few else found.words
@@ -162,9 +161,6 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
     """
     noise = analysis.noise
 
-    def also(one: Found) -> tuple[int, ...]:
-        return () if noise is None else one.at.also_best(noise)
-
     def err(one: Found) -> float:
         if noise is None:
             return math.nan
@@ -174,8 +170,8 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
         "feed_forward": "feed_forward",
         "ratio": "ratio",
         **{name: f"at.{name}" for name in ("size", "depths", "best_depth")},
-        "also_best": also,
-        "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not also(one),
+        "also_best": analysis.also_best,
+        "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not analysis.also_best(one),
         "test_loss": "at.loss",
         "loss_low": lambda one: one.at.loss - err(one),
         "loss_high": lambda one: one.at.loss + err(one),
@@ -294,24 +290,19 @@ def _published() -> dict[float, float]:
 
 def _tables(equal: str) -> dict[str, TableOf]:
     """The tables, where networks are compared at this size in words."""
-    captions: dict[str, tuple[Callable[[RatioAnalysis], pd.DataFrame], str]] = {
-        "losses": (losses_table, "Test loss of every network, in nats per token."),
-        "best_depth": (
-            best_depth_table,
-            f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
-        ),
-        "redundancy": (
-            redundancy_table,
-            "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
-        ),
-        "monotony": (monotony_table, f"Does the loss fall anywhere as the ratio grows, at equal {equal}?"),
-        "spread": (
-            spread_table,
-            f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
-        ),
-        "comparison": (comparison_table, "Ours beside the published statements (Wies et al. 2021)."),
+    ranges = f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals."
+    best = f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds."
+    less = "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals."
+    fall = f"Does the loss fall anywhere as the ratio grows, at equal {equal}?"
+    theirs = "Ours beside the published statements (Wies et al. 2021)."
+    return {
+        "losses": TableOf(losses_table, "Test loss of every network, in nats per token.", _FORMATS),
+        "best_depth": TableOf(best_depth_table, best, _FORMATS),
+        "redundancy": TableOf(redundancy_table, less, _FORMATS),
+        "monotony": TableOf(monotony_table, fall, _FORMATS),
+        "spread": TableOf(spread_table, ranges, _FORMATS),
+        "comparison": TableOf(comparison_table, theirs, _FORMATS),
     }
-    return {name: TableOf(frame, caption, _FORMATS) for name, (frame, caption) in captions.items()}
 
 
 def losses_figure(analysis: RatioAnalysis) -> Chart:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,28 +46,19 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True)
-class Found:
-    """The redundancy of one network on one size axis."""
+class Found(NamedTuple):
+    """The redundancy of one network on one size axis: rank of its tokens, and that of its positions in words."""
 
-    row: pd.Series
+    rank: int
+    width: int
+    positions: str
     axis: SizeAxis
     redundancy: Redundancy
 
     @property
-    def rank(self) -> int:
-        """The rank of the token embedding."""
-        return int(self.row["embedding_rank"])
-
-    @property
     def over_width(self) -> float:
-        """The same as a share of the width."""
-        return self.rank / float(self.row["width"])
-
-    @property
-    def positions(self) -> str:
-        """The rank of the positional embedding, in words."""
-        return POSITIONS[bool(pd.notna(self.row["positional_rank"]))]
+        """The rank as a share of the width."""
+        return self.rank / self.width
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,8 @@ class EmbeddingAnalysis:
     """The networks and their redundancies.
 
     Attributes:
-        networks: one row each: `series, width, embedding_rank, positional_rank`, sizes, `loss`, `seeds`, `loss_std`.
+        networks: one row each: `series, width, embedding_rank, positional_rank`, sizes, `loss`, `seeds`, `loss_std`,
+            and `positions`, the rank of the positional embedding in words.
         noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
         found: for each factored network and each size axis.
         needed: the rank that is enough, by what the positions are; empty without noise or a full-rank network of that
@@ -127,6 +120,7 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
         UserError: fewer than two widths have full rank, or no network is factored.
     """
     networks = group_means(runs, _NETWORK, shared.SIZES)
+    networks["positions"] = networks["positional_rank"].notna().map(POSITIONS)
     full, low = networks[networks["series"] == FULL], networks[networks["series"] == LOW]
     if len(full) < 2 or low.empty:
         raise UserError(
@@ -137,21 +131,16 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
     for axis, column in SIZE_COLUMNS.items():
         baseline = shared.baseline_of(full, column)
         for place, (_, row) in enumerate(low.iterrows()):
-            found.append(
-                Found(row, axis, shared.redundancy_of(baseline, float(row[column]), row, noise, place))
-            )
-    needed = {} if noise is None else _needed(full, low, noise)
-    return EmbeddingAnalysis(networks, noise, tuple(found), needed)
-
-
-def _needed(full: pd.DataFrame, low: pd.DataFrame, noise: Noise) -> dict[str, Needed]:
-    needed = {}
-    for factored, words in POSITIONS.items():
-        mine = low[low["positional_rank"].notna() == factored]
+            redundancy = shared.redundancy_of(baseline, float(row[column]), row, noise, place)
+            rank, width = int(row["embedding_rank"]), int(row["width"])
+            found.append(Found(rank, width, row["positions"], axis, redundancy))
+    needed = dict[str, Needed]()
+    for words in POSITIONS.values():
+        mine = low[low["positions"] == words]
         same = full[full["width"].isin(mine["width"])]
-        if not mine.empty and len(same) == 1:
+        if len(same) == 1 and noise is not None:
             needed[words] = shared.needed_of(mine, "embedding_rank", same.iloc[0], noise)
-    return needed
+    return EmbeddingAnalysis(networks, noise, tuple(found), needed)
 
 
 def present(analysis: EmbeddingAnalysis) -> Results:
@@ -182,10 +171,8 @@ def answer(tables: Mapping[str, Table]) -> Answer:
         tables: `redundancy` and `comparison` of the study.
     """
     found, printed = shared.of_blocks(tables), tables["comparison"].frame
-    published = "".join(
-        f"{row['published']:.0%} at {row['published_setting']}."
-        for row in printed[printed["published"].notna()].head(1).to_dict("records")
-    )
+    known = printed[printed["published"].notna()].head(1).to_dict("records")
+    published = "".join(f"{row['published']:.0%} at {row['published_setting']}." for row in known)
     if found.empty:
         return Answer(
             "No redundancy can be measured: no network of low rank can be compared.", False, published
@@ -214,7 +201,7 @@ def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
         if mine:
             one = min(mine, key=lambda one: abs(one.over_width - share))
             quantity = f"redundancy in {SIZE_LABELS[axis]}"
-            setting = f"r = {one.rank} of d = {int(one.row['width'])}"
+            setting = f"r = {one.rank} of d = {one.width}"
             rows.append(shared.compared_redundancy(quantity, setting, one.redundancy, theirs, theirs, theirs))
     table = pd.DataFrame(rows, columns=shared.COMPARED)
     table.insert(len(shared.COMPARED) - 1, "published_setting", "r = 16 of d = 680")
@@ -258,11 +245,13 @@ def losses_figure(analysis: EmbeddingAnalysis) -> Chart:
 
 def _losses_panel(analysis: EmbeddingAnalysis, size: SizeAxis) -> Panel:
     column, networks = SIZE_COLUMNS[size], analysis.networks
-    positions = "positions " + networks["positional_rank"].notna().map(POSITIONS)
     full, marks = networks["series"] == FULL, list[Mark]()
     for name, (color, marker), mine in (
         ("full rank, narrower", (plots.INK, "o"), full),
-        *((f"low rank, {name}", look, ~full & (positions == name)) for name, look in _LOOKS.items()),
+        *(
+            (f"low rank, {name}", look, ~full & ("positions " + networks["positions"] == name))
+            for name, look in _LOOKS.items()
+        ),
     ):
         rows = networks[mine].sort_values([column, "loss"])
         if not rows.empty:
