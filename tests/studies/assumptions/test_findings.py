@@ -19,7 +19,7 @@ def test_random_tokens_keep_everything():
     assert set(found.verdicts(1e-10).values()) == {True}
     assert (found.kruskal, found.rank.rank, found.examples, found.context, found.width) == (12, 12, 40, 6, 12)
     assert 1e-6 < found.position.limit < found.query.limit < 1
-    assert found.context_limit > 1e-4
+    assert found.contexts.limit > 1e-4
 
 
 def test_one_cls_for_all_is_the_embedding_layer():
@@ -50,10 +50,10 @@ def test_contexts_with_two_equal_tokens_or_more_tokens_than_width():
     tokens[9, 3] = tokens[9, 4]
     found = findings(tokens)
     assert not found.verdicts(1e-10)["assumption_2"]
-    assert found.full_contexts_at(1e-10) == 39 / 40
-    assert found.context_limit == 0.0
+    assert found.contexts.rate_at(1e-10) == 39 / 40
+    assert found.contexts.limit == 0.0
     wide = findings(gaussian(40, 14, 12))
-    assert (wide.full_contexts_at(1e-10), wide.context_limit) == (0.0, 0.0)
+    assert (wide.contexts.rate_at(1e-10), wide.contexts.limit) == (0.0, 0.0)
     assert not wide.verdicts(1e-10)["assumption_1"]
 
 

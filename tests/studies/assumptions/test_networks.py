@@ -3,14 +3,16 @@
 import dataclasses
 import hashlib
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import transformers
 from scipy.special import erf
-from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model
+from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2Config
 
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
@@ -152,7 +154,8 @@ def test_our_decoder_random_and_trained():
             torch.testing.assert_close(model.norm(after), features, rtol=0, atol=1e-13)
 
 
-def test_gpt2_is_looked_at_before_its_last_norm():
+def test_gpt2_is_looked_at_before_its_last_norm(monkeypatch):
+    monkeypatch.setattr(transformers, "GPT2Config", partial(GPT2Config, vocab_size=50))
     probe = networks.gpt2(None, 0)
     before, after = probe.tokens(IDS)
     assert after.shape == before.shape == (3, 9, 768)

@@ -9,9 +9,6 @@ from shipped import problems_of
 @pytest.mark.parametrize(
     ("changes", "sentences"),
     [
-        ({"assumptions": {"models": ["bart"]}}, ["assumptions.models.1st is 'bart'", "'bert'"]),
-        ({"assumptions": {"models": []}}, ["assumptions.models is []", "at least 1"]),
-        ({"assumptions": {"trials": 0}}, ["assumptions.trials is 0"]),
         (
             {"assumptions": {"images": "/nowhere"}},
             ["assumptions.images is /nowhere, which is not a folder; leave it out"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,25 +78,27 @@ def float32_tolerance(size: int, width: int) -> float:
 class Subsets:
     """Random subsets of one size: the verdict at 1e-10, and the smallest singular values, which show how firm it is.
 
-    `values` are those of the sensitivity trials, relative to the largest singular value of each subset.
+    `values` are those of the sensitivity trials, relative to the largest singular value of each subset; `needed` is the
+    share that must be independent.
     """
 
     rate: PassRate
     values: Floats
+    needed: float = PASS_RATE
 
     def rate_at(self, tolerance: float) -> float:
         """The share of subsets that are independent at another tolerance."""
         return float((self.values > tolerance).mean())
 
     def holds_at(self, tolerance: float) -> bool:
-        """True where at least 99% of the subsets are independent at this tolerance."""
-        return self.rate_at(tolerance) >= PASS_RATE
+        """True where enough of the subsets are independent at this tolerance."""
+        return (self.rate.rate if tolerance == TOLERANCE else self.rate_at(tolerance)) >= self.needed
 
     @property
     def limit(self) -> float:
-        """The largest tolerance at which 99% of the subsets are independent: the 1% quantile; 0 if that is rounding."""
-        ordered = np.sort(self.values)
-        return _not_rounding(float(ordered[len(ordered) - math.ceil(PASS_RATE * len(ordered))]))
+        """The largest tolerance at which enough subsets are independent; 0 if that is rounding."""
+        value = float(np.sort(self.values)[len(self.values) - math.ceil(self.needed * len(self.values))])
+        return value if value > ROUNDING else 0.0
 
 
 @dataclass(frozen=True)
@@ -125,31 +128,30 @@ class LayerFindings:
     sizes: npt.NDArray[np.int64]
     curve: Floats
 
-    def full_contexts_at(self, tolerance: float) -> float:
-        """The share of contexts of rank n."""
-        if self.context > self.width:
-            return 0.0
-        return float((self.context_values[:, -1] > tolerance).mean())
+    @cached_property
+    def contexts(self) -> Subsets:
+        """The contexts, as the subsets that assumption 2 is about: all of them must have rank n."""
+        fits = self.context <= self.width
+        values = self.context_values[:, -1] if fits else np.zeros(self.examples)
+        full, least = float((values > TOLERANCE).mean()), float(values.min())
+        rate = PassRate(self.context, full, self.examples, TOLERANCE, least, self.examples)
+        return Subsets(rate, values, needed=1.0)
 
     @property
-    def context_limit(self) -> float:
-        """The largest tolerance at which every context still has rank n; 0 where that is rounding."""
-        return _not_rounding(float(self.context_values[:, -1].min())) if self.context <= self.width else 0.0
+    def tested(self) -> dict[str, Subsets]:
+        """The subsets that each assumption is tested on."""
+        return {
+            "general_position": self.position,
+            "assumption_1": self.query,
+            "assumption_2": self.contexts,
+            "assumption_3": self.mixed,
+        }
 
     def verdicts(self, tolerance: float | None = None) -> dict[str, bool]:
-        """The verdicts at a tolerance; None is the authors', of float32. All contexts must have rank n."""
-        n, d = self.context, self.width
-        at_n = float32_tolerance(n, d) if tolerance is None else tolerance
-        at_d = float32_tolerance(self.position.rate.size, d) if tolerance is None else tolerance
-        if tolerance == TOLERANCE:
-            found = (self.position.rate.holds, self.query.rate.holds, self.mixed.rate.holds)
-        else:
-            found = (self.position.holds_at(at_d), self.query.holds_at(at_n), self.mixed.holds_at(at_n))
+        """The verdicts at a tolerance; None is the authors', of float32."""
         return {
-            "general_position": found[0],
-            "assumption_1": found[1],
-            "assumption_2": self.full_contexts_at(at_n) == 1.0,
-            "assumption_3": found[2],
+            name: one.holds_at(tolerance or float32_tolerance(one.rate.size, self.width))
+            for name, one in self.tested.items()
         }
 
 
@@ -206,11 +208,6 @@ def _curve(
         found[size] = smallest_values(queries_TD, size, effort.curve_trials, effort.seed)
     sizes = sorted(found)
     return np.array(sizes, dtype=np.int64), np.stack([found[size] for size in sizes])
-
-
-def _not_rounding(value: float) -> float:
-    """0 for a relative singular value that float64 can't tell from 0."""
-    return value if value > ROUNDING else 0.0
 
 
 @dataclass(frozen=True)

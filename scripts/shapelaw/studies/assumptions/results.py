@@ -26,7 +26,6 @@ from shapelaw.studies.assumptions.findings import (
     DRAWN,
     TOLERANCES,
     Row,
-    Subsets,
     float32_tolerance,
     read_rows,
 )
@@ -94,30 +93,22 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
         ours, float32 = found.verdicts(TOLERANCE), found.verdicts()
         known = theirs.get((row.model, row.weights, row.layer), {})
         for name, words in ASSUMPTIONS.items():
-            subsets = subsets_of(row, name)
-            line = _layer(row) | {
+            subsets = found.tested[name]
+            verdicts = {
                 "assumption": words,
                 "published": _word(known.get(name)),
                 "ours_float32": _word(float32[name]),
                 "ours": _word(ours[name]),
             }
-            if subsets is None:  # of all contexts
-                sizes = {"size": found.context, "trials": found.examples}
-                line |= {"rate": found.full_contexts_at(TOLERANCE), **sizes}
-            else:
-                line |= picked(subsets.rate, "rate", "size", "trials")
-            limit = found.context_limit if subsets is None else subsets.limit
-            lines.append(line | {"tolerance": TOLERANCE, "holds_below": limit})
+            rates = picked(subsets.rate, "rate", "size", "trials")
+            limits = {"tolerance": TOLERANCE, "holds_below": subsets.limit}
+            lines.append(_layer(row) | verdicts | rates | limits)
     return pd.DataFrame(lines)
 
 
 def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
     """One line for each layer: sizes, the rank of all queries, and the sampled Kruskal rank at both tolerances."""
     return frame_of(in_order(rows), _LAYER_COLUMNS)
-
-
-def _published_kruskal(row: Row) -> float:
-    return float(PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer), np.nan))
 
 
 _LAYER_COLUMNS: Columns = {
@@ -131,8 +122,10 @@ _LAYER_COLUMNS: Columns = {
     "kruskal_rank": "findings.kruskal",
     "kruskal_rank_float32": "findings.kruskal_float32",
     "float32_tolerance": lambda row: float32_tolerance(row.findings.context, row.findings.width),
-    "kruskal_rank_published": _published_kruskal,
-    "full_contexts": lambda row: row.findings.full_contexts_at(TOLERANCE),
+    "kruskal_rank_published": lambda row: float(
+        PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer), math.nan)
+    ),
+    "full_contexts": "findings.contexts.rate.rate",
     "weights_from": "note",
     "inputs": "inputs",
 }
@@ -143,11 +136,9 @@ def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
     lines = []
     for row in in_order(rows):
         for name, words in ASSUMPTIONS.items():
-            subsets = subsets_of(row, name)
-            passed = row.findings.full_contexts_at if subsets is None else subsets.rate_at
-            trials = row.findings.examples if subsets is None else len(subsets.values)
-            rates = {f"{tolerance:.0e}": passed(tolerance) for tolerance in TOLERANCES}
-            lines.append(_layer(row) | {"assumption": words, "trials": trials} | rates)
+            subsets = row.findings.tested[name]
+            rates = {f"{tolerance:.0e}": subsets.rate_at(tolerance) for tolerance in TOLERANCES}
+            lines.append(_layer(row) | {"assumption": words, "trials": len(subsets.values)} | rates)
     return pd.DataFrame(lines)
 
 
@@ -161,14 +152,6 @@ def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
                 at = {"size": int(size), "tolerance": tolerance, "rate": float((values > tolerance).mean())}
                 lines.append(_layer(row) | at | {"trials": len(values)})
     return pd.DataFrame(lines)
-
-
-def subsets_of(row: Row, assumption: str) -> Subsets | None:
-    """The subsets that an assumption is tested on; None for assumption 2, which is about contexts."""
-    found = row.findings
-    return {
-        "general_position": found.position, "assumption_1": found.query, "assumption_3": found.mixed
-    }.get(assumption)  # fmt: skip
 
 
 def _layer(row: Row) -> dict[str, Any]:
