@@ -1,9 +1,5 @@
 """A small grid of separation ranks, its tables, and measurements that are made up."""
 
-from pathlib import Path
-
-import pandas as pd
-
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes
 from shapelaw.studies.separation_rank.measurements import Measured, network_of
 from shapelaw.studies.separation_rank.tables import ranks_table
@@ -24,11 +20,6 @@ GRIDS = {
         {"blocks": "attention", "width": [2], "degrees": [2, 3], "budget": [8], "tokens": [4]}
     ],
 }
-
-
-def read(results: Path, name: str) -> pd.DataFrame:
-    """A table of a folder of results."""
-    return pd.read_csv(results / "out" / f"{name}.csv", keep_default_na=False)
 
 
 def ranks_of(*networks):

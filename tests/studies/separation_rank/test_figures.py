@@ -39,6 +39,8 @@ def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
     assert drawn["o"].get_label() == "d = 2"
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
+    (legend,) = depth_figure(exact).figure().legends
+    assert "at least" not in [text.get_text() for text in legend.get_texts()]
 
 
 def test_widths_are_told_apart_without_colour() -> None:
@@ -50,8 +52,3 @@ def test_widths_are_told_apart_without_colour() -> None:
     shown = {text.get_text(): line for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
     assert len({shown[f"d = {width}"].get_linestyle() for width in (1, 2, 3, 4)}) == 4
     assert [one.get_text() for one in right.texts if one.get_fontsize() == 6] == ["1", "2", "3", "4"]
-
-
-def test_a_legend_does_not_name_what_is_not_drawn():
-    (legend,) = depth_figure(ranks_of((1, 2, 8), (2, 2, 8))).figure().legends
-    assert "at least" not in [text.get_text() for text in legend.get_texts()]

@@ -2,9 +2,8 @@
 
 import pytest
 from measured_grids import GRIDS
-from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from shipped import problems_of
 
-from shapelaw.campaign.config import load_config
 from shapelaw.studies.separation_rank.grids import (
     AttentionSizes,
     DegreeSizes,
@@ -14,18 +13,8 @@ from shapelaw.studies.separation_rank.grids import (
     digest,
     matrices,
     mixed_degrees,
-    rank_grids,
     rank_problems,
 )
-
-
-@pytest.mark.parametrize("scale", SCALE_NAMES)
-def test_every_scale_has_separation_ranks(scale: str) -> None:
-    config = load_config(shipped(scale=scale), SCALES)
-    asked = asked_of(rank_grids(config))
-    assert {one.table for one in asked} == {"ranks", "degree_budget", "fractional_degree"}
-    assert len(asked) > 400
-    assert "separation_rank" in config.studies
 
 
 def test_digests_name_networks():
@@ -99,12 +88,5 @@ def test_sequences_are_counted_as_they_are_listed(blocks: str) -> None:
 
 
 def test_mistakes_in_its_keys_are_sentences() -> None:
-    said = problems_of(
-        separation_rank=[{"depth": [0], "width": [2], "tokens": [2], "residual": ["maybe"]}],
-        degree_budget=[{"block": "product", "width": [2], "budget": [3]}],
-    )
-    assert "separation_rank.1st.residual.1st is 'maybe'" in said
-    assert "separation_rank.1st.depth.1st is 0" in said
-    assert "degree_budget.1st.block is not a key (did you mean blocks?)" in said
     said = problems_of(separation_rank=[{"depth": [1], "width": [3], "tokens": [2], "heads": [2]}])
     assert "separation_rank.1st: width 3 is not divisible by 2 heads" in said

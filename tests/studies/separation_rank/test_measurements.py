@@ -27,16 +27,16 @@ from shapelaw.studies.separation_rank.results import analyse
 from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table
 
 
-def test_a_network_is_measured_once(results, monkeypatch):
+def test_a_network_is_measured_once(measured, monkeypatch):
     asked = asked_of(RankGrids(**GRIDS))
-    before = [result for _, result in read_measurements(results / "measured.json")]
+    before = [result for _, result in read_measurements(measured / "measured.json")]
     monkeypatch.setattr(
         "shapelaw.studies.separation_rank.measurements.separation_rank", None
     )  # would fail if it were called
-    assert [result for _, result in measure_all(asked, results / "kept")] == before
+    assert [result for _, result in measure_all(asked, measured / "kept")] == before
     more = [*asked, Asked("ranks", AttentionSizes(2, 2, 4, 1, None, None, 0, False), None, 9.0)]
     with pytest.raises(TypeError, match="not callable"):
-        list(measure_all(more, results / "kept"))
+        list(measure_all(more, measured / "kept"))
 
 
 def test_ranks_are_one_file_and_a_line_that_was_cut_short_is_measured_again(tmp_path):

@@ -1,32 +1,23 @@
 """The study of separation ranks from measurements to fit.json and sentences."""
 
-import itertools
-import json
-
 import pandas as pd
 
-from shapelaw.report.write import Table, write_results
-from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.separation_rank.results import analyse, answer, fits, present, summary
+from shapelaw.report.charts import Chart
+from shapelaw.report.write import Table
+from shapelaw.studies.separation_rank.results import answer, present
 
 
-def test_fit_json_counts_what_was_found(results):
-    found = json.loads((results / "out/fit.json").read_text())
-    assert found["status"] == "exact"
-    assert found["theorems"]["violated"] == 0
-    assert found["largest_exact_rank"] == 110
-    assert found["fractional_degrees"] == {"budgets": 1, "largest_is_mixed": 1, "largest_is_of_one_degree": 0}
-    for name, ending in itertools.product(STUDIES["separation_rank"].figures, ("svg", "png")):
-        assert (results / "out" / f"{name}.{ending}").stat().st_size > 1000
-
-
-def test_a_summary_says_what_was_found(results, tmp_path):
-    found = analyse(results / "measured.json")
-    write_results(present(found), tmp_path, "study")
-    said = summary(found)
-    assert "0 of them with a lower bound only" in said
-    assert "product, d = 2, N = 2: degree of largest rank by matrices: 5 at 5; 3 at 6." in said
-    assert fits(found)["degree_budgets"]["budgets"] == 3
+def test_what_was_found_is_counted_and_said(frames):
+    found = present(frames)
+    assert found.fit["status"] == "exact"
+    assert found.fit["theorems"]["violated"] == 0
+    assert found.fit["largest_exact_rank"] == 110
+    counts = {"budgets": 1, "largest_is_mixed": 1, "largest_is_of_one_degree": 0}
+    assert found.fit["fractional_degrees"] == counts
+    assert found.fit["degree_budgets"]["budgets"] == 3
+    assert all(isinstance(figure, Chart) for figure in found.figures.values())
+    assert "0 of them with a lower bound only" in found.summary
+    assert "product, d = 2, N = 2: degree of largest rank by matrices: 5 at 5; 3 at 6." in found.summary
 
 
 def told(holds, violated, unclear):

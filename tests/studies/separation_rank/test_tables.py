@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from measured_grids import degree_rows, ranks_of, read
+from measured_grids import degree_rows, ranks_of
 
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
@@ -16,8 +16,8 @@ from shapelaw.studies.separation_rank.tables import (
 )
 
 
-def test_the_ranks_are_known_and_follow_their_closed_forms(results):
-    ranks = read(results, "ranks")
+def test_the_ranks_are_known_and_follow_their_closed_forms(frames):
+    ranks = frames["ranks"]
     assert (ranks["status"] == "exact").all()
     plain = ranks[(ranks["heads"] == 1) & ~ranks["residual"] & (ranks["positional_rank"] == 0)]
     found = {(r.depth, r.width, r.tokens, r.embedding_rank): r.rank for r in plain.itertuples()}
@@ -30,8 +30,8 @@ def test_the_ranks_are_known_and_follow_their_closed_forms(results):
     assert (ranks["rank"] <= ranks["upper_bound"]).all()
 
 
-def test_every_theorem_holds(results):
-    theorems = read(results, "theorems")
+def test_every_theorem_holds(frames):
+    theorems = frames["theorems"]
     assert (theorems["violated"] == 0).all()
     gap = theorems["verdict"] == "not violated in reach; its proof has a gap"
     assert set(theorems.loc[gap, "theorem"]) == {
@@ -49,11 +49,11 @@ def test_every_theorem_holds(results):
     assert {"depth-width, theorem 1", "depth-width, theorem 6", "vocabulary, theorem 3"} <= set(
         theorems["theorem"]
     )
-    assert theorems["networks"].sum() == len(read(results, "bounds"))
+    assert theorems["networks"].sum() == len(frames["bounds"])
 
 
-def test_residual_connections_change_nothing(results):
-    residual = read(results, "residual")
+def test_residual_connections_change_nothing(frames):
+    residual = frames["residual"]
     assert len(residual) == 3
     assert set(residual["equal"]) == {"yes"}
 
@@ -78,22 +78,22 @@ def test_corollaries_on_pairs_of_networks():
     assert second["least_distance"] == pytest.approx(2 - math.log(2, 3))
 
 
-def test_degrees_at_equal_budget(results):
-    degrees = read(results, "degree_budget")
+def test_degrees_at_equal_budget(frames):
+    degrees = frames["degree_budget"]
     at = degrees[(degrees["blocks"] == "product") & (degrees["budget"] == 6)].set_index("degree")
     assert at["rank"].to_dict() == {1: 2, 2: 9, 3: 10, 4: 5, 5: 6, 6: 7}
     assert at["largest"].to_dict() == {3: "yes", 1: "no", 2: "no", 4: "no", 5: "no", 6: "no"}
     assert at["depth"].to_dict() == {1: 6, 2: 3, 3: 2, 4: 1, 5: 1, 6: 1}
     assert at["parameters"].max() == 6 * 4
-    ranking = read(results, "degree_ranking").astype(str).set_index(["blocks", "budget"])
+    ranking = frames["degree_ranking"].astype(str).set_index(["blocks", "budget"])
     wanted = ["largest_rank", "of_2_and_3", "agrees_with_note"]
     assert ranking.loc[("product", "6"), wanted].tolist() == ["3", "3", "yes"]
     assert ranking.loc[("product", "5"), wanted].tolist() == ["5", "2", "no"]
     assert ranking.loc[("product", "6"), "fill_the_budget"] == "2, 3"
 
 
-def test_mixed_degrees_keep_their_order(results):
-    mixed = read(results, "fractional_degree").set_index("degrees")
+def test_mixed_degrees_keep_their_order(frames):
+    mixed = frames["fractional_degree"].set_index("degrees")
     assert mixed["rank"].to_dict() == {"2 2": 8, "2 3": 25, "3 2": 18, "3 3": 18}
     assert mixed.loc["2 3", ["unused", "mixed", "largest"]].tolist() == [1, "yes", "yes"]
 

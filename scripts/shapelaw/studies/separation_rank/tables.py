@@ -128,21 +128,17 @@ def _theorem_row(
     theorem: Sequence[Any], proof: str, holds: pd.Series, distances: pd.Series
 ) -> dict[str, object]:
     counts = {name: int((holds == says).sum()) for name, says in COUNTED.items()}
+    verdict = "not violated in reach; its proof has a gap" if proof == GAP else "holds in reach"
+    if holds.empty or counts["violated"]:
+        verdict = "none in reach" if holds.empty else "violated"
     return {
         **dict(zip(_THEOREM, theorem, strict=True)),
         "networks": len(holds),
         **counts,
         "least_distance": distances.min(),
         "largest_distance": distances.max(),
-        "verdict": verdict(counts["violated"] > 0, proof) if len(holds) else "none in reach",
+        "verdict": verdict,
     }
-
-
-def verdict(violated: bool, proof: str) -> str:
-    """The verdict of measured ranks on a theorem."""
-    if violated:
-        return "violated"
-    return "not violated in reach; its proof has a gap" if proof == GAP else "holds in reach"
 
 
 def residual_table(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -189,15 +185,9 @@ def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
 
 def degree_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
-    columns: Columns = {
-        **_BUDGET,
-        "degree": "degree",
-        **_RANK,
-        "note_log3": lambda one: one.note_exponent * log3(one.degree),
-        "seconds": "measured.seconds",
-    }
-    table = frame_of(_of(found, "degree_budget"), columns)
-    return table.assign(largest=_largest(table))
+    columns: Columns = {"degree": "degree"}
+    last: Columns = {"note_log3": lambda one: one.note_exponent * log3(one.degree)}
+    return _blocks_table(found, "degree_budget", columns, last)
 
 
 def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -217,15 +207,11 @@ def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
 def fractional_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and full sequence of degrees (no further block has room)."""
     columns: Columns = {
-        **_BUDGET,
         "degrees": lambda one: " ".join(map(str, one.sizes.degrees)),
         "mean_degree": lambda one: sum(one.sizes.degrees) / len(one.sizes.degrees),
         "mixed": lambda one: len(set(one.sizes.degrees)) > 1,
-        **_RANK,
-        "seconds": "measured.seconds",
     }
-    table = frame_of(_of(found, "fractional_degree"), columns)
-    return table.assign(largest=_largest(table))
+    return _blocks_table(found, "fractional_degree", columns)
 
 
 class _Blocks(NamedTuple):
@@ -251,24 +237,32 @@ class _Blocks(NamedTuple):
         return self.sizes.width * self.budget / matrices(self.sizes.blocks, self.degree)
 
 
-_BUDGET: Columns = {**{name: f"sizes.{name}" for name in GROUP[:-1]}, "budget": "budget"}
-_RANK: Columns = {
-    "depth": lambda one: len(one.sizes.degrees),
-    "unused": lambda one: one.budget - one.used,
-    "parameters": lambda one: one.used * one.sizes.width**2,
-    "total_degree": lambda one: math.prod(one.sizes.degrees),
-    "rank": "measured.rank",
-    "status": "measured.status",
-    "upper_bound": "measured.bound",
-    "log3_rank": lambda one: log3(one.measured.rank),
-}
-
-
-def _of(found: Measurements, table: str) -> Iterator[_Blocks]:
-    """The networks of blocks of a table."""
-    for one, measured in found:
-        if one.table == table and isinstance(one.sizes, DegreeSizes):
-            yield _Blocks(one.sizes, one.budget or 0, measured)
+def _blocks_table(
+    found: Measurements, name: str, columns: Columns, last: Columns | None = None
+) -> pd.DataFrame:
+    """The networks of blocks of a table, with columns before those of the rank and after them."""
+    blocks = (
+        _Blocks(one.sizes, one.budget or 0, measured)
+        for one, measured in found
+        if one.table == name and isinstance(one.sizes, DegreeSizes)
+    )
+    every: Columns = {
+        **{name: f"sizes.{name}" for name in GROUP[:-1]},
+        "budget": "budget",
+        **columns,
+        "depth": lambda one: len(one.sizes.degrees),
+        "unused": lambda one: one.budget - one.used,
+        "parameters": lambda one: one.used * one.sizes.width**2,
+        "total_degree": lambda one: math.prod(one.sizes.degrees),
+        "rank": "measured.rank",
+        "status": "measured.status",
+        "upper_bound": "measured.bound",
+        "log3_rank": lambda one: log3(one.measured.rank),
+        **(last or {}),
+        "seconds": "measured.seconds",
+    }
+    table = frame_of(blocks, every)
+    return table.assign(largest=_largest(table))
 
 
 def _largest(table: pd.DataFrame) -> pd.Series:
