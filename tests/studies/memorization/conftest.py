@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from memorization_analyses import HEAD_COUNTS, HEAD_DIMS, study_of
+from memorization_analyses import HEAD_COUNTS, HEAD_DIMS, our_runs, study_of
 from memorizing_networks import simulate
 
 from shapelaw.studies.memorization.analysis import ALONG_HEAD_DIM, ALONG_HEADS
@@ -20,3 +20,9 @@ def heads():
 def head_dims():
     """Three T; the knee is at n = 32."""
     return study_of(simulate((30,), head_dim=HEAD_DIMS, examples=(10000, 15000, 20000)), ALONG_HEAD_DIM)
+
+
+@pytest.fixture(scope="session")
+def ours():
+    """The committed runs of figure 2a."""
+    return study_of(our_runs(), ALONG_HEADS)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 from commands import run_here
 from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, study_of
 from memorizing_networks import simulate
-from small import PYTHON, SCRIPTS
+from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
-from shapelaw.report.write import Table, write_results
-from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, published
+from shapelaw.report.write import Table
+from shapelaw.studies.memorization.analysis import ALONG_CONTEXT
 from shapelaw.studies.memorization.relu import COLUMNS, results
 from shapelaw.studies.memorization.results import (
     FITS,
@@ -30,51 +29,37 @@ from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS, SAT
 NAN = float("nan")
 
 
-def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
-    rising = study_of(simulate(context=CONTEXTS), ALONG_CONTEXT)
-    write_results(present(rising), tmp_path / "rising", "study")
-    fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
+def test_the_test_along_the_context_has_the_status_of_a_fit():
+    fit = present(study_of(simulate(context=CONTEXTS), ALONG_CONTEXT)).fit_file
     assert fit["status"] == fit["curves"][0]["status"] == "converged"
     assert fit["curves"][0]["verdict"] == "rising, no significant fall"
     assert fit["answer"]["decided"]
     assert "no significant fall" in " ".join(fit["findings"])
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
-    write_results(
-        present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)), tmp_path / "one", "study"
-    )
-    fit = json.loads((tmp_path / "one" / "fit.json").read_text())
+    fit = present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)).fit
     assert fit["status"] == "not identifiable"
     assert fit["curves"][0]["verdict"] == "no noise estimate"
     assert fit["curves"][0]["chi2"] is None
 
 
-def test_everything_is_written(heads, head_dims, tmp_path):
-    for analysis, name, figure in ((heads, "linear_part", "per_head"), (head_dims, "knee", "share")):
-        out = tmp_path / analysis.study
-        files = {path.name for path in write_results(present(analysis), out, "study")}
-        assert files == {path.name for path in out.iterdir()}
-        tabled = {f"{name}.csv", f"{name}.html", "tables.md", "tables.tex"}
-        assert tabled | {"fit.json", "comparison.csv", f"{figure}.svg", "capacity.png"} <= files
-        fit = json.loads((out / "fit.json").read_text())
-        assert fit["status"] == "converged"
-        assert fit["answer"]["decided"], fit["answer"]["sentence"]
-        assert len(fit["curves"]) == len(analysis.curves)
-    assert fit["curves"][0]["status"] == KneeStatus.SATURATED
-    written = pd.read_csv(tmp_path / ALONG_HEADS / "linear_part.csv")
-    assert written["slope"].tolist() == [one.linear.line.b for one in heads.curves]
+def test_each_curve_is_in_the_fit(heads, head_dims):
+    for analysis in (heads, head_dims):
+        found = present(analysis)
+        assert found.fit["status"] == "converged"
+        assert found.answer.decided, found.answer.sentence
+        assert len(found.fit["curves"]) == len(analysis.curves)
+    assert found.fit["curves"][0]["status"] == KneeStatus.SATURATED
 
 
 SCRIPT = SCRIPTS / "analyse.py"
 
 
 def test_the_command_reads_the_least_table(tmp_path):
-    """In a process of its own."""
     least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
     runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
     runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
-    command = [PYTHON, SCRIPT, ALONG_HEADS, "--input", "runs.parquet", "--out", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_here(SCRIPT, ALONG_HEADS, "--input", "runs.parquet", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert BEND in done.stdout
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
@@ -103,11 +88,6 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_the_reference_has_the_published_sizes():
-    assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
-    assert published()["source"].startswith("Mahdavi")
 
 
 POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})

@@ -1,7 +1,5 @@
 """Which heads are saturated, and the largest T memorized perfectly."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +8,8 @@ from matplotlib.collections import QuadMesh
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
-from shapelaw.report.write import write_results
-from shapelaw.studies.given_runs import measured_runs
-from shapelaw.studies.memorization.results import analyse, present, summary
+from shapelaw.studies.given_runs import StudyRuns
+from shapelaw.studies.memorization.results import analyse, present
 from shapelaw.studies.memorization.saturation import (
     analyse_saturation,
     comparison_table,
@@ -68,54 +65,30 @@ def test_agreement_with_the_published_sizes():
     assert verdicts((5, 300, 0, 0.9)) == ["open"]
 
 
-def test_all_is_written_and_said(tmp_path):
-    save(tmp_path / "a", "one", weights(40, 8))
-    raw = pd.DataFrame({"heads": [4, 4], "examples": [550, 600], "seed": 0, "accuracy": [1.0, 0.9]})
-    raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(
-        measured_runs(tmp_path / "runs.csv", False, ("accuracy", "loss")),
-        "memorization_saturation",
-        attention=tmp_path / "a",
-    )
-    write_results(present(found), tmp_path / "out", "memorization_saturation")
-    files = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = {f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".html")}
-    assert files == tables | {"tables.md", "tables.tex", "fit.json", "saturation.svg", "saturation.png"}
-    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
-    assert fit["perfect"][0]["largest_any"] == 550
-    assert fit["answer"]["sentence"] == "No: 47% of them (T = 40 (1 run))."
-    assert "in 0 of 1 settings that can tell" in fit["answer"]["more"]
-    assert fit["status"] == fit["perfect"][0]["status"] == "converged"
-    assert fit["saturation"][0]["heads"] == 8
-    assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)
-    assert "H = 8, T = 40:" in summary(found)
-
-
-def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
+def test_all_is_said_and_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
     for name in ("mine", "of_another_grid"):
         save(tmp_path / "a", name, weights(40, 8))
-    raw = pd.DataFrame({"key": ["mine"], "heads": 8, "examples": 40, "seed": 0, "accuracy": 1.0})
-    raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(
-        measured_runs(tmp_path / "runs.csv", False, ("accuracy", "loss")),
-        "memorization_saturation",
-        attention=tmp_path / "a",
-    )
+    runs = pd.DataFrame({"key": ["mine", "without"], "examples": [550, 600], "accuracy": [1.0, 0.9]})
+    given = StudyRuns(runs.assign(heads=4, seed=0, context=32, head_dim=64), "runs.csv", ())
+    found = analyse(given, "memorization_saturation", attention=tmp_path / "a")
     assert [one.name for one in found.attention] == ["mine"]
-
-
-def test_attention_alone_finds_no_capacity(tmp_path):
-    save(tmp_path / "a", "one", weights(40, 8))
-    write_results(present(analyse_saturation(None, tmp_path / "a")), tmp_path / "out", "study")
-    assert json.loads((tmp_path / "out" / "fit.json").read_text())["status"] == "too few points"
+    results = present(found)
+    assert set(results.tables) == {"saturation", "perfect", "comparison"}
+    assert results.fit["perfect"][0]["largest_any"] == 550
+    assert results.answer.sentence == "No: 47% of them (T = 40 (1 run))."
+    assert "in 0 of 1 settings that can tell" in results.answer.more
+    assert results.fit["status"] == results.fit["perfect"][0]["status"] == "converged"
+    assert results.fit["saturation"][0]["heads"] == 8
+    assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in results.summary
+    assert "H = 8, T = 40:" in results.summary
+    alone = present(analyse_saturation(None, tmp_path / "a"))
+    assert alone.fit["status"] == "too few points"
+    assert set(alone.left_out) == {"perfect"}
 
 
 def test_the_threshold_is_above_099(tmp_path):
-    save(
-        tmp_path / "a",
-        "edge",
-        np.array([[0.99, np.nextafter(np.float32(0.99), np.float32(1))]], dtype=np.float32),
-    )
+    above = np.nextafter(np.float32(0.99), np.float32(1))
+    save(tmp_path / "a", "edge", np.array([[0.99, above]], dtype=np.float32))
     (one,) = read_attention(tmp_path / "a")
     # 0.99 as a float32 is just below 0.99
     assert one.saturated.tolist() == [[False, True]]

@@ -6,25 +6,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from shipped import SCALES, problems_of, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.jobs.plan import cost_of
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.studies.registry import STUDIES
 
 MEMORIZATION_STUDIES = [name for name in STUDIES if name.startswith("memorization_")]
-
-
-@pytest.mark.parametrize("scale", SCALE_NAMES)
-@pytest.mark.parametrize("study", MEMORIZATION_STUDIES)
-def test_every_scale_has_every_memorization_study(scale: str, study: str) -> None:
-    runs = runs_of(load_config(shipped(scale=scale), SCALES), study, REPOSITORY)
-    assert len(runs) >= 2
-    assert all(run.key == key and spec_from_dict(spec_to_dict(run)) == run for key, run in runs.items())
-    assert cost_of(runs.values(), 1e14).flops > 0
 
 
 def test_scale_paper_is_the_memorization_papers_grid() -> None:
@@ -55,16 +45,7 @@ def test_a_grids_last_batch_wins_over_the_sections() -> None:
     config = load_config(shipped(memorization={"last_batch": "short"}, memorization_heads=grids), SCALES)
     runs = runs_of(config, "memorization_heads", REPOSITORY).values()
     assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
-
-
-def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
-    def keys(heads: list[int]) -> set[str]:
-        changes = {"memorization_heads": [{"heads": heads, "head_dim": [8], "examples": [9, 99], "seeds": 2}]}
-        return set(runs_of(load_config(shipped(**changes), SCALES), "memorization_heads", REPOSITORY))
-
-    assert keys([4, 6]) - keys([4]) == keys([6])
-    assert len(keys([6])) == 4
-    assert keys([4]) < keys([4, 6])
+    assert all(spec_from_dict(spec_to_dict(run)) == run for run in runs)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +57,8 @@ def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
         ),
         ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
         (
-            {"memorization_heads": [{"heads": [0, 4], "examples": [-3]}]},
-            ["memorization_heads.1st.heads.1st is 0", "memorization_heads.1st.examples.1st is -3"],
-        ),
-        (
             {"memorization_context": [{"heads": [4], "examples": [100], "head_dim": [65]}]},
             ["memorization_context.1st: ", "65"],
-        ),
-        ({"memorization_head_dim": [{"heads": [4]}]}, ["memorization_head_dim.1st.examples"]),
-        (
-            {"memorization_heads": [{"heads": [4], "example": [9]}]},
-            ["memorization_heads.1st.example is not a key"],
         ),
     ],
 )

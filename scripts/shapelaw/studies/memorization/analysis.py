@@ -46,10 +46,8 @@ from shapelaw.theory.memorization import memorizable_examples
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
 OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # thresholds above which a share is saturated
-FLOORS = (
-    0.0,
-    0.03,
-)  # thresholds below which it is mostly guessed: one in a hundred of 100 classes is right by chance
+# thresholds below which it is mostly guessed: one in a hundred of 100 classes is right by chance
+FLOORS = (0.0, 0.03)
 
 
 @dataclass(frozen=True)
@@ -146,15 +144,12 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
 
 def guaranteed_examples(curve: MemorizationCurve) -> Floats:
     """(n,) `H (min(n, d_h) - 1) + 1` at the points of a curve; NaN where n >= d, which theorem 1 doesn't cover."""
-    guaranteed = np.full(len(curve.x), np.nan)
-    for place, value in enumerate(curve.x):
-        heads, context, head_dim = (
-            int(value) if axis == curve.along else int(getattr(curve, axis))
-            for axis in ("heads", "context", "head_dim")
-        )
-        if context < curve.width:
-            guaranteed[place] = memorizable_examples(heads, context, head_dim)
-    return guaranteed
+    sizes = [
+        curve.x if axis == curve.along else np.full(len(curve.x), getattr(curve, axis))
+        for axis in ("heads", "context", "head_dim")
+    ]
+    rows = np.array(sizes, dtype=np.int64).T.tolist()
+    return np.array([memorizable_examples(*row) if row[1] < curve.width else math.nan for row in rows])
 
 
 def examples_of(curve: MemorizationCurve) -> Floats:
@@ -224,9 +219,6 @@ def _saturated(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows_of(runs: pd.DataFrame, curve: MemorizationCurve) -> pd.DataFrame:
-    common = ("task", "context_type", "width", "variant", *SYMBOLS)
-    mine = pd.Series(True, index=runs.index)
-    for name in common:
-        if name != curve.along:
-            mine &= runs[name] == getattr(curve, name)
-    return runs[mine]
+    sizes = ("task", "context_type", "width", "variant", *SYMBOLS)
+    common = [name for name in sizes if name != curve.along]
+    return runs[(runs[common] == [getattr(curve, name) for name in common]).all(axis=1)]

@@ -8,10 +8,10 @@ saturated, and almost every example has a head that is not.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
 from shapelaw.report.charts import Across, Chart, Panel, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, key
-from shapelaw.report.tables import plain_rows, says
+from shapelaw.report.tables import Columns, frame_of, plain_rows, says
 from shapelaw.report.write import Results, TableOf, tables_of
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.analysis import published
@@ -37,20 +37,17 @@ SHOWN_EXAMPLES = 20
 BINS = 40
 
 
-@dataclass(frozen=True)
-class Attention:
+class Attention(NamedTuple):
     """The largest softmax coefficient (T, H) of each head for each example of one trained network."""
 
     name: str
     largest: npt.NDArray[np.float32]
 
     @property
-    def examples(self) -> int:
-        return int(self.largest.shape[0])
-
-    @property
-    def heads(self) -> int:
-        return int(self.largest.shape[1])
+    def sizes(self) -> tuple[int, int]:
+        """H and T."""
+        examples, heads = self.largest.shape
+        return heads, examples
 
     @property
     def saturated(self) -> npt.NDArray[np.bool_]:
@@ -79,7 +76,7 @@ def read_attention(folder: Path, keys: Collection[str] | None = None) -> list[At
     found = [_read_one(path) for path in paths]
     if not found:
         raise UserError(f"{folder} has no .npz files; give the folder with the runs' attention weights.")
-    return sorted(found, key=lambda one: (one.heads, one.examples, one.name))
+    return sorted(found, key=lambda one: (*one.sizes, one.name))
 
 
 def saturation_figure(attention: Sequence[Attention]) -> Chart:
@@ -87,11 +84,11 @@ def saturation_figure(attention: Sequence[Attention]) -> Chart:
 
     The map shows the first run by name; the histograms hold all runs of that H and T.
     """
-    largest = {one.heads: one.examples for one in attention}  # ordered by growing T
+    largest = dict(one.sizes for one in attention)  # ordered by growing T
     panels = [
         panel
-        for group in sorted(largest.items(), reverse=True)
-        for panel in _panels([one for one in attention if (one.heads, one.examples) == group])
+        for sizes in sorted(largest.items(), reverse=True)
+        for panel in _panels(*sizes, [one for one in attention if one.sizes == sizes])
     ]
     keys = [
         Patch(color=SECOND, label=f"head saturated: a weight above {SATURATED_WEIGHT}"),
@@ -102,20 +99,34 @@ def saturation_figure(attention: Sequence[Attention]) -> Chart:
     return Chart(panels, 3, PAGE, height, widths=[1.35, 1.0, 1.0], keys=keys)
 
 
-def _panels(mine: Sequence[Attention]) -> list[Panel]:
+class Drawing(NamedTuple):
+    """A mark that matplotlib draws."""
+
+    draw: Callable[[Axes], Any]
+
+
+def _bars(places: npt.ArrayLike, heights: npt.ArrayLike, width: float) -> Drawing:
+    return Drawing(lambda axes: axes.bar(places, heights, color=SECOND, width=width))
+
+
+def _panels(heads: int, examples: int, mine: Sequence[Attention]) -> list[Panel]:
     """A row of the figure, of runs of one H and T."""
-    heads, examples = mine[0].heads, mine[0].examples
-    shown = min(examples, SHOWN_EXAMPLES)
-    ticks = [1, *range(5, shown + 1, 5)]
+    shown = mine[0].saturated[:SHOWN_EXAMPLES].T
+    ticks = [1, *range(5, shown.shape[1] + 1, 5)]
     places = np.unique(np.linspace(1, heads, min(heads, 8)).round())
-    saturated = Panel(
-        [SaturationMap(mine[0])], Span("example", ticks=ticks), Span("head", ticks=places),
-        f"H = {heads}, T = {examples:,}",
-    )  # fmt: skip
-    per_example = np.concatenate([one.saturated.sum(axis=1) for one in mine])
+
+    def cells(axes: Axes) -> None:
+        edges = [np.arange(size + 1) + 0.5 for size in shown.shape[::-1]]
+        look: dict[str, Any] = {"vmin": 0, "vmax": 1, "edgecolors": "#d5d8dc", "linewidth": 0.4}
+        axes.pcolormesh(*edges, shown.astype(float), cmap=ListedColormap(["white", SECOND]), **look)
+        axes.grid(False)
+
+    x, y = Span("example", ticks=ticks), Span("head", ticks=places)
+    saturated = Panel([Drawing(cells)], x, y, f"H = {heads}, T = {examples:,}")
+    per_example = np.concatenate([_per_example(one) for one in mine])
     share = np.bincount(per_example, minlength=heads + 1) / len(per_example)
     counts = Panel(
-        [Bars(np.arange(heads + 1), share, 0.85)],
+        [_bars(np.arange(heads + 1), share, 0.85)],
         Span("saturated heads", ticks=range(heads + 1) if heads < 12 else ()),
         Span("share of examples"),
         f"{counted(len(mine))}, mean {per_example.mean():.2f}",
@@ -124,7 +135,7 @@ def _panels(mine: Sequence[Attention]) -> list[Panel]:
     binned = np.histogram(np.minimum(largest, 1.0), BINS, (0.0, 1.0))[0] / len(largest)
     weights = Panel(
         [
-            Bars((np.arange(BINS) + 0.5) / BINS, binned, 1.0 / BINS),
+            _bars((np.arange(BINS) + 0.5) / BINS, binned, 1.0 / BINS),
             Across(SATURATED_WEIGHT, "x", color=INK, line="--", more={"linewidth": 0.7}),
         ],
         Span("largest weight"),
@@ -132,36 +143,6 @@ def _panels(mine: Sequence[Attention]) -> list[Panel]:
         f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}",
     )
     return [saturated, counts, weights]
-
-
-@dataclass(frozen=True)
-class SaturationMap:
-    """The first examples by head, coloured where the head is saturated."""
-
-    one: Attention
-
-    def draw(self, axes: Axes) -> None:
-        """Draw a cell for each example and head."""
-        shown = self.one.saturated[:SHOWN_EXAMPLES].T
-        edges = [np.arange(size + 1) + 0.5 for size in shown.shape[::-1]]
-        colors = ListedColormap(["white", SECOND])
-        axes.pcolormesh(
-            *edges, shown.astype(float), cmap=colors, vmin=0, vmax=1, edgecolors="#d5d8dc", linewidth=0.4
-        )
-        axes.grid(False)
-
-
-@dataclass(frozen=True, eq=False)
-class Bars:
-    """Upright bars around (n,) places."""
-
-    places: npt.NDArray[np.float64] | npt.NDArray[np.int64]
-    heights: npt.NDArray[np.float64]
-    width: float
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the bars."""
-        axes.bar(self.places, self.heights, color=SECOND, width=self.width)
 
 
 def counted(runs: int) -> str:
@@ -225,24 +206,38 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
     sizes = ["context_type", "width", "variant", "context", "head_dim", "heads"]
     rows = []
     for network, group in runs[runs["task"] == CLASSIFICATION].groupby(sizes, sort=True):
-        per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
-        some, every = per_size["max"] >= 1.0, per_size["min"] >= 1.0
-        largest = int(per_size.index[some].max()) if some.any() else None
-        unbroken = per_size.index[every.cummin()]
-        beyond = per_size.index[per_size.index > (largest or 0)]
         kept = dict(zip(sizes, network, strict=True))
         heads, context, head_dim, width = (
-            int(str(kept[n])) for n in ("heads", "context", "head_dim", "width")
+            int(group[n].iloc[0]) for n in ("heads", "context", "head_dim", "width")
         )
-        bound, status, message = _worth(largest, beyond, per_size.index)
+        per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
+        some, every = (
+            per_size.index[per_size["max"] >= 1.0],
+            per_size.index[(per_size["min"] >= 1.0).cummin()],
+        )
+        beyond = per_size.index[per_size.index > some.max()] if len(some) else per_size.index
+        status = FitStatus.AT_EDGE if len(per_size) > 1 else FitStatus.TOO_FEW_POINTS
+        if some.empty:
+            bound, message = (
+                CapacityStatus.BELOW,
+                f"T = {beyond.min()} is not memorized, and no smaller T was tried",
+            )
+        elif beyond.empty:
+            bound, message = (
+                CapacityStatus.AT_LEAST,
+                f"T = {some.max()} is memorized, and no larger T was tried",
+            )
+        else:
+            bound, status = CapacityStatus.FOUND, FitStatus.CONVERGED
+            message = f"T = {beyond.min()} is not memorized"
         alike = context == published()["saturation"]["n"] and head_dim == width == 64
         same = alike and kept["context_type"] == "shared"
         rows.append(
             kept
             | {
-                "largest_any": largest,
-                "largest_all": int(unbroken.max()) if len(unbroken) else None,
-                "not_memorized": int(beyond.min()) if len(beyond) else None,
+                "largest_any": None if some.empty else some.max(),
+                "largest_all": None if every.empty else every.max(),
+                "not_memorized": None if beyond.empty else beyond.min(),
                 "seeds": int(per_size["size"].min()),
                 "theory": memorizable_examples(heads, context, head_dim) if context < width else None,
                 "published": published()["saturation"]["max_T"].get(f"H={heads}") if same else None,
@@ -256,42 +251,24 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
     return table.astype({name: "Int64" for name in whole if name in table})
 
 
-def _worth(
-    largest: int | None, beyond: pd.Index[int], tried: pd.Index[int]
-) -> tuple[CapacityStatus, FitStatus, str]:
-    """The kind of a largest T, found or a bound, its status, and the reason in a sentence.
-
-    Args:
-        beyond: the T that were tried above it.
-        tried: all T that were tried.
-    """
-    if len(beyond) and largest is not None:
-        return CapacityStatus.FOUND, FitStatus.CONVERGED, f"T = {beyond.min()} is not memorized"
-    status = FitStatus.AT_EDGE if len(tried) > 1 else FitStatus.TOO_FEW_POINTS
-    if largest is None:
-        why = f"T = {tried.min()} is not memorized, and no smaller T was tried"
-        return CapacityStatus.BELOW, status, why
-    return CapacityStatus.AT_LEAST, status, f"T = {largest} is memorized, and no larger T was tried"
-
-
 def shares_table(found: Saturation) -> pd.DataFrame:
     """One row per network: the share of saturated (example, head) pairs, and shares of examples by their heads."""
-    rows = []
-    for one in found.attention:
-        per_example = one.saturated.sum(axis=1)
-        rows.append(
-            {
-                "heads": one.heads,
-                "examples": one.examples,
-                "saturated": float(one.saturated.mean()),
-                "majority_saturated": float((per_example > one.heads / 2).mean()),
-                "some_head_not_saturated": float((per_example < one.heads).mean()),
-                "mean_saturated_heads": float(per_example.mean()),
-                "median_largest_weight": float(np.median(one.largest)),
-                "run": one.name,
-            }
-        )
-    return pd.DataFrame(rows)
+    columns: Columns = {
+        "heads": lambda one: one.sizes[0],
+        "examples": lambda one: one.sizes[1],
+        "saturated": lambda one: float(one.saturated.mean()),
+        "majority_saturated": lambda one: float((_per_example(one) > one.sizes[0] / 2).mean()),
+        "some_head_not_saturated": lambda one: float((_per_example(one) < one.sizes[0]).mean()),
+        "mean_saturated_heads": lambda one: float(_per_example(one).mean()),
+        "median_largest_weight": lambda one: float(np.median(one.largest)),
+        "run": "name",
+    }
+    return frame_of(found.attention, columns)
+
+
+def _per_example(one: Attention) -> npt.NDArray[np.int64]:
+    """(T,) saturated heads of each example."""
+    return np.asarray(one.saturated.sum(axis=1), dtype=np.int64)
 
 
 def comparison_table(found: Saturation) -> pd.DataFrame:
@@ -373,8 +350,6 @@ def _shape(row: Mapping[Any, Any]) -> str:
 
 def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
     """Each H and T, with its rows of `shares_table`."""
-    table = shares_table(found)
-    if not table.empty:
-        for key, runs in table.groupby(["heads", "examples"], sort=True):
-            heads, examples = (int(str(size)) for size in key)
-            yield heads, examples, runs
+    for sizes, runs in shares_table(found).groupby(["heads", "examples"], sort=True):
+        heads, examples = (int(str(size)) for size in sizes)
+        yield heads, examples, runs
