@@ -9,12 +9,20 @@ import pandas as pd
 import pytest
 from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 
+from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import Surface
-from shapelaw.fits.surface_answers import Overtaking
+from shapelaw.fits.surface_answers import Overtaking, middle_sizes
 from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.write import write_results
-from shapelaw.studies.surface.analysis import Options, analyse_surface
+from shapelaw.studies.surface.analysis import (
+    AVERAGE,
+    ENOUGH_DRAWS,
+    Options,
+    analyse_surface,
+    check_options,
+    sizes_of,
+)
 from shapelaw.studies.surface.results import (
     best_depth_figure,
     forms_table,
@@ -28,6 +36,35 @@ from shapelaw.studies.surface.results import (
 @pytest.fixture(scope="module")
 def analysis():
     return analyse_surface(budget_of(Design(24)), Options(sizes=(3e8, 1e10), draws=300))
+
+
+def test_the_average_comes_first_and_forms_with_enough_draws_follow(analysis):
+    names = [name for name, _ in analysis.best]
+    assert names[:2] == [AVERAGE, AVERAGE]
+    enough = [one.form.name for one in analysis.surface.forms if len(one.drawn_theta) >= ENOUGH_DRAWS]
+    assert names[2::2] == enough
+    assert len(analysis.penalties) == 24
+
+
+@pytest.mark.parametrize("text", ["", "big", "3e8,", "3x"])
+def test_sizes_that_are_none(text):
+    with pytest.raises(UserError, match="write numbers, such as"):
+        sizes_of(text)
+    assert sizes_of("6e7, 300M,1.3B") == (6e7, 3e8, 1.3e9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (Options(sizes=(-3e8,)), "--sizes has -3e.08; a size is a number above zero"),
+        (Options(sizes=(math.nan,)), "--sizes has nan"),
+        (Options(noise=0.0), "The noise is 0.0"),
+        (Options(draws=5), "5 bootstrap draws are too few"),
+    ],
+)
+def test_wrong_options(options, words):
+    with pytest.raises(UserError, match=words):
+        check_options(options)
 
 
 def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
@@ -59,15 +96,8 @@ def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
     assert (costs["loss_high"] - costs["loss_low"] > 1.5 * 0.004).all()  # the scatter of a run is in it
     assert (penalty["penalty_low"] <= penalty["penalty"] + 1e-12).all()
     best = pd.read_csv(tmp_path / "best_depth.csv")
-    assert list(best.columns) == [
-        "block_params",
-        "depth",
-        "depth_low",
-        "depth_high",
-        "width",
-        "status",
-        "model",
-    ]
+    at = ("depth", "depth_low", "depth_high", "width", "status", "model")
+    assert list(best.columns) == ["block_params", *at]
     average = best[best["model"] == "average"].set_index("block_params")
     assert average.loc[3e8, "status"] == "converged"
     assert 12 * average.loc[3e8, "depth"] * average.loc[3e8, "width"] ** 2 == pytest.approx(3e8)
@@ -116,33 +146,28 @@ def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
     assert "5 shapes, and a surface needs 8" in results.summary
 
 
-@pytest.fixture(scope="module")
-def small():
-    return analyse_surface(budget_of(Design(16)), Options(draws=100))
-
-
-def test_forms_are_listed_by_weight_with_their_formulas(small):
-    table = forms_table(small.surface)
+def test_forms_are_listed_by_weight_with_their_formulas(analysis):
+    table = forms_table(analysis.surface)
     assert table["weight"].is_monotonic_decreasing
     assert table["formula"].str.len().min() > 10
 
 
-def test_an_overtaking_size_is_a_width_of_the_shallower_depth(small):
-    known = replace(small, overtakings=(Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0),))
-    (row,) = overtaking_table(known).to_dict("records")
+def test_an_overtaking_size_is_a_width_of_the_shallower_depth(analysis):
+    known, nan = Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0), math.nan
+    both = replace(analysis, overtakings=(known, Overtaking(4.0, 8.0, nan, nan, nan, 0.4)))
+    row, unknown = overtaking_table(both).to_dict("records")
     assert (row["width"], row["width_low"], row["width_high"]) == pytest.approx((1000.0, 500.0, 2000.0))
-    nan = math.nan
-    unknown = replace(small, overtakings=(Overtaking(4.0, 8.0, nan, nan, nan, 0.4),))
-    assert overtaking_table(unknown)["width"].isna().all()
+    assert math.isnan(unknown["width"])
 
 
-def test_flops_are_not_called_parameters(small):
-    assert "step_flops" in penalty_table(replace(small, axis=SizeAxis.FLOPS))
+def test_flops_are_not_called_parameters(analysis):
+    assert "step_flops" in penalty_table(replace(analysis, axis=SizeAxis.FLOPS))
 
 
 @pytest.fixture(scope="module")
-def drawn():
-    return analyse_surface(budget_of(Design(24)), Options(draws=200))
+def drawn(analysis):
+    """At five sizes of the shapes' own."""
+    return replace(analysis, sizes=tuple(middle_sizes(analysis.surface.shapes).tolist()))
 
 
 def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):

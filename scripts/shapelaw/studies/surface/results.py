@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.projection import project, standard_params
@@ -33,6 +33,7 @@ from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
 from shapelaw.report.shape_text import aligned
+from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
@@ -44,11 +45,6 @@ SAME = {
     SizeAxis.BLOCK: "the same number of parameters in the blocks",
     SizeAxis.TOTAL: "the same number of all parameters",
     SizeAxis.FLOPS: "the same number of FLOPs a training step",
-}
-_NUMBERS = dict.fromkeys(SIZE_COLUMNS.values(), ".3g") | {
-    "depth_low": ".1f",
-    "depth_high": ".1f",
-    "width": ".0f",
 }
 _NEEDED = ("needed", "needed_low", "needed_high")
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
@@ -78,8 +74,8 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         "best_depth": Table(
             best_depth_table(analysis),
             "Best depth of a size, by the average of all forms and by each.",
-            {name: form for name, form in _NUMBERS.items() if name in (analysis.size_column, "width")}
-            | {"depth": ".1f", "depth_low": ".1f", "depth_high": ".1f"},
+            {analysis.size_column: ".3g", "width": ".0f"}
+            | dict.fromkeys(("depth", "depth_low", "depth_high"), ".1f"),
         ),
         "forms": Table(
             forms_table(analysis.surface),
@@ -111,7 +107,7 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     known = {
         name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
     }
-    columns = {
+    shown = {
         "depth": shapes.depth.astype(int),
         "width": shapes.width.astype(int),
         size: shapes.size,
@@ -124,7 +120,7 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
         "share": known["needed"] / shapes.size,
         "status": [cost.status.value for cost in costs],
     }
-    return pd.DataFrame(columns).sort_values(size, kind="stable", ignore_index=True)
+    return pd.DataFrame(shown).sort_values(size, kind="stable", ignore_index=True)
 
 
 def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
@@ -151,26 +147,21 @@ def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
     best = analysis.best or [(AVERAGE, BestDepth(size, nan, nan, nan, status)) for size in analysis.sizes]
-    rows = [
-        (
-            one.size,
-            one.depth,
-            one.low,
-            one.high,
-            float(analysis.rule.width(one.depth, one.size)),
-            one.status.value,
-        )
-        for _, one in best
-    ]
-    columns = [analysis.size_column, "depth", "depth_low", "depth_high", "width", "status"]
-    return pd.DataFrame(rows, columns=columns).assign(model=[model for model, _ in best])
+    columns: Columns = {
+        analysis.size_column: "size",
+        "depth": "depth",
+        "depth_low": "low",
+        "depth_high": "high",
+        "width": lambda one: float(analysis.rule.width(one.depth, one.size)),
+        "status": "status",
+    }
+    return frame_of([one for _, one in best], columns).assign(model=[model for model, _ in best])
 
 
 def forms_table(surface: Surface) -> pd.DataFrame:
     """One row a form: `form, formula, weight, left_out, scatter`, losses in nats."""
-    columns = ["form", "formula", "weight", "left_out", "scatter"]
-    rows = [[one.form.name, one.form.formula, one.weight, one.left_out, one.scatter] for one in surface.forms]
-    return pd.DataFrame(rows, columns=columns)
+    numbers = {name: name for name in ("weight", "left_out", "scatter")}
+    return frame_of(surface.forms, {"form": "form.name", "formula": "form.formula", **numbers})
 
 
 def overtaking_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
@@ -210,17 +201,12 @@ def _finite(value: float) -> float | None:
 
 
 def _form_json(one: FittedForm) -> dict[str, Any]:
-    covariance = one.covariance
-    return {
-        "name": one.form.name,
-        "formula": one.form.formula,
-        "weight": one.weight,
-        "log_density": one.log_density,
-        "left_out": one.left_out,
-        "scatter": one.scatter,
-        "parameters": dict(zip(one.form.parameters, map(float, one.theta), strict=True)),
-        "covariance": None if covariance is None else covariance.tolist(),
-    }
+    numbers = picked(one, "weight", "log_density", "left_out", "scatter")
+    covariance = None if one.covariance is None else one.covariance.tolist()
+    parameters = dict(zip(one.form.parameters, map(float, one.theta), strict=True))
+    return (
+        picked(one.form, "name", "formula") | numbers | {"parameters": parameters, "covariance": covariance}
+    )
 
 
 def surface_summary(analysis: SurfaceAnalysis) -> str:
@@ -258,9 +244,8 @@ def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
             )
     if analysis.costs:
         size, axis = short_number(analysis.costs[-1].costs.question.size), analysis.axis.value
-        words = (
-            "" if analysis.axis is SizeAxis.BLOCK else " --vocab V"
-        )  # which the blocks alone don't depend on
+        # the blocks alone don't depend on V
+        words = "" if analysis.axis is SizeAxis.BLOCK else " --vocab V"
         lines.append(
             f"Any other shape: shapelaw shape {size} --size {axis}{words} --fit DIR --depth L --width D."
         )
@@ -450,7 +435,7 @@ def _published(analysis: SurfaceAnalysis, sizes: Floats) -> Iterator[Mark]:
         width, err = table["width"].to_numpy(), table["width_err"].to_numpy()
         line = fit_line(table["depth"], np.log(width), err / width)
         depths, words = (
-            [project(line, float(size)).depth for size in sizes],
+            [project(line, size).depth for size in sizes.tolist()],
             "published line (Levine et al. 2020)",
         )
         yield Points(sizes, depths, words, THIRD, line="--", more={"linewidth": 1.0})
