@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,9 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
-from shapelaw.report.write import Table, write_results
-from shapelaw.studies.attention_degree.results import analyse, answer, present, read_decoders, summary
-from shapelaw.studies.given_runs import study_runs
+from shapelaw.report.write import Table
+from shapelaw.studies.attention_degree.results import analyse, answer, present, read_decoders
+from shapelaw.studies.given_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
 
@@ -25,31 +24,22 @@ def table(seeds: int = 5, noise: float = 0.01) -> pd.DataFrame:
     for width, gain in ((64, 0.0), (128, 0.2)):
         shared = random.standard_normal(seeds) * 10 * noise
         for degree, loss in TRUE_LOSS.items():
-            rows += [
-                {
-                    "depth": 2,
-                    "width": width,
-                    "attention_degree": degree,
-                    "attention_dim": width // 2,
-                    "total_params": 24 * width**2,
-                    "seed": seed,
-                    "test_loss": loss - gain + shared[seed] + noise * random.standard_normal(),
-                }
-                for seed in range(seeds)
-            ]
-    return pd.DataFrame(rows)
+            losses = loss - gain + shared + noise * random.standard_normal(seeds)
+            network = {"depth": 2, "width": width, "attention_degree": degree or np.nan}
+            sizes = {"attention_dim": width // 2, "total_params": 24 * width**2}
+            rows.append(pd.DataFrame(network | sizes | {"seed": range(seeds), "test_loss": losses}))
+    return pd.concat(rows, ignore_index=True)
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"runs.{ending}"
-    runs = table()
-    runs["attention_degree"] = runs["attention_degree"].astype("Int64")
-    runs.to_csv(path, index=False) if ending == "csv" else runs.to_parquet(path)
-    found = analyse(study_runs(path))
-    write_results(present(found), tmp_path / "out", "study")
+def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path) -> None:
+    runs = table().astype({"attention_degree": "Int64"})
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    runs.to_parquet(tmp_path / "runs.parquet")
+    found, same = (analyse(study_runs(tmp_path / f"runs.{ending}")) for ending in ("csv", "parquet"))
+    assert found == same
     verdicts = {
-        (one.decoders.width, one.decoders.attention, one.against): one.verdict for one in found.differences
+        (one.decoders.width, one.decoders.attention, one.against): one.nats.verdict
+        for one in found.differences
     }
     for width in (64, 128):
         assert verdicts[width, "softmax", "degree 3"] == "better"
@@ -57,36 +47,28 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str
         assert verdicts[width, "degree 4", "degree 3"] == "no significant difference"
         assert verdicts[width, "degree 3", "softmax"] == "worse"
     assert len(verdicts) == 2 * (3 + 3)
-    differences = pd.read_csv(tmp_path / "out" / "differences.csv").set_index(
-        ["width", "attention", "against"]
-    )
+    written = present(found)
+    differences = written.tables["differences"].frame.set_index(["width", "attention", "against"])
     row = differences.loc[(64, "degree 2", "degree 3")]
     assert row["low95"] < 0.2 < row["high95"]
     assert row["high95"] - row["low95"] < 0.05  # the shared part is taken out
-    losses = pd.read_csv(tmp_path / "out" / "losses.csv")
-    assert list(losses["attention"]) == ["softmax", "degree 2", "degree 3", "degree 4"] * 2
-    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert (
+        list(written.tables["losses"].frame["attention"])
+        == ["softmax", "degree 2", "degree 3", "degree 4"] * 2
+    )
+    fit = written.fit
     assert (fit["status"], fit["decoders"], len(fit["differences"])) == ("converged", 8, 12)
-    assert "depth 2, width 64: softmax against degree 3: -0.09" in summary(found)
-    assert (tmp_path / "out" / "losses.svg").stat().st_size > 1000
+    assert "depth 2, width 64: softmax against degree 3: -0.09" in written.summary
 
 
-def test_one_seed_is_no_comparison(tmp_path: Path) -> None:
-    table(seeds=1).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(study_runs(tmp_path / "runs.csv"))
-    assert {one.verdict for one in found.differences} == {"one seed: no comparison"}
-    written = present(found)
-    write_results(written, tmp_path / "out", "study")
-    assert written.fit["status"] == "too few points"
-
-
-def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
+def test_one_seed_or_no_reference_is_no_comparison() -> None:
+    found = analyse(StudyRuns(table(seeds=1), "runs.csv", ()))
+    assert {one.nats.verdict for one in found.differences} == {"one seed: no comparison"}
+    assert present(found).fit["status"] == "too few points"
     runs = table()
-    runs[runs["attention_degree"] == 4].to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(study_runs(tmp_path / "runs.csv"))
-    write_results(present(found), tmp_path / "out", "study")
-    assert found.differences == []
-    assert "Nothing can be compared" in summary(found)
+    alone = analyse(StudyRuns(runs[runs["attention_degree"] == 4], "runs.csv", ()))
+    assert alone.differences == []
+    assert "Nothing can be compared" in present(alone).summary
 
 
 @pytest.mark.parametrize("name", RECIPE)
@@ -123,7 +105,7 @@ def told(*rows):
     return answer({"differences": Table(pd.DataFrame(rows, columns=COLUMNS), "")})
 
 
-def test_the_largest_network_against_degree_3():
+def test_the_answer_is_of_the_largest_network_against_degree_3():
     found = told(
         (1, 64, "softmax", "degree 3", 0.0, -0.1, 0.1, "no significant difference"),
         (2, 64, "softmax", "degree 3", -0.05, -0.06, -0.04, "better"),
@@ -134,9 +116,6 @@ def test_the_largest_network_against_degree_3():
         found.sentence
         == "Against degree 3, at depth 2, width 64: softmax -0.050 nats (-0.060 to -0.040), better."
     )
-
-
-def test_one_seed_decides_nothing():
     nan = float("nan")
     assert not told((1, 64, "softmax", "degree 3", 0.1, nan, nan, "one seed: no comparison")).decided
     assert not told().decided

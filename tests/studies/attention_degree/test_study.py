@@ -45,10 +45,6 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
                 "attention_degree.widths.1: width 7 is not divisible by 2 heads",
             ],
         ),
-        (
-            {"attention_degree": {"degrees": [1]}},
-            ["attention_degree.degrees.1st is 1", "it must be at least 2"],
-        ),
     ],
 )
 def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:

@@ -18,6 +18,7 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -70,22 +71,15 @@ class Decoders:
         return mean_of(list(self.losses.values()))
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """The loss of decoders minus that of decoders of equal depth and width with other attention, in nats per token."""
 
     decoders: Decoders
     against: str
     nats: Mean
 
-    @property
-    def verdict(self) -> str:
-        """The verdict in words."""
-        return self.nats.verdict
 
-
-@dataclass(frozen=True)
-class AttentionDegreeAnalysis:
+class AttentionDegreeAnalysis(NamedTuple):
     """All decoders, and each one's differences from degree 3 and from softmax."""
 
     decoders: list[Decoders]
@@ -237,7 +231,7 @@ def summary(analysis: AttentionDegreeAnalysis) -> str:
         return "Nothing can be compared: the runs have neither degree 3 nor softmax beside other attention."
     return "\n".join(
         f"depth {one.decoders.depth}, width {one.decoders.width}: {one.decoders.attention} against {one.against}: "
-        f"{one.nats.value:+.4f} nats per token{_interval(one.nats)}, {one.verdict}."
+        f"{one.nats.value:+.4f} nats per token{_interval(one.nats)}, {one.nats.verdict}."
         for one in analysis.differences
     )
 
