@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from shapelaw.report.write import write_results
 from shapelaw.studies.block_degree.analysis import Tuned, check_runs, tune
-from shapelaw.studies.block_degree.results import DegreeAnalysis, analyse, present
-from shapelaw.studies.given_runs import measured_runs
 
 TRUE_LOSS = {1: 0.4, 2: 0.25, 3: 0.1, 4: 0.1}
 BEST_RATE = {1: 1e-2, 2: 3e-3, 3: 3e-3, 4: 1e-3}
@@ -43,14 +39,6 @@ def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
                         }
                     )
     return pd.DataFrame(rows)
-
-
-def written(runs: pd.DataFrame, folder: Path) -> DegreeAnalysis:
-    """The analysis of the runs of a file, whose results are written into the folder `out` beside it."""
-    runs.to_csv(folder / "runs.csv", index=False)
-    found = analyse(measured_runs(folder / "runs.csv", False, ("loss", "diverged_at_step")))
-    write_results(present(found), folder / "out", "study")
-    return found
 
 
 def tuned_of(runs: pd.DataFrame) -> list[Tuned]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from degree_runs import SEPARABLE, table, written
+from degree_runs import SEPARABLE, table, tuned_of
 
-from shapelaw.studies.block_degree.analysis import check_runs, tune
-from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
-from shapelaw.studies.block_degree.results import summary
+from shapelaw.studies.block_degree.ranks import (
+    EXACT,
+    FLOOR,
+    correlations,
+    polynomial,
+    rank_correlation_table,
+    rank_figure,
+    rank_losses_table,
+    rank_networks,
+)
+from shapelaw.studies.block_degree.results import DegreeAnalysis, summary
 from shapelaw.training.degree_pack import draw_separable, least_errors
 
 
@@ -43,9 +50,9 @@ def ranked_table(follow: bool) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> None:
-    found = written(ranked_table(follow=True), tmp_path)
-    losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv")
+def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not() -> None:
+    ranked = rank_networks(tuned_of(ranked_table(follow=True)))
+    losses = rank_losses_table(ranked)
     assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
         "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
         "degrees 1.2.3": 50, "degree 2": 105, "degree 3": 140,
@@ -54,29 +61,25 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> 
     above = losses["rank"] >= losses["target_rank"]
     assert (losses.loc[above, "floor"] == 0).all()
     assert losses.loc[~above, "loss"].to_numpy() == pytest.approx(losses.loc[~above, "floor"] + 1e-3, rel=0.1)
-    table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
-    of_rank = table[table["against"] == EXACT]
+    found = correlations(ranked)
+    rows = rank_correlation_table(found)
+    of_rank = rows[rows["against"] == EXACT]
     assert (of_rank.loc[of_rank["target_rank"].notna(), "verdict"] == "negative").all()
-    (row,) = table[table["against"] == FLOOR].to_dict("records")
-    assert math.isnan(row["target_rank"])
+    (row,) = rows[rows["against"] == FLOOR].to_dict("records")
+    assert pd.isna(row["target_rank"])
     assert row["verdict"] == "positive"
     assert row["spearman"] > 0.85
-    assert "all R: rank correlation of loss and floor" in summary(found)
-    assert (tmp_path / "out" / "rank.svg").stat().st_size > 1000
-
-
-@pytest.mark.slow
-def test_losses_that_ignore_the_rank_do_not_correlate(tmp_path: Path) -> None:
-    written(ranked_table(follow=False), tmp_path)
-    table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
-    assert set(table["verdict"]) == {"no significant correlation"}
-    losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv").set_index(["target_rank", "network"])
+    said = summary(DegreeAnalysis([], [], [], ranked, found))
+    assert "all R: rank correlation of loss and floor" in said
+    assert len(rank_figure(ranked).panels) == 1
+    ranked = rank_networks(tuned_of(ranked_table(follow=False)))
+    assert set(rank_correlation_table(correlations(ranked))["verdict"]) == {"no significant correlation"}
+    losses = rank_losses_table(ranked).set_index(["target_rank", "network"])
     assert losses.loc[(32, "degree 1"), "below_floor"] == 3  # 0.1 of the variance, where rank 2 leaves more
 
 
 def test_a_rank_that_takes_too_long_is_its_upper_bound() -> None:
-    tuned = tune(check_runs(table(seeds=1), "runs"))
-    ranked = {one.tuned.name: one for one in rank_networks(tuned, seconds=1.0)}
+    ranked = {one.tuned.name: one for one in rank_networks(tuned_of(table(seeds=1)), seconds=1.0)}
     assert ranked["degree 1"].rank == ranked["degree 1"].upper_bound == 2
     assert ranked["degree 3"].rank is None
     assert ranked["degree 3"].total_degree == 81

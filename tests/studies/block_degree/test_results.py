@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures, written
+from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures
 
 from shapelaw.report.write import Table
-from shapelaw.studies.block_degree.analysis import check_runs, tune
+from shapelaw.studies.block_degree.analysis import differences
 from shapelaw.studies.block_degree.results import (
+    analyse,
     answer,
     losses_table,
     mixtures_table,
+    present,
     speed_table,
-    summary,
 )
+from shapelaw.studies.given_runs import StudyRuns
 
 
-@pytest.mark.slow
-def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) -> None:
-    found = written(table(), tmp_path)
+def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
+    found = analyse(StudyRuns(table(), "runs", ()), rank_seconds=0.01)
+    results = present(found)
     verdicts = {(one.tuned.task.target_rank, one.tuned.name): one.verdict for one in found.differences}
     for rank in (2, 8):
         assert verdicts[rank, "degree 1"] == verdicts[rank, "degree 2"] == "worse"
         assert verdicts[rank, "degree 4"] == "no significant difference"
-    losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
+    losses = results.tables["losses"].frame.set_index(["target_rank", "network"])
     for degree, loss in TRUE_LOSS.items():
         row = losses.loc[(2, f"degree {degree}")]
         assert row["learning_rate"] == BEST_RATE[degree]
         assert row["low95"] < row["loss"] < row["high95"]
         assert row["loss"] == pytest.approx(loss * 2**0.3, rel=0.1)
         assert row["rates_at_edge"] == (5 if degree in (1, 4) else 0)
-    speed = pd.read_csv(tmp_path / "out" / "speed.csv").set_index(["target_rank", "network", "threshold"])
+    speed = results.tables["speed"].frame.set_index(["target_rank", "network", "threshold"])
     assert (2, "degree 1", 0.2) not in speed.index
     three, one = speed.loc[(2, "degree 3", 0.2)], speed.loc[(2, "degree 1", 0.5)]
     assert three["reached"] == three["seeds"] == 5
@@ -43,49 +43,39 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
     assert three["steps_to_it_low95"] < three["steps_to_it"] < three["steps_to_it_high95"]
     assert math.isnan(three["ratio"])
     assert one["ratio_low95"] < TRUE_LOSS[1] / TRUE_LOSS[3] < one["ratio_high95"]
-    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
-    assert fit["status"] == "converged"
-    assert len(fit["differences"]) == 6
-    assert "degree 1 against 3: loss times" in summary(found)
-    for figure in ("losses", "differences", "speed", "mixtures", "rank"):
-        assert (tmp_path / "out" / f"{figure}.svg").stat().st_size > 1000
+    assert results.fit["status"] == "converged"
+    assert len(results.fit["differences"]) == 6
+    assert "degree 1 against 3: loss times" in results.summary
 
 
-def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) -> None:
+def test_a_network_that_diverges_at_every_rate_is_in_the_tables() -> None:
     runs = table()
     runs.loc[runs["degrees"] == "2.2.2.2.2.2", ["loss", "diverged_at_step"]] = [None, 30.0]
-    analysis = written(runs, tmp_path)
-    losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
+    tuned = tuned_of(runs)
+    losses = losses_table(tuned).set_index(["target_rank", "network"])
     assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
     assert math.isnan(losses.loc[(2, "degree 2"), "loss"])
-    assert "degree 2" not in {one.tuned.name for one in analysis.differences}
+    assert "degree 2" not in {one.tuned.name for one in differences(tuned)}
 
 
-@pytest.mark.slow
-def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
-    written(with_mixtures(), tmp_path)
-    mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv").set_index(["target_rank", "network"])
+def test_a_mixture_is_compared_with_e_where_its_seeds_that_did_not_diverge_are() -> None:
+    mixtures = mixtures_table(tuned_of(with_mixtures())).set_index(["target_rank", "network"])
     half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
     assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]
     assert half["mean_degree"] == pytest.approx(2.52)
     assert begun["mean_degree"] == pytest.approx(math.e)
     assert half["p_value_of_e"] < 1e-3
     assert begun["p_value_of_e"] > 0.9
-
-
-def test_one_seed_is_no_comparison() -> None:
-    runs = table(seeds=1)
-    found = tune(check_runs(runs, "runs"))
-    assert losses_table(found)["low95"].isna().all()
-
-
-def test_a_mixture_is_where_its_seeds_that_did_not_diverge_are() -> None:
     runs = table(seeds=4)
     mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", mean_degree=2.5 + 0.1 * runs["seed"])
     mixed.loc[mixed["seed"] == 0, ["loss", "mean_degree"]] = math.nan
     rows = mixtures_table(tuned_of(pd.concat([runs, mixed])))
     assert list(rows["seeds"]) == [3, 3]
     assert list(rows["mean_degree"]) == pytest.approx([2.7, 2.7])
+
+
+def test_one_seed_is_no_comparison() -> None:
+    assert losses_table(tuned_of(table(seeds=1)))["low95"].isna().all()
 
 
 def test_steps_before_the_first_evaluation_are_not_known() -> None:
@@ -108,7 +98,7 @@ def told(*rows):
     return answer({"pooled": Table(pd.DataFrame(rows, columns=COLUMNS.split()), "")})
 
 
-def test_whole_degrees_at_the_largest_budget():
+def test_the_answer_is_of_whole_degrees_at_the_largest_budget():
     found = told(
         ("R > 1", "all seeds", 16, 12, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse"),
         ("R > 1", "all seeds", 16, 12, "mixture of 2 and 3", 0.9, 0.8, 1.0, None, "better"),
@@ -119,7 +109,4 @@ def test_whole_degrees_at_the_largest_budget():
     assert found.sentence == (
         "Loss over that of degree 3, 12 matrices of 16 x 16: degree 2 1.50 times (1.20 to 1.90), worse."
     )
-
-
-def test_nothing_to_compare_is_undecided():
     assert not told().decided

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,10 @@ DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_"  # optional columns, with the loss: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate
-TASK = ("target", "target_rank", "inputs", "width", "matrices", "steps")  # its columns, and its fields
 REFERENCE = 3  # the best integer degree by the note's theory
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A task on which networks are compared: a target, a budget, and a length of training."""
 
     target: str
@@ -149,7 +147,7 @@ def of_task(path: str = "") -> dict[str, str]:
     Args:
         path: of the network, with its dot, where the rows are of something else.
     """
-    return {**{name: f"{path}task.{name}" for name in TASK}, "network": f"{path}name"}
+    return {**{name: f"{path}task.{name}" for name in Task._fields}, "network": f"{path}name"}
 
 
 def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -185,7 +183,7 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    names = [*TASK, "degrees", "mixture", BEGINS]
+    names = [*Task._fields, "degrees", "mixture", BEGINS]
     return [_tuned(name, group, chosen_on) for name, group in runs.groupby(names, sort=True)]
 
 
@@ -196,45 +194,45 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
         UserError: no rate was tried with every seed.
     """
     target, *numbers, degrees, mixture, begins = name
-    once = runs.drop_duplicates(["seed", "learning_rate"])
-    losses = once.pivot(index="seed", columns="learning_rate", values="loss")
-    common = losses.dropna(axis=1)
-    if common.empty:
+    rows = {(row["seed"], row["learning_rate"]): row for row in reversed(runs.to_dict("records"))}
+    seeds, rates = (sorted(set(values)) for values in zip(*rows, strict=True))
+    common = [rate for rate in rates if all((seed, rate) in rows for seed in seeds)]
+    if not common:
         raise UserError(
             f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
             "to its end, or leave out the seeds that miss one."
         )
-    scores_SR, shared = np.log(common.to_numpy()), common.columns.to_numpy(np.float64)
-    rates = losses.columns.to_numpy(np.float64)
+    scores_SR = np.log([[rows[seed, rate]["loss"] for rate in common] for seed in seeds])
     chosen = {
-        int(seed): float(shared[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)])
-        for place, seed in enumerate(common.index.tolist())
+        seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
+        for place, seed in enumerate(seeds)
     }
-    mine = once.set_index(["seed", "learning_rate"]).loc[list(chosen.items())].droplevel("learning_rate")
-    settled = (
-        mine.loc[np.isfinite(mine["loss"]), SETTLED] if mixture and SETTLED in mine else mine["loss"].iloc[:0]
-    )
+    mine = {int(seed): rows[seed, rate] for seed, rate in chosen.items()}
+    losses = {seed: float(row["loss"]) for seed, row in mine.items()}
+    thresholds = [name for name in map(str, runs) if name.startswith(STEPS_TO)]
+    settled = mixture and SETTLED in runs
     return Tuned(
         Task(str(target), *(int(number) for number in numbers)),
         str(degrees),
         bool(mixture),
         float(begins),
-        chosen,
-        sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
+        {int(seed): float(rate) for seed, rate in chosen.items()},
+        sum(rate in (rates[0], rates[-1]) for rate in chosen.values()) if len(rates) > 1 else 0,
         len(rates),
-        _by_seed(mine["loss"]),
+        losses,
         {
-            float(column.removeprefix(STEPS_TO)): _by_seed(mine[column].astype("float64").fillna(math.inf))
-            for column in map(str, mine)
-            if column.startswith(STEPS_TO)
+            float(name.removeprefix(STEPS_TO)): {
+                seed: math.inf if pd.isna(row[name]) else float(row[name]) for seed, row in mine.items()
+            }
+            for name in thresholds
         },
         int(runs[EVERY].max()) if EVERY in runs else 0,
-        _by_seed(settled),
+        {
+            seed: float(mine[seed][SETTLED])
+            for seed, loss in losses.items()
+            if settled and math.isfinite(loss)
+        },
     )
-
-
-def _by_seed(column: pd.Series) -> dict[int, float]:
-    return dict(zip(map(int, column.index), map(float, column), strict=True))
 
 
 def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
@@ -242,10 +240,9 @@ def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
 
     Never that of a rate at which a seed diverged, whose loss is infinite.
     """
-    others = (
-        np.delete(scores_SR, without, axis=0) if without is not None and len(scores_SR) > 1 else scores_SR
-    )
-    return int(others.mean(axis=0).argmin())
+    if without is not None and len(scores_SR) > 1:
+        scores_SR = np.delete(scores_SR, without, axis=0)
+    return int(scores_SR.mean(axis=0).argmin())
 
 
 @dataclass(frozen=True)
@@ -376,18 +373,18 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 
     `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
     """
-    table = frame_of(found, POOLED)
-    whole = pd.Series([one.is_whole_degree for one in found], index=table.index, dtype=bool)
+    targets = list(TARGETS)
+
+    def place(one: Pooled) -> tuple[int, int, str, int]:
+        task = one.first.task
+        return -task.width, -task.matrices, one.rates, targets.index(one.targets)
+
+    ordered = sorted(found, key=place)
+    table = frame_of(ordered, POOLED)
+    whole = pd.Series([one.is_whole_degree for one in ordered], index=table.index, dtype=bool)
     for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
         table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
-    order = {name: place for place, name in enumerate(TARGETS)}
-    return table.sort_values(
-        ["width", "matrices", "rates_chosen_on", "targets"],
-        ascending=[False, False, True, True],
-        key=lambda values: values.map(order) if values.name == "targets" else values,
-        kind="stable",
-        ignore_index=True,
-    )
+    return table
 
 
 def pooled_summary(found: Sequence[Pooled]) -> list[str]:

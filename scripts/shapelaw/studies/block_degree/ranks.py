@@ -76,20 +76,17 @@ class Ranked:
         task = self.tuned.task
         return Setting(task.inputs, task.width, task.matrices, task.steps)
 
-    def floor(self, seed: int) -> float | None:
-        """The least error of any function of the exact rank on a seed's target; None if the rank is unknown."""
+    @property
+    def floors(self) -> dict[int, float]:
+        """By seed the least error of any function of the exact rank on its target; empty if the rank is unknown."""
         if self.rank is None:
-            return None
-        return self.least_errors[seed][min(self.rank, self.tuned.task.target_rank)]
+            return {}
+        return {seed: errors[min(self.rank, len(errors) - 1)] for seed, errors in self.least_errors.items()}
 
     @property
     def mean_floor(self) -> float:
         """The floor's geometric mean over seeds, 0 if the rank reaches the target's; NaN if it is unknown."""
-        if self.rank is None:
-            return math.nan
-        return _geometric_mean(
-            [errors[min(self.rank, len(errors) - 1)] for errors in self.least_errors.values()]
-        )
+        return _geometric_mean(list(self.floors.values())) if self.floors else math.nan
 
 
 @dataclass(frozen=True)
@@ -150,16 +147,22 @@ def _exact(network: ProductNetwork, seconds: float) -> int | None:
 
 def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
     """The correlations of log loss with theory's numbers, for each target and over all targets of a setting."""
-    settings: dict[Setting, dict[int, list[Ranked]]] = {}
-    for one in ranked:
-        settings.setdefault(one.setting, {}).setdefault(one.tuned.task.target_rank, []).append(one)
     found = []
-    for setting, by_rank in settings.items():
-        for target_rank, networks in by_rank.items():
-            found += _correlated(setting, target_rank, networks)
-        if len(by_rank) > 1:
-            found += _correlated(setting, None, [one for networks in by_rank.values() for one in networks])
+    for setting, group in _by_setting(ranked).items():
+        targets = dict.fromkeys(one.tuned.task.target_rank for one in group)
+        for target in targets:
+            mine = [one for one in group if one.tuned.task.target_rank == target]
+            found += _correlated(setting, target, mine)
+        if len(targets) > 1:
+            found += _correlated(setting, None, group)
     return found
+
+
+def _by_setting(ranked: Sequence[Ranked]) -> dict[Setting, list[Ranked]]:
+    settings: dict[Setting, list[Ranked]] = {}
+    for one in ranked:
+        settings.setdefault(one.setting, []).append(one)
+    return settings
 
 
 def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ranked]) -> list[Correlation]:
@@ -173,10 +176,7 @@ def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ra
     if exact and target_rank is None:
         values[FLOOR] = [one.mean_floor for one in networks]
     seeds = sorted({seed for one in networks for seed in one.tuned.losses})
-    losses = np.full((len(networks), len(seeds)), np.nan)
-    for place, one in enumerate(networks):
-        for seed, loss in one.tuned.log_losses.items():
-            losses[place, seeds.index(seed)] = loss
+    losses = pd.DataFrame([one.tuned.log_losses for one in networks], columns=seeds).to_numpy(np.float64)
     names = [one.tuned.degrees for one in networks]
     return [
         Correlation(setting, target_rank, against, rank_correlation(numbers, losses, names))
@@ -195,7 +195,7 @@ def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
         "loss": lambda one: math.exp(one.tuned.log_loss.value),
         "floor": "mean_floor",
         "below_floor": lambda one: sum(
-            loss < CLEARLY * (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
+            one.tuned.losses[seed] < CLEARLY * floor for seed, floor in one.floors.items()
         ),
         "seeds": lambda one: len(one.tuned.losses),
     }
@@ -215,12 +215,11 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
 
 def rank_figure(ranked: Sequence[Ranked]) -> Chart | str:
     """Held-out loss against exact rank, a line at R, and the floor below; or why there is none."""
-    settings: dict[Setting, list[Ranked]] = {}
-    for one in ranked:
-        if one.rank is not None and one.tuned.log_losses:
-            settings.setdefault(one.setting, []).append(one)
+    known = [one for one in ranked if one.rank is not None and one.tuned.log_losses]
     panels = [
-        _panel(setting, group) for setting, group in settings.items() if len({one.rank for one in group}) > 1
+        _panel(setting, group)
+        for setting, group in _by_setting(known).items()
+        if len({one.rank for one in group}) > 1
     ]
     if not panels:
         return "no two networks of a budget whose exact ranks are known differ in them"

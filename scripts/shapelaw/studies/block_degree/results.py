@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,8 +49,7 @@ from shapelaw.studies.given_runs import StudyRuns, measured_runs
 PUBLISHED = "3 is the best integer, by theory (Navon 2021)."
 
 
-@dataclass(frozen=True)
-class DegreeAnalysis:
+class DegreeAnalysis(NamedTuple):
     """The comparisons over several targets, the tuned networks, each one's difference from degree 3 on each target, its
     rank, and how losses correlate with ranks."""
 
@@ -198,8 +197,7 @@ def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
     return frame_of(found, columns)
 
 
-@dataclass(frozen=True)
-class Speed:
+class Speed(NamedTuple):
     """The steps of a network to a loss that a seed reaches.
 
     Attributes:
