@@ -22,13 +22,19 @@ GRIDS = {
 }
 
 
+def asked_one(depth, width, tokens, seconds=9.0, residual=False):
+    """A network of one head."""
+    sizes = AttentionSizes(depth, width, tokens, 1, None, None, 0, residual)
+    return Asked("ranks", sizes, None, seconds)
+
+
 def ranks_of(*networks):
     """The table of some networks of one head with the ranks that are known of them."""
     found = []
-    for depth, width, tokens in networks:
-        sizes = AttentionSizes(depth, width, tokens, 1, None, None, 0, False)
-        rank = network_of(sizes).rank_bound()  # which is the rank wherever it was measured
-        found.append((Asked("ranks", sizes, None, 1.0), Measured(rank, True, rank, rank + 8, 0.0, 0.0)))
+    for network in networks:
+        one = asked_one(*network)
+        rank = network_of(one.sizes).rank_bound()  # which is the rank wherever it was measured
+        found.append((one, Measured(rank, True, rank, rank + 8, 0.0, 0.0)))
     return ranks_table(found)
 
 

@@ -3,10 +3,9 @@
 import math
 
 import pandas as pd
-from measured_grids import ranks_of
+from measured_grids import asked_one, ranks_of
 
 from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
-from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.studies.separation_rank.tables import degree_table, fractional_table, ranks_table
 
@@ -14,14 +13,7 @@ from shapelaw.studies.separation_rank.tables import degree_table, fractional_tab
 def test_figures_of_nothing_say_so():
     assert fractional_table([]).empty
     assert degree_figure(degree_table([])) == "no budget was measured"
-    ranks = ranks_table(
-        [
-            (
-                Asked("ranks", AttentionSizes(1, 1, 2, 1, None, None, 0, False), None, 1.0),
-                Measured(2, True, 2, 10, 0.0, 0.0),
-            )
-        ]
-    )
+    ranks = ranks_table([(asked_one(1, 1, 2), Measured(2, True, 2, 10, 0.0, 0.0))])
     assert depth_figure(ranks) == "no width was measured at two depths"
     assert "no network was measured" in str(residual_figure(pd.DataFrame()))
 

@@ -1,11 +1,10 @@
 """The grids of separation ranks: from their keys to measurements."""
 
 import pytest
-from measured_grids import GRIDS
+from measured_grids import GRIDS, asked_one
 from shipped import problems_of
 
 from shapelaw.studies.separation_rank.grids import (
-    AttentionSizes,
     DegreeSizes,
     RankGrids,
     asked_of,
@@ -18,10 +17,10 @@ from shapelaw.studies.separation_rank.grids import (
 
 
 def test_digests_name_networks():
-    one = AttentionSizes(2, 4, 8, 1, None, None, 0, False)
-    assert digest(one) == digest(AttentionSizes(2, 4, 8, 1, None, None, 0, False))
-    others = [AttentionSizes(2, 4, 8, 1, None, None, 0, True), DegreeSizes("product", (2, 3), 4, 2, 1)]
-    assert len({digest(one), *map(digest, others), digest(DegreeSizes("product", (3, 2), 4, 2, 1))}) == 4
+    one = asked_one(2, 4, 8).sizes
+    assert digest(one) == digest(asked_one(2, 4, 8).sizes)
+    degrees = [DegreeSizes("product", degrees, 4, 2, 1) for degrees in ((2, 3), (3, 2))]
+    assert len(set(map(digest, [one, asked_one(2, 4, 8, residual=True).sizes, *degrees]))) == 4
 
 
 def test_a_default_that_is_written_out_is_the_same_network():
@@ -33,7 +32,7 @@ def test_a_default_that_is_written_out_is_the_same_network():
         "attention_dim": [None, 4],
     }
     (one,) = asked_of(RankGrids(separation_rank=[grid]))
-    assert one.sizes == AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+    assert one.sizes == asked_one(2, 4, 8).sizes
 
 
 OF_RANKS = {"depth": [1], "width": [3], "tokens": [4]}

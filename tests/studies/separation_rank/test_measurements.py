@@ -5,12 +5,11 @@ import math
 from dataclasses import asdict
 
 import pytest
-from measured_grids import GRIDS
+from measured_grids import GRIDS, asked_one
 
 from shapelaw.errors import UserError
 from shapelaw.studies.separation_rank.grids import (
     Asked,
-    AttentionSizes,
     DegreeSizes,
     RankGrids,
     asked_of,
@@ -34,15 +33,13 @@ def test_a_network_is_measured_once(measured, monkeypatch):
         "shapelaw.studies.separation_rank.measurements.separation_rank", None
     )  # would fail if it were called
     assert [result for _, result in measure_all(asked, measured / "kept")] == before
-    more = [*asked, Asked("ranks", AttentionSizes(2, 2, 4, 1, None, None, 0, False), None, 9.0)]
+    more = [*asked, asked_one(2, 2, 4)]
     with pytest.raises(TypeError, match="not callable"):
         list(measure_all(more, measured / "kept"))
 
 
 def test_ranks_are_one_file_and_a_line_that_was_cut_short_is_measured_again(tmp_path):
-    asked = [
-        Asked("ranks", AttentionSizes(1, width, 4, 1, None, None, 0, False), None, 9.0) for width in (2, 3)
-    ]
+    asked = [asked_one(1, width, 4) for width in (2, 3)]
     before = list(measure_all(asked, tmp_path))
     (path,) = tmp_path.iterdir()
     lines = path.read_bytes().splitlines(keepends=True)
@@ -60,23 +57,23 @@ def test_ranks_are_one_file_and_a_line_that_was_cut_short_is_measured_again(tmp_
 
 
 def test_a_short_limit_gives_a_lower_bound_and_a_longer_one_the_rank(tmp_path):
-    sizes = AttentionSizes(2, 4, 8, 1, None, None, 0, False)
-    ((_, short),) = measure_all([Asked("ranks", sizes, None, 0.003)], tmp_path)
+    one = asked_one(2, 4, 8, 0.003)
+    ((_, short),) = measure_all([one], tmp_path)
     assert (short.exact, short.status, short.most) == (False, "at least", 110)
     assert short.rank <= short.templates < 110
-    found = [(Asked("ranks", sizes, None, 0.003), short)]
+    found = [(one, short)]
     row = ranks_table(found).iloc[0]
     assert (row["status"], row["follows"], row["is_bound"]) == ("at least", "open", "open")
     bounds = bounds_table(found)
     assert "no" not in set(bounds["holds"])
     assert "open" not in set(bounds["holds"])  # the upper bound is below theirs
-    wide = [(found[0][0], Measured(1, False, 10**40, 1, 0.5, 0.0))]
+    wide = [(one, Measured(1, False, 10**40, 1, 0.5, 0.0))]
     says = bounds_table(wide).groupby("kind")["holds"].agg(set).to_dict()
     assert "open" in says["at most"]
     assert says["at least"] <= {"yes", "open"}
-    ((_, longer),) = measure_all([Asked("ranks", sizes, None, 60.0)], tmp_path)
+    ((_, longer),) = measure_all([asked_one(2, 4, 8, 60.0)], tmp_path)
     assert (longer.exact, longer.rank) == (True, 110)
-    assert next(measure_all([Asked("ranks", sizes, None, 0.001)], tmp_path))[1] == longer
+    assert next(measure_all([asked_one(2, 4, 8, 0.001)], tmp_path))[1] == longer
 
 
 def test_equal_parameters_of_a_budget():
@@ -91,22 +88,17 @@ def test_unusable_measurements_are_told(tmp_path):
     (tmp_path / "other.json").write_text('[{"table": "ranks"}]')
     with pytest.raises(UserError, match="holds no separation ranks"):
         analyse(tmp_path / "other.json")
-    sizes = AttentionSizes(1, 1, 2, 1, None, None, 0, False)
-    (tmp_path / f"{digest(sizes)}.json").write_text("{")
+    one = asked_one(1, 1, 2)
+    (tmp_path / f"{digest(one.sizes)}.json").write_text("{")
     with pytest.raises(UserError, match="not a kept separation rank"):
-        list(measure_all([Asked("ranks", sizes, None, 1.0)], tmp_path))
+        list(measure_all([one], tmp_path))
 
 
 def test_measurements_survive_their_file(tmp_path):
+    degrees = Asked("degree_budget", DegreeSizes("product", (2, 3), 4, 2, 1), 6, 9.0)
     found = [
-        (
-            Asked("ranks", AttentionSizes(2, 4, 8, 1, None, None, 0, True), None, 9.0),
-            Measured(7, True, 8, 9, 0.1, 2.0),
-        ),
-        (
-            Asked("degree_budget", DegreeSizes("product", (2, 3), 4, 2, 1), 6, 9.0),
-            Measured(7, False, 8, 9, 0.1, 2.0),
-        ),
+        (asked_one(2, 4, 8, residual=True), Measured(7, True, 8, 9, 0.1, 2.0)),
+        (degrees, Measured(7, False, 8, 9, 0.1, 2.0)),
     ]
     write_measurements(found, tmp_path / "measured.json")
     again = read_measurements(tmp_path / "measured.json")

@@ -159,11 +159,11 @@ def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
     found = []
     for combination in itertools.product(*(getattr(grid, size.name) for size in fields(AttentionSizes))):
         one = AttentionSizes(*combination)
-        inner = (
-            None if one.attention_dim and one.attention_dim * one.heads == one.width else one.attention_dim
-        )
-        rank = None if one.embedding_rank == one.width else one.embedding_rank
-        found.append(replace(one, attention_dim=inner, embedding_rank=rank))
+        if one.attention_dim and one.attention_dim * one.heads == one.width:
+            one = replace(one, attention_dim=None)
+        if one.embedding_rank == one.width:
+            one = replace(one, embedding_rank=None)
+        found.append(one)
     return found
 
 
@@ -205,10 +205,8 @@ def rank_problems(grids: RankGrids) -> list[str]:
         if not getattr(grids, name):
             problems.append(f"{name} is empty; give it a list of grids, such as [{{{example}}}]")
     for place, grid in enumerate(grids.separation_rank):
-        for sizes in attention_sizes(grid):
-            problems += [
-                f"separation_rank.{ordinal(place)}: {problem}" for problem in _attention_problems(sizes)
-            ]
+        wrong = itertools.chain.from_iterable(map(_attention_problems, attention_sizes(grid)))
+        problems += [f"separation_rank.{ordinal(place)}: {problem}" for problem in wrong]
     for name, place, blocks in _block_grids(grids):
         problems += [f"{name}.{ordinal(place)}: {problem}" for problem in _degree_problems(blocks)]
     return list(dict.fromkeys(problems))

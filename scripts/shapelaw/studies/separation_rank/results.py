@@ -98,10 +98,7 @@ def fits(frames: Frames) -> dict[str, object]:
     ranking, mixed = frames["degree_ranking"], frames["fractional_degree"]
     measured = pd.concat(frames[name]["status"] for name in ("ranks", "degree_budget", "fractional_degree"))
     lower_bounds = int((measured != EXACT).sum())
-    mixed_wins = [
-        len(mixed[(mixed["largest"] == YES) & (mixed["mixed"] == one)].groupby(rank_tables.GROUP))
-        for one in (YES, NO)
-    ]
+    winners = mixed.loc[mixed["largest"] == YES, [*rank_tables.GROUP, "mixed"]].drop_duplicates()["mixed"]
     agreement = {
         f"{what}_{said}": _count(ranking[f"agrees_with_{what}"], one)
         for what in ("note", "proxy")
@@ -119,8 +116,8 @@ def fits(frames: Frames) -> dict[str, object]:
         "degree_budgets": {"budgets": len(ranking), **agreement},
         "fractional_degrees": {
             "budgets": len(mixed.groupby(rank_tables.GROUP)),
-            "largest_is_mixed": mixed_wins[0],
-            "largest_is_of_one_degree": mixed_wins[1],
+            "largest_is_mixed": _count(winners, YES),
+            "largest_is_of_one_degree": _count(winners, NO),
         },
     }
 
