@@ -2,7 +2,6 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from small import REPOSITORY
 
@@ -24,15 +23,6 @@ def study_of(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
 def our_runs() -> pd.DataFrame:
     """The committed runs of figure 2a: one seed."""
     return read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
-
-
-def words(figure: Figure) -> list[str]:
-    """The texts inside a figure's axes and in its legends."""
-    legends = [
-        one for one in [*figure.legends, *(axes.get_legend() for axes in figure.axes)] if one is not None
-    ]
-    texts = [text for axes in figure.axes for text in axes.texts]
-    return [text.get_text() for text in [*texts, *(text for one in legends for text in one.get_texts())]]
 
 
 def labelled(axes: Axes, label: str) -> Line2D:

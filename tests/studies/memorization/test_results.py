@@ -37,7 +37,10 @@ def test_the_test_along_the_context_has_the_status_of_a_fit():
     assert "no significant fall" in " ".join(fit["findings"])
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
-    fit = present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)).fit
+    one_seed = present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT))
+    rows, fit = one_seed.tables["comparison"].frame.set_index("quantity"), one_seed.fit
+    assert rows.loc["largest fall of the share in n", "agrees"] == "open"
+    assert "no seeds are repeated" in one_seed.summary
     assert fit["status"] == "not identifiable"
     assert fit["curves"][0]["verdict"] == "no noise estimate"
     assert fit["curves"][0]["chi2"] is None

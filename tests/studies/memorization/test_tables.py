@@ -170,13 +170,6 @@ def test_monotone_in_the_context():
     assert "most from n = 40 to 50" in falls["note"].tolist()[1]
 
 
-def test_one_seed_claims_nothing():
-    analysis = study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)
-    rows = comparison_table(analysis).set_index("quantity")
-    assert rows.loc["largest fall of the share in n", "agrees"] == "open"
-    assert "no seeds are repeated" in summary(analysis)
-
-
 def test_a_regression_alone_has_no_capacity_and_says_so():
     analysis = study_of(simulate(HEAD_COUNTS, task="regression"), ALONG_HEADS)
     assert analysis.capacities == ()

@@ -20,7 +20,6 @@ from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.assumptions import inputs as given
 from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
-from shapelaw.studies.assumptions.inputs import Images, crops_of_photographs, images_of_folder
 from shapelaw.studies.assumptions.networks import Inputs, Probe
 from shapelaw.studies.assumptions.results import IMAGE_MODELS
 from shapelaw.studies.assumptions.study import AssumptionModel
@@ -93,14 +92,11 @@ def _check_images(model: str, request: Request, say: Callable[[str], None]) -> N
     probes = [networks.random_vit(model == "vit_base", request.effort.seed)]
     if model == "vit":
         probes.append(networks.trained_vit(request.cache))
-    images = _images(request)
-    _check_probes(probes, images.batches, images.source, request, say)
-
-
-def _images(request: Request) -> Images:
     if request.images is not None:
-        return images_of_folder(request.images, request.examples, SIDE)
-    return crops_of_photographs(request.cache, request.examples, SIDE, request.effort.seed)
+        images = given.images_of_folder(request.images, request.examples, SIDE)
+    else:
+        images = given.crops_of_photographs(request.cache, request.examples, SIDE, request.effort.seed)
+    _check_probes(probes, images.batches, images.source, request, say)
 
 
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:

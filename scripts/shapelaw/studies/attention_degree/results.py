@@ -189,19 +189,16 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     sized = [name for name in ("attention_dim", "total_params") if name in table]
     runs = numbers_of(table, [*_COLUMNS, *sized], source)
     degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)
-    runs["degree"] = pd.to_numeric(degrees, errors="coerce")
-    wrong = (
-        runs["degree"].isna() | (runs["degree"] % 1 != 0) | runs["degree"].isin([1]) | (runs["degree"] < 0)
-    )
+    known = runs["degree"] = pd.to_numeric(degrees, errors="coerce")
+    wrong = known.isna() | (known % 1 != 0) | (known < 2) & (known != 0)
     refuse(runs, wrong, source, "attention_degree must be 2 or more, or empty for softmax")
     refuse(runs, runs["test_loss"] <= 0, source, "test_loss must be above zero")
     names = ["depth", "width", "degree"]
-    refuse(
-        runs,
-        runs.duplicated([*names, "seed"], keep=False),
-        source,
-        "a run (depth, width, attention_degree, seed) must have one row; keep one vocabulary and one budget",
+    twice = runs.duplicated([*names, "seed"], keep=False)
+    said = (
+        "a run (depth, width, attention_degree, seed) must have one row; keep one vocabulary and one budget"
     )
+    refuse(runs, twice, source, said)
     found = []
     for _, group in runs.groupby(names, sort=True):
         first = {str(name): int(value) for name, value in group.iloc[0].items()}

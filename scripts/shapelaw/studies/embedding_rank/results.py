@@ -101,12 +101,8 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     twice = runs.duplicated(["width", *ranks, "seed"], keep=False)
     refuse(runs, twice, source, "a run (width, ranks, seed) must have one row")
     full = runs["embedding_rank"].isna()
-    refuse(
-        runs,
-        full & runs["positional_rank"].notna(),
-        source,
-        "a network with full token embeddings has full positions here; study positional_rank is for those",
-    )
+    only = "a network with full token embeddings has full positions here; study positional_rank is for those"
+    refuse(runs, full & runs["positional_rank"].notna(), source, only)
     return runs.assign(series=np.where(full, FULL, LOW))
 
 

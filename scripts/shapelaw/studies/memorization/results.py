@@ -117,16 +117,16 @@ def analyse(
     Raises:
         UserError: the input is missing or wrong.
     """
-    if study != SATURATION and (given is None or attention is not None):
+    if study == SATURATION:
+        if given is None:
+            return analyse_saturation(None, attention)
+        keys = frozenset(given.table["key"]) if "key" in given.table else None
+        return analyse_saturation(check_memorization_runs(given.table, given.source), attention, keys)
+    if given is None or attention is not None:
         raise UserError(
             f"{study} takes a table of runs but no attention weights; only {SATURATION} takes those."
         )
-    table = None if given is None else given.table
-    checked = None if given is None else check_memorization_runs(given.table, given.source)
-    if study == SATURATION or checked is None:
-        keys = None if table is None or "key" not in table else frozenset(table["key"])
-        return analyse_saturation(checked, attention, keys)
-    return analyse_runs(checked, study)
+    return analyse_runs(check_memorization_runs(given.table, given.source), study)
 
 
 def present(found: MemorizationAnalysis | Saturation) -> Results:

@@ -207,29 +207,20 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for network, group in runs[runs["task"] == CLASSIFICATION].groupby(sizes, sort=True):
         kept = dict(zip(sizes, network, strict=True))
-        heads, context, head_dim, width = (
-            int(group[n].iloc[0]) for n in ("heads", "context", "head_dim", "width")
-        )
+        of_theory = group[["heads", "context", "head_dim", "width"]].iloc[0]
+        heads, context, head_dim, width = of_theory.astype(int).tolist()
         per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
-        some, every = (
-            per_size.index[per_size["max"] >= 1.0],
-            per_size.index[(per_size["min"] >= 1.0).cummin()],
-        )
+        some = per_size.index[per_size["max"] >= 1.0]
+        every = per_size.index[(per_size["min"] >= 1.0).cummin()]
         beyond = per_size.index[per_size.index > some.max()] if len(some) else per_size.index
-        status = FitStatus.AT_EDGE if len(per_size) > 1 else FitStatus.TOO_FEW_POINTS
-        if some.empty:
-            bound, message = (
-                CapacityStatus.BELOW,
-                f"T = {beyond.min()} is not memorized, and no smaller T was tried",
-            )
-        elif beyond.empty:
-            bound, message = (
-                CapacityStatus.AT_LEAST,
-                f"T = {some.max()} is memorized, and no larger T was tried",
-            )
+        if beyond.empty:
+            bound = CapacityStatus.AT_LEAST
+            message = f"T = {some.max()} is memorized, and no larger T was tried"
         else:
-            bound, status = CapacityStatus.FOUND, FitStatus.CONVERGED
-            message = f"T = {beyond.min()} is not memorized"
+            bound = CapacityStatus.BELOW if some.empty else CapacityStatus.FOUND
+            smaller = ", and no smaller T was tried" if some.empty else ""
+            message = f"T = {beyond.min()} is not memorized{smaller}"
+        edge = FitStatus.AT_EDGE if len(per_size) > 1 else FitStatus.TOO_FEW_POINTS
         alike = context == published()["saturation"]["n"] and head_dim == width == 64
         same = alike and kept["context_type"] == "shared"
         rows.append(
@@ -242,7 +233,7 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "theory": memorizable_examples(heads, context, head_dim) if context < width else None,
                 "published": published()["saturation"]["max_T"].get(f"H={heads}") if same else None,
                 "bound": bound,
-                "status": status,
+                "status": FitStatus.CONVERGED if bound is CapacityStatus.FOUND else edge,
                 "message": message,
             }
         )

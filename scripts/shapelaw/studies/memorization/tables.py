@@ -211,12 +211,8 @@ def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
 def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
     if one.linear is None or one.growth is None or one.needed is None:
         return
-    part, growth, theory, per_head = (
-        one.linear,
-        one.growth,
-        theory_per_head(one.curve),
-        examples_per_head(one),
-    )
+    part, growth = one.linear, one.growth
+    theory, per_head = theory_per_head(one.curve), examples_per_head(one)
     printed = f"a line, R² >= {published()['linear_in_heads_r_squared_at_least']}"
     bend = part.line.message
     if math.isfinite(part.line.r_squared):

@@ -145,15 +145,13 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     runs = shared.bottleneck_runs(table, source, _ONE, ranked, ["depth", "width"])
     for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
         most = runs[["width", entries]].min(axis=1)
-        refuse(
-            runs, (runs[name] > most).fillna(False), source, f"{name} must not be above width or {entries}"
-        )
-    both = runs["positional_rank"].notna() & runs["embedding_rank"].notna()
-    refuse(runs, both, source, "one of embedding_rank and positional_rank must be empty (plain)")
-    refuse(
-        runs, runs.duplicated([*ranked, "seed"], keep=False), source, "a run (ranks, seed) must have one row"
-    )
-    positional, vocabulary = runs["positional_rank"].notna(), runs["embedding_rank"].notna()
+        above = (runs[name] > most).fillna(False)
+        refuse(runs, above, source, f"{name} must not be above width or {entries}")
+    positional, vocabulary = (runs[name].notna() for name in ranked)
+    one_of_them = "one of embedding_rank and positional_rank must be empty (plain)"
+    refuse(runs, positional & vocabulary, source, one_of_them)
+    twice = runs.duplicated([*ranked, "seed"], keep=False)
+    refuse(runs, twice, source, "a run (ranks, seed) must have one row")
     return runs.assign(
         series=np.select([positional, vocabulary], [POSITIONAL, VOCABULARY], PLAIN),
         rank=runs["positional_rank"].fillna(runs["embedding_rank"]).astype("float64"),

@@ -201,12 +201,10 @@ def _finite(value: float) -> float | None:
 
 
 def _form_json(one: FittedForm) -> dict[str, Any]:
-    numbers = picked(one, "weight", "log_density", "left_out", "scatter")
-    covariance = None if one.covariance is None else one.covariance.tolist()
-    parameters = dict(zip(one.form.parameters, map(float, one.theta), strict=True))
-    return (
-        picked(one.form, "name", "formula") | numbers | {"parameters": parameters, "covariance": covariance}
-    )
+    found = picked(one.form, "name", "formula")
+    found |= picked(one, "weight", "log_density", "left_out", "scatter")
+    found["parameters"] = dict(zip(one.form.parameters, map(float, one.theta), strict=True))
+    return found | {"covariance": None if one.covariance is None else one.covariance.tolist()}
 
 
 def surface_summary(analysis: SurfaceAnalysis) -> str:
