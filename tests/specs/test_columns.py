@@ -3,7 +3,6 @@
 import pytest
 from made_runs import EVERY_OPTION, LLAMA_OPTIONS, PATCHES
 
-from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import AnyRun, kind_of
 from shapelaw.specs.runs import Run
 
@@ -28,14 +27,3 @@ def test_no_two_columns_have_one_name(run: AnyRun) -> None:
     for columns in (kind.params + kind.metrics, kind.history):
         names = [column.name for column in columns]
         assert len(set(names)) == len(names)
-
-
-@EACH
-def test_a_history_has_a_row_a_step_and_its_losses(run: AnyRun) -> None:
-    always = [column.name for column in kind_of(run).history if not column.nullable]
-    assert always[:2] == ["step", "train_loss"]
-
-
-def test_a_column_is_logged_by_its_own_name_or_another() -> None:
-    assert Column("depth", int).logged_as == "depth"
-    assert Column("classes", int, "outputs").logged_as == "outputs"

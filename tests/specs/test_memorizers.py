@@ -56,25 +56,11 @@ def test_a_pack_has_the_largest_of_each_size(some: list[tuple[int, int, int]]) -
     assert [replace(run, memorizer=m) for run, m in zip(filled, memorizers, strict=True)] == runs
 
 
-def test_models_of_two_widths_are_no_pack() -> None:
-    with pytest.raises(ValueError, match="of one family"):
-        common_shape([RUN.memorizer, replace(RUN.memorizer, width=32)])
-
-
 def test_a_context_as_long_as_the_width_is_beyond_the_theorem() -> None:
     assert beyond_theorem([(63, 64), (31, 32)]) == []
     first, second = beyond_theorem([(64, 64), (10, 64), (40, 32), (33, 32)])
     assert "n = 33, 40 at d = 32" in first
     assert "n = 64 at d = 64" in second
-
-
-def test_a_choice_that_is_not_made_leaves_the_digest_alone() -> None:
-    assert "last_batch" not in RUN.to_dict()
-    short = replace(RUN, last_batch="short")
-    assert short.digest != RUN.digest
-    assert short.key != RUN.key
-    assert spec_from_dict(short.to_dict()) == short
-    assert spec_from_dict(RUN.to_dict()) == RUN
 
 
 def test_a_spec_survives_json() -> None:

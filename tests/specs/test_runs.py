@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.specs.runs import (
+    LATER_CHOICES,
     LATER_OPTIONS,
     Budget,
     Run,
@@ -28,53 +29,38 @@ def run_of(shape: Shape, seed: int = 0) -> Run:
     return Run("wiki", shape, TRAINING, seed)
 
 
-def test_a_key_says_what_is_unusual_and_no_more() -> None:
-    plain = make_shape(6, 128, 2, 500, 64)
-    assert run_of(plain).label == "wiki-V500-L6-d128-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=16)).label == "wiki-V500-L6-d128-r16-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=128)).label == "wiki-V500-L6-d128-r128-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=200)).label == "wiki-V500-L6-d128-r200-H2-t100-s0"
-    wide = make_shape(6, 128, 2, 500, 64, attention_dim=128, ff_width=1024)
-    assert run_of(wide).label == "wiki-V500-L6-d128-H2-a128-f1024-t100-s0"
-
-
 @pytest.mark.parametrize(
-    ("changes", "shown"),
+    ("shape", "recipe", "label"),
     [
-        ({"learning_rate": 0.004}, "lr0.004"),
-        ({"weight_decay": 0.0}, "wd0"),
-        ({"dropout": 0.1}, "do0.1"),
-        ({"schedule": "constant"}, "constant"),
-        ({"learning_rate": 3e-5, "weight_decay": 0.1, "schedule": "constant"}, "lr0.00003-wd0.1-constant"),
+        ({}, {}, "H2-t100"),
+        ({"embedding_rank": 16}, {}, "r16-H2-t100"),
+        ({"embedding_rank": 200}, {}, "r200-H2-t100"),
+        ({"attention_dim": 128, "ff_width": 1024}, {}, "H2-a128-f1024-t100"),
+        ({"gelu": "erf"}, {}, "H2-erf-t100"),
+        ({"block": "printed"}, {}, "H2-printed-t100"),
+        ({"block": "llama", "kv_heads": 1, "tied": True}, {}, "H2-llama-kv1-tied-t100"),
+        ({"block": "llama", "base_width": 64}, {}, "H2-llama-mu64-t100"),
+        ({"block": "llama", "base_width": 64, "base_attention_dim": 16}, {}, "H2-llama-mu64a16-t100"),
+        ({}, {"weight_decay": 0.0}, "H2-wd0-t100"),
+        ({}, {"parametrization": "completep"}, "H2-completep-t100"),
+        (
+            {},
+            {"learning_rate": 3e-5, "dropout": 0.1, "schedule": "constant"},
+            "H2-lr0.00003-do0.1-constant-t100",
+        ),
     ],
 )
-def test_a_key_shows_the_recipe_where_it_is_not_the_usual_one(changes: dict[str, Any], shown: str) -> None:
-    run = run_of(make_shape(6, 128, 2, 500, 64))
-    other = replace(run, training=replace(TRAINING, **changes))
-    assert other.label == run.label.replace("-t100", f"-{shown}-t100")
-
-
-def test_a_key_is_the_label_and_eight_digits_of_the_digest() -> None:
-    run = run_of(make_shape(6, 128, 2, 500, 64))
-    larger = replace(run, training=replace(TRAINING, batch_size=8))
-    assert larger.label == run.label
-    for one in (run, larger):
-        assert one.key == f"{one.label}-{one.digest[:8]}"
-    assert larger.key != run.key
-
-
-def test_a_key_says_which_block_it_is() -> None:
-    plain = make_shape(6, 128, 4, 500, 64, block="llama")
-    assert run_of(plain).label == "wiki-V500-L6-d128-H4-llama-t100-s0"
-    printed = run_of(make_shape(6, 128, 4, 500, 64, block="printed"))
-    assert printed.label == "wiki-V500-L6-d128-H4-printed-t100-s0"
-    assert run_from_dict(run_to_dict(printed)) == printed
-    assert (
-        run_of(replace(plain, kv_heads=2, tied=True)).label == "wiki-V500-L6-d128-H4-llama-kv2-tied-t100-s0"
-    )
-    assert run_of(replace(plain, base_width=64)).label == "wiki-V500-L6-d128-H4-llama-mu64-t100-s0"
-    scaled = replace(plain, base_width=64, base_attention_dim=16)
-    assert run_of(scaled).label == "wiki-V500-L6-d128-H4-llama-mu64a16-t100-s0"
+def test_a_key_says_what_is_unusual_and_no_more(
+    shape: dict[str, Any], recipe: dict[str, Any], label: str
+) -> None:
+    plain = make_shape(6, 128, 2, 500, 64)
+    run = Run("wiki", replace(plain, **shape), replace(TRAINING, **recipe), 0)
+    assert run.label == f"wiki-V500-L6-d128-{label}-s0"
+    assert run.key == f"{run.label}-{run.digest[:8]}"
+    assert run_from_dict(run_to_dict(run)) == run
+    assert recipe.items() <= flat_run(run).items()
+    larger = replace(run, training=replace(run.training, batch_size=8))
+    assert (larger.label, larger.key != run.key) == (run.label, True)
 
 
 @st.composite
@@ -126,33 +112,14 @@ def test_a_spec_is_read_back(shape: Shape) -> None:
     assert run_from_dict(run_to_dict(run_of(shape))) == run_of(shape)
 
 
-def test_options_that_are_not_used_are_not_in_a_spec() -> None:
-    """So that runs from before an option was there keep their digests."""
-    values = run_to_dict(run_of(make_shape(6, 128, 2, 500, 64)))["shape"]
-    assert not set(LATER_OPTIONS) & values.keys()
-
-
-def test_another_parametrization_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:
-    """A digest of before there was a choice."""
-    run = Run("wiki", make_shape(2, 16, 2, 500, 64), Training(800, 16), 0)
-    other = replace(run, training=replace(run.training, parametrization="completep"))
-    assert run.digest == "83c0b9d8b5b1498e"
-    assert "parametrization" not in run_to_dict(run)["training"]
-    assert other.digest != run.digest
-    assert other.label == run.label.replace("-t800", "-completep-t800")
-    assert run_from_dict(run_to_dict(other)) == other
-    assert flat_run(other)["parametrization"] == "completep"
-
-
-def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:
+def test_options_that_are_not_used_are_not_in_a_spec_so_that_older_digests_stay() -> None:
+    """Digests of before there was a choice."""
     for degree, digest in ((None, "83c0b9d8b5b1498e"), (3, "d66afe003dd2a798")):
-        shape = make_shape(2, 16, 2, 500, 64, attention_degree=degree)
-        run = Run("wiki", shape, Training(800, 16), 0)
-        exact = replace(run, shape=replace(shape, gelu="erf"))
+        run = Run("wiki", make_shape(2, 16, 2, 500, 64, attention_degree=degree), Training(800, 16), 0)
+        values = run_to_dict(run)
         assert run.digest == digest
-        assert exact.digest != digest
-        assert exact.label == run.label.replace("-t800", "-erf-t800")
-        assert [run_from_dict(run_to_dict(one)) for one in (run, exact)] == [run, exact]
+        assert set(LATER_OPTIONS) & values["shape"].keys() == ({"attention_degree"} if degree else set())
+        assert not set(LATER_CHOICES) & values["training"].keys()
 
 
 specs = st.dictionaries(st.text(), st.integers() | st.text() | st.none() | st.floats(allow_nan=False))

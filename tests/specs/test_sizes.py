@@ -56,7 +56,7 @@ countings = st.builds(
 
 
 @given(st.floats(7.0, 11.5), st.floats(0.3, 5.0), countings)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     log_size: float, log_depth: float, counting: Counting
 ) -> None:
@@ -76,11 +76,11 @@ def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     assert found.fits == (abs(found.off) <= 0.02)
 
 
-@pytest.mark.parametrize("width", [*range(128, 1024, 16), *range(1024, 16_384, 64)])
-def test_every_width_has_heads_of_64_to_128(width: int) -> None:
-    dim = head_dim_of(width)
-    assert 64 <= dim <= 128
-    assert width % dim == dim % 2 == 0
+def test_every_width_has_heads_of_64_to_128() -> None:
+    for width in (*range(128, 1024, 16), *range(1024, 16_384, 64)):
+        dim = head_dim_of(width)
+        assert 64 <= dim <= 128
+        assert width % dim == dim % 2 == 0
 
 
 @given(st.floats(20e6, 3e9), countings)
