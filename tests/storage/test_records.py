@@ -54,9 +54,15 @@ def test_a_record_is_read_as_it_was_written(finished: Path) -> None:
     record = records.read_record(finished)
     assert (record.run, record.status, record.history.num_rows) == (RUN, "FINISHED", 100)
     assert record.history.equals(records.history_table(ROWS))
+    for name in ("history.parquet", "spec.json", "summary.json"):
+        content = (finished / name).read_bytes()
+        (finished / name).unlink()
+        with pytest.raises(UserError, match=r"damaged or half written: .*rm -r '.*' && snakemake$"):
+            records.read_record(finished)
+        (finished / name).write_bytes(content)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     name=st.sampled_from(["history.parquet", "summary.json", "spec.json"]),
     part=st.floats(0, 1, exclude_max=True),
@@ -81,7 +87,7 @@ def test_a_file_cut_short_or_zero_filled_anywhere_is_a_sentence(
         assert said.endswith(f"write it again, from its copy if there is one: rm -r {shared} && snakemake")
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_of_a_history_is_noticed(shared: Path, part: float, bit: int) -> None:
     path = shared / "history.parquet"
@@ -106,21 +112,9 @@ def test_an_edited_summary_is_noticed(finished: Path) -> None:
         records.read_record(finished)
     path.write_text(json.dumps(values))  # other white space
     assert records.read_record(finished).summary == values
-    del values["content_sha256"]  # as records of before it
+    del values["content_sha256"], values["history_sha256"]  # as records of before they had these
     path.write_text(json.dumps({**values, "final_test_loss": 1.0}))
     assert records.read_record(finished).summary["final_test_loss"] == 1.0
-
-
-def test_a_record_from_before_histories_had_a_sum_is_read(finished: Path) -> None:
-    records.write_summary(finished, {"test_loss": 4.0})
-    assert records.read_record(finished).history.num_rows == 100
-
-
-@pytest.mark.parametrize("name", ["history.parquet", "spec.json", "summary.json"])
-def test_a_missing_file_is_a_sentence(finished: Path, name: str) -> None:
-    (finished / name).unlink()
-    with pytest.raises(UserError, match=r"damaged or half written: .*rm -r '.*' && snakemake$"):
-        records.read_record(finished)
 
 
 def test_a_damaged_status_costs_no_checkpoint(finished: Path) -> None:
@@ -146,7 +140,7 @@ def test_a_spec_that_is_none_is_a_sentence(finished: Path, change: dict[str, Any
         records.read_record(finished)
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "1"])
+@pytest.mark.parametrize("version", [0, 2, None])
 def test_another_schema_version_is_refused_with_the_command_to_run(finished: Path, version: object) -> None:
     """The command is copied from the sentence and run, but for Snakemake itself."""
     copy = finished.parents[1] / "checkpoints" / RUN.key
@@ -165,14 +159,3 @@ def test_another_schema_version_is_refused_with_the_command_to_run(finished: Pat
     assert said.endswith(" && snakemake")
     subprocess.run(said.rpartition(": ")[2].removesuffix(" && snakemake"), shell=True, check=True)
     assert (finished.exists(), copy.exists(), other.exists()) == (False, False, True)
-
-
-def test_a_folder_keeps_the_run_that_it_has(finished: Path) -> None:
-    records.refuse_other_run(finished, RUN)
-    records.refuse_other_run(finished.parent / "none", RUN)
-    other = small_run(learning_rate=1e-3)
-    with pytest.raises(
-        UserError,
-        match=rf"has another run, {RUN.key}, whose .* lost; give {other.key} a folder of its own\.$",
-    ):
-        records.refuse_other_run(finished, other)
