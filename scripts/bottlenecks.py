@@ -37,7 +37,8 @@ from shapelaw.report.bottleneck_table import (
 )
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
-from shapelaw.specs.pretrained import SAID, Kind, Model, architecture_of, model_json, model_text, read_model
+from shapelaw.specs.described import SAID, Kind, Model, architecture_of, model_json, model_text
+from shapelaw.specs.pretrained import read_model
 from shapelaw.specs.sizes import size_of
 from shapelaw.storage.files import replacing
 from shapelaw.studies.redundancies import known_redundancies

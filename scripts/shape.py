@@ -36,14 +36,8 @@ from shapelaw.fits.shape_costs import (
 )
 from shapelaw.report.shape_text import as_json, text_of
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.pretrained import (
-    Model,
-    architecture_of,
-    model_json,
-    model_text,
-    read_model,
-    why_not_judged,
-)
+from shapelaw.specs.described import Model, architecture_of, model_json, model_text, why_not_judged
+from shapelaw.specs.pretrained import read_model
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
 from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, size_of
 from shapelaw.studies.public_evidence import public_answer, public_evidence

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.specs.pretrained import Kind, read_model, why_not_judged
+from shapelaw.specs.described import Kind, why_not_judged
+from shapelaw.specs.pretrained import read_model
 
 pytest.importorskip("transformers")
 
