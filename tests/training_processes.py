@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from job_server import WarmProcess, warm_python
-from small import PYTHON, SCRIPTS
+from small import SCRIPTS
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.specs.runs import Run, run_to_dict
@@ -16,26 +16,15 @@ Stores = tuple[TokenStore, TokenStore]
 
 def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
     return [
-        *(
-            str(SCRIPTS / "train.py"),
-            "--spec",
-            json.dumps(run_to_dict(run)),
-            "--device",
-            "cpu",
-            "--threads",
-            "1",
-        ),
+        *(str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))),
+        *("--device", "cpu", "--threads", "1"),
         *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
         *("--out", str(folder / "record"), "--checkpoints", str(folder / "checkpoints"), *options),
     ]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen([PYTHON, *arguments], stderr=subprocess.PIPE, text=True)
-
-
 def start_warm(arguments: list[str]) -> WarmProcess:
-    """The same without Python's and PyTorch's start; its process id is not the training's."""
+    """Without Python's and PyTorch's start; its process id is not the training's."""
     return WarmProcess([warm_python(), *arguments], stderr=subprocess.PIPE, text=True)
 
 

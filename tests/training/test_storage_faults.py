@@ -8,20 +8,19 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from damages import flipped_bit, zero_filled
+from damages import flipped_bit
 from disks import CutDisk, fill, make_room, small_disk
 from job_server import warm_python
 from small import PYTHON, SCRIPTS, small_run
-from training_processes import command, newest_step, start, wait_for_step
+from trained_here import CPU, Stores, after_step, stop
+from training_processes import command, newest_step, start_warm, wait_for_step
 
-from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
@@ -30,11 +29,10 @@ from shapelaw.training import checkpoint, loop
 from shapelaw.training.checkpoint import checkpoint_paths
 from shapelaw.training.trainer import NotWritten, Runtime, Trainer
 
-Stores = tuple[TokenStore, TokenStore]
 RUN = small_run(dropout=0.1)
-CPU = Runtime("cpu", threads=1)
 EVERY_STEP = replace(CPU, checkpoint_seconds=0.0)
 KEY = RUN.key
+Finish = Callable[[Path, int | None], str]  # the folder, the step; what was said
 
 
 def train(
@@ -42,19 +40,6 @@ def train(
 ) -> records.Record:
     loop.train(run, *stores, out, checkpoints, runtime)
     return records.read_record(out)
-
-
-def after_step(step: int, then: Callable[[], None], patch: pytest.MonkeyPatch) -> None:
-    """Let something happen after a step; 0 is every step."""
-    one_step = Trainer.step
-
-    def disturbed(trainer: Trainer) -> float:
-        loss = one_step(trainer)
-        if trainer.progress.step == step or not step:
-            then()
-        return loss
-
-    patch.setattr(Trainer, "step", disturbed)
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +54,7 @@ def undisturbed(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> byt
 def interrupted(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checkpoints of steps 49 and 50 of the run, which was stopped there."""
     folder = tmp_path_factory.mktemp("interrupted")
-    with pytest.MonkeyPatch.context() as patch:
-        after_step(50, lambda: signal.raise_signal(signal.SIGTERM), patch)
-        with pytest.raises(loop.Stopped):
-            train(stores, folder / "record", folder / "checkpoints", EVERY_STEP)
+    stop(RUN, stores, folder, 50, EVERY_STEP)
     assert [path.name for path in checkpoint_paths(folder / "checkpoints")] == [
         "step-0000000050.pt",
         "step-0000000049.pt",
@@ -87,79 +69,67 @@ def place(interrupted: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def finish(
-    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str], resumed: int | None
-) -> str:
-    """Start the run again, to its end; from which step it resumed, and that nothing of it differs. What it said."""
-    capsys.readouterr()
-    train(stores, place / "record", place / "checkpoints")
-    said = capsys.readouterr().err
-    steps = [int(step) for step in re.findall(r"resumed \S+ at step (\d+) of 60", said)]
-    assert steps == ([] if resumed is None else [resumed]), said
-    assert (place / "record" / "history.parquet").read_bytes() == undisturbed
-    assert not [path for path in (place / "checkpoints").iterdir() if ".pt" in path.name]
-    return said
+@pytest.fixture
+def finish(stores: Stores, undisturbed: bytes, capsys: pytest.CaptureFixture[str]) -> Finish:
+    """Start a folder's run again, to its end: from which step it resumes, and that nothing of it differs."""
+
+    def finish(place: Path, resumed: int | None) -> str:
+        capsys.readouterr()
+        train(stores, place / "record", place / "checkpoints")
+        said = capsys.readouterr().err
+        steps = [int(step) for step in re.findall(r"resumed \S+ at step (\d+) of 60", said)]
+        assert steps == ([] if resumed is None else [resumed]), said
+        assert (place / "record" / "history.parquet").read_bytes() == undisturbed
+        assert not [path for path in (place / "checkpoints").iterdir() if ".pt" in path.name]
+        return said
+
+    return finish
 
 
 # --- damaged checkpoints
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "empty": lambda path: path.write_bytes(b""),
     "cut short": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "without its end": lambda path: os.truncate(path, path.stat().st_size - 100),
-    "zeros at its end": lambda path: path.write_bytes(zero_filled(path.read_bytes(), 9000, b"")),
     "a flipped bit in a weight": lambda path: path.write_bytes(
         flipped_bit(path.read_bytes(), path.stat().st_size // 2, b"\3")
     ),
-    "a text": lambda path: path.write_text("No space left on device"),
     "listed, and gone": lambda path: (path.unlink(), path.symlink_to("nowhere")),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(
-    damage: str, stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, place: Path, finish: Finish) -> None:
     newest = place / "checkpoints" / "step-0000000050.pt"
     DAMAGES[damage](newest)
-    said = finish(stores, place, undisturbed, capsys, resumed=49)
+    said = finish(place, 49)
     assert f"checkpoint {newest} can't be read (" in said
     assert "set aside as step-0000000050.pt.damaged, trying the one before" in said
 
 
-def test_without_any_checkpoint_that_can_be_read_it_begins_again(
-    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_any_checkpoint_that_can_be_read_it_begins_again(place: Path, finish: Finish) -> None:
     for path in checkpoint_paths(place / "checkpoints"):
         os.truncate(path, 1000)
-    said = finish(stores, place, undisturbed, capsys, resumed=None)
+    said = finish(place, None)
     assert "can be read; training begins again at the first step" in said
 
 
 def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
-    stores: Stores,
-    place: Path,
-    undisturbed: bytes,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    stores: Stores, place: Path, finish: Finish
 ) -> None:
     """Two good ones are kept after a fall back from step 58 to 49, although 58 is the highest number for a while."""
     checkpoints = place / "checkpoints"
     (checkpoints / "step-0000000050.pt").rename(checkpoints / "step-0000000058.pt")
     os.truncate(checkpoints / "step-0000000058.pt", 1000)
-    with monkeypatch.context() as patch:
-        after_step(52, lambda: signal.raise_signal(signal.SIGTERM), patch)
-        with pytest.raises(loop.Stopped):
-            train(stores, place / "record", checkpoints, EVERY_STEP)
+    stop(RUN, stores, place, 52, EVERY_STEP)
     assert [path.stem for path in checkpoint_paths(checkpoints)] == ["step-0000000052", "step-0000000051"]
-    finish(stores, place, undisturbed, capsys, resumed=52)
+    finish(place, 52)
 
 
 # --- other versions
 
 
 def test_a_checkpoint_of_a_later_version_is_refused_with_a_command_and_kept(
-    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+    stores: Stores, place: Path, finish: Finish
 ) -> None:
     path = place / "checkpoints" / "step-0000000050.pt"
     checkpoint.save_checkpoint(path.parent, 50, {**checkpoint.read_checkpoint(path), "schema_version": 3})
@@ -167,7 +137,7 @@ def test_a_checkpoint_of_a_later_version_is_refused_with_a_command_and_kept(
         train(stores, place / "record", place / "checkpoints")
     assert path.exists()
     subprocess.run(str(refused.value).rpartition(": ")[2], shell=True, check=True)
-    finish(stores, place, undisturbed, capsys, resumed=None)
+    finish(place, None)
 
 
 def test_a_checkpoint_that_the_model_does_not_fit_is_refused_with_a_command(
@@ -222,19 +192,19 @@ def test_what_is_written_survives_a_power_cut(tmp_path: Path) -> None:
 
 
 def test_after_a_power_cut_at_any_step_the_run_ends_the_same(
-    stores: Stores, tmp_path: Path, undisturbed: bytes, monkeypatch: pytest.MonkeyPatch
+    stores: Stores, tmp_path: Path, undisturbed: bytes
 ) -> None:
     """The cut comes between a step and its checkpoint: the run goes on from the step before."""
     cuts: list[Path] = []
-    with CutDisk(tmp_path) as disk, monkeypatch.context() as patch:
+    with CutDisk(tmp_path) as disk:
 
         def cut() -> None:
             cuts.append(tmp_path / f"cut-{len(cuts) + 1}")
-            if len(cuts) in (1, 2, 31, 60):
+            if len(cuts) in (2, 60):
                 disk.cut_power(cuts[-1])
 
-        after_step(0, cut, patch)
-        train(stores, disk.folder / "record", disk.folder / "checkpoints", EVERY_STEP)
+        with after_step(0, cut):
+            train(stores, disk.folder / "record", disk.folder / "checkpoints", EVERY_STEP)
         disk.cut_power(tmp_path / "cut-at-the-end")
     assert (tmp_path / "cut-at-the-end" / "record" / "history.parquet").read_bytes() == undisturbed
     for place in (path for path in cuts if path.exists()):
@@ -255,62 +225,42 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def free_again(
-    stores: Stores, disk: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str], resumed: int | None
-) -> None:
-    """Free the space and finish."""
-    make_room(disk)
-    finish(stores, disk, undisturbed, capsys, resumed)
-
-
 def test_a_disk_that_fills_up_stops_the_run_with_a_sentence_and_a_checkpoint(
-    stores: Stores,
-    disk: Path,
-    undisturbed: bytes,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stores: Stores, disk: Path, finish: Finish
 ) -> None:
-    with monkeypatch.context() as patch:
-        after_step(20, lambda: fill(disk), patch)
-        with pytest.raises(NotWritten) as failed:
-            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    with after_step(20, lambda: fill(disk)), pytest.raises(NotWritten) as failed:
+        train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
     assert str(failed.value) == (
         f"The checkpoint of step 20 can't be written to {disk / 'checkpoints'} (No space left on device); "
         "free some space and start again: the run resumes at step 19."
     )
     assert not [path for path in (disk / "checkpoints").iterdir() if path.name.endswith(".tmp")]
-    free_again(stores, disk, undisturbed, capsys, resumed=19)
+    make_room(disk)
+    finish(disk, 19)
 
 
 def test_a_disk_that_is_full_but_for_a_checkpoints_first_half(
-    stores: Stores,
-    disk: Path,
-    undisturbed: bytes,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stores: Stores, disk: Path, finish: Finish
 ) -> None:
     """What the failed attempt took is given back, so that the status says why the run ended."""
-    with monkeypatch.context() as patch:
-        after_step(20, lambda: fill(disk, leave=100_000), patch)
-        with pytest.raises(NotWritten, match=r"No space left on device.*resumes at step 19"):
-            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    failed = pytest.raises(NotWritten, match=r"No space left on device.*resumes at step 19")
+    with after_step(20, lambda: fill(disk, leave=100_000)), failed:
+        train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
     found = records.read_record(disk / "checkpoints")
     assert (found.status, found.live["step"]) == ("FAILED", 20)
     assert "The checkpoint of step 20 can't be written" in found.live["message"]
-    free_again(stores, disk, undisturbed, capsys, resumed=19)
+    make_room(disk)
+    finish(disk, 19)
 
 
 def test_a_status_that_can_not_be_written_ends_no_run(
     stores: Stores,
     disk: Path,
     undisturbed: bytes,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Only the notes for people fail; there is space again before the next checkpoint."""
-    with monkeypatch.context() as patch:
-        after_step(20, lambda: fill(disk), patch)
-        after_step(25, lambda: make_room(disk), patch)
+    with after_step(20, lambda: fill(disk)), after_step(25, lambda: make_room(disk)):
         train(stores, disk / "record", disk / "checkpoints", replace(CPU, live_seconds=0.0))
     assert capsys.readouterr().err.count("can't be written (No space left on device)") == 1  # said once
     assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
@@ -326,11 +276,7 @@ def test_a_disk_that_fills_up_before_the_record_costs_nothing_where_a_checkpoint
 
 
 def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
-    stores: Stores,
-    disk: Path,
-    undisturbed: bytes,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stores: Stores, disk: Path, monkeypatch: pytest.MonkeyPatch, finish: Finish
 ) -> None:
     """Another process takes what the older checkpoint gave."""
     keep_newest = checkpoint.keep_newest
@@ -352,7 +298,8 @@ def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
         r"the run resumes at step 60\.",
         str(failed.value),
     )
-    free_again(stores, disk, undisturbed, capsys, resumed=60)
+    make_room(disk)
+    finish(disk, 60)
 
 
 def test_a_record_folder_on_a_full_disk_costs_no_training(
@@ -394,38 +341,34 @@ def test_a_full_disk_that_has_the_log_too_leaves_an_exit_code(stores: Stores, di
     assert log.read_text() == ""
 
 
-@pytest.mark.parametrize("name", ["documents.parquet", "tokenizer.json", "train.json"])
-def test_the_corpus_commands_say_that_the_disk_is_full(name: str, disk: Path, tmp_path: Path) -> None:
+def test_the_corpus_commands_say_that_the_disk_is_full(disk: Path, tmp_path: Path) -> None:
     """Each of the three writers, as a process; what it began is gone, and with space it works."""
     texts = tmp_path / "texts"
     texts.mkdir()
     letters = random.Random(0)  # which document is of which split follows from its text
     for number in range(40):
         (texts / f"{number}.txt").write_text(f"document {number}: " + letters.randbytes(5000).hex())
-    documents, tokenizer = tmp_path / "documents.parquet", tmp_path / "tokenizer.json"
+    documents, tokenizer, store = (
+        disk / name for name in ("documents.parquet", "tokenizer.json", "train.json")
+    )
     commands = {
-        "documents.parquet": ["prepare_corpus.py", "--kind", "folder", "--path", str(texts)],
-        "tokenizer.json": ["train_tokenizer.py", "--documents", str(documents), "--vocab-size", "257"],
-        "train.json": [
+        documents: ["prepare_corpus.py", "--kind", "folder", "--path", str(texts)],
+        tokenizer: ["train_tokenizer.py", "--documents", str(documents), "--vocab-size", "257"],
+        store: [
             *("encode_corpus.py", "--documents", str(documents), "--tokenizer", str(tokenizer)),
             *("--split", "train", "--workers", "1"),
         ],
     }
-
-    def run(which: str, out: Path) -> subprocess.CompletedProcess[str]:
-        script, *options = commands[which]
+    for out, (script, *options) in commands.items():
         line = [str(warm_python()), str(SCRIPTS / script), *options, "--out", str(out)]
-        return subprocess.run(line, capture_output=True, text=True, check=False)
-
-    for before in list(commands)[: list(commands).index(name)]:
-        assert run(before, tmp_path / before).returncode == 0
-    fill(disk, leave=4096)
-    done = run(name, disk / name)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "can't be written (No space left on device); free some space and start again." in done.stderr
-    assert os.listdir(disk) == ["ballast"]
-    make_room(disk)
-    assert run(name, disk / name).returncode == 0
+        there = set(os.listdir(disk))
+        fill(disk, leave=4096)
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "can't be written (No space left on device); free some space and start again." in done.stderr
+        assert set(os.listdir(disk)) == there | {"ballast"}
+        make_room(disk)
+        subprocess.run(line, check=True)
 
 
 def test_a_read_only_disk_is_a_sentence(disk: Path) -> None:
@@ -446,15 +389,16 @@ def test_what_a_killed_process_left_half_written_is_deleted(
     killed = (
         "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1])\n"
         "from shapelaw.storage.files import replacing\n"
-        "with replacing(pathlib.Path(sys.argv[2])) as temporary:\n"
-        "    temporary.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
+        "one, other, third = map(pathlib.Path, sys.argv[2:])\n"
+        "with replacing(one) as a, replacing(other) as b, replacing(third) as c:\n"
+        "    for temporary in (a, b, c): temporary.write_bytes(b'half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
     )
     checkpoints = tmp_path / "checkpoints"
     half = [checkpoints / "step-0000000007.pt", tmp_path / "record" / "summary.json", tmp_path / "train.bin"]
-    for path in half:
-        done = subprocess.run([PYTHON, "-c", killed, str(SCRIPTS), str(path)], check=False)
-        assert done.returncode == -signal.SIGKILL
-        assert [child.name for child in path.parent.glob(".*.tmp")]
+    done = subprocess.run([PYTHON, "-c", killed, str(SCRIPTS), *map(str, half)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert all([*path.parent.glob(".*.tmp")] for path in half)
     with replacing(tmp_path / "train.bin") as temporary:
         temporary.write_bytes(b"whole")
     train(stores, tmp_path / "record", checkpoints)
@@ -463,34 +407,21 @@ def test_what_a_killed_process_left_half_written_is_deleted(
 
 
 @pytest.mark.slow
-def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores, tmp_path: Path) -> None:
-    run = small_run(steps=400, log_every=50, evaluate_every=200, dropout=0.1)
-    train(stores, tmp_path / "undisturbed" / "record", tmp_path / "undisturbed" / "checkpoints", run=run)
-    shared = tmp_path / "shared"
-    line = command(run, stores, shared, "--checkpoint-minutes", "0.001")
-    first = start(line)
-    wait_for_step(first, shared)
-    os.kill(first.pid, signal.SIGSTOP)  # so that it does not end before the others begin
-    second = subprocess.run([PYTHON, *line], capture_output=True, text=True, check=False)
-    assert second.returncode == 2
-    assert second.stderr == (
-        f"Another process is training the run of {shared / 'checkpoints'} at this moment (process {first.pid} on "
-        f"{socket.gethostname()}); wait for it to end, or stop it.\n"
-    )
-    third = start([*line, "--wait-minutes", "5"])
-    assert third.stderr is not None
-    assert third.stderr.readline() == (
-        f"waiting for another process that trains the run of {shared / 'checkpoints'} (process "
-        f"{first.pid} on {socket.gethostname()})\n"
-    )
-    os.kill(first.pid, signal.SIGCONT)
+def test_a_process_that_waits_goes_on_where_the_one_before_was_killed(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(steps=50_000)  # so that it does not end before the other begins
+    line = command(run, stores, tmp_path, "--checkpoint-minutes", "0.001")
+    first = start_warm(line)
+    wait_for_step(first, tmp_path)
+    other = start_warm([*line, "--wait-minutes", "5"])
+    assert other.stderr is not None
+    said = other.stderr.readline()
+    assert f"waiting for another process that trains the run of {tmp_path / 'checkpoints'} (process" in said
+    reached = newest_step(tmp_path)
     first.kill()
     first.communicate()
-    step = newest_step(shared)
-    said = third.communicate(timeout=600)[1]
-    assert third.returncode == 0
-    assert f"resumed {run.key} at step {step} of 400" in said
-    histories = [
-        (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "shared")
-    ]
-    assert histories[0] == histories[1]
+    resumed = re.match(rf"resumed {run.key} at step (\d+) of 50000", other.stderr.readline())
+    assert resumed is not None
+    assert int(resumed[1]) >= reached
+    other.send_signal(signal.SIGTERM)
+    other.communicate(timeout=600)
+    assert other.returncode == 128 + signal.SIGTERM
