@@ -18,7 +18,6 @@ from shapelaw.models.memorizer import (
     Parameters,
     forward,
     gradients,
-    gradients_through,
     initial_parameters,
     losses,
     parameter_shapes,
@@ -69,8 +68,7 @@ def test_the_number_of_parameters() -> None:
     assert m.total_params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("value_dim", [None, 1])
+@pytest.mark.parametrize(("shared", "value_dim"), [(True, None), (False, 1)])
 def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_dim: int | None) -> None:
     m = Memorizer(
         heads=3, context=6, head_dim=4, width=8, value_dim=value_dim, outputs=5, logit_scale="width"
@@ -135,30 +133,15 @@ def test_places_without_an_example_count_for_nothing(numbers: bool) -> None:
     assert found[1] == pytest.approx(losses(outputs[1:], labels[1:]).item(), rel=1e-6)
 
 
-def test_gradients_through_a_model_are_those_by_hand() -> None:
-    """Of `y = w x + b` and squared errors: 2 (y - label) x and 2 (y - label), each model its own mean."""
-    x, labels = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[0.0, 1.0], [2.0, 2.0]])
-    p = {"w": torch.tensor([2.0, -1.0]), "b": torch.tensor([0.5, 0.0])}
-    loss, found = gradients_through(lambda p: (p["w"][:, None] * x + p["b"][:, None])[..., None], p, labels)
-    error = torch.tensor([[2.5, 3.5], [-5.0, -7.0]])
-    torch.testing.assert_close(loss, error.square().mean(1))
-    torch.testing.assert_close(found, {"w": (2 * error * x).mean(1), "b": (2 * error).mean(1)})
-    assert not any(value.requires_grad for value in (loss, *p.values()))
-
-
 SHAPE = Memorizer(heads=2, context=3, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
 
 
-@pytest.mark.parametrize("content", [None, "class Other: ..."])
-def test_a_folder_without_the_public_code(tmp_path: Path, content: str | None) -> None:
-    if content:
-        (tmp_path / "src").mkdir()
-        (tmp_path / "src/attn_models.py").write_text(content)
-    with pytest.raises(UserError, match="is no checkout of attention-memorization"):
-        public_memorizer(tmp_path, SHAPE, initial_parameters(SHAPE, 0, torch.float32))
-
-
-def test_a_shape_that_it_does_not_have(tmp_path: Path) -> None:
+def test_a_folder_without_the_public_code_and_a_shape_that_it_does_not_have(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(UserError, match="is no checkout of attention-memorization"):
+            public_memorizer(tmp_path, SHAPE, initial_parameters(SHAPE, 0, torch.float32))
+        (tmp_path / "src").mkdir(exist_ok=True)
+        (tmp_path / "src/attn_models.py").write_text("class Other: ...")
     for other in (replace(SHAPE, value_dim=2), replace(SHAPE, logit_scale="none")):
         with pytest.raises(UserError, match="value_dim 1, logit_scale width"):
             public_memorizer(tmp_path, other, initial_parameters(other, 0, torch.float32))

@@ -3,6 +3,7 @@
 import shutil
 import threading
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.packs import can_compile
 
 CPU = torch.device("cpu")
-needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="there is no C++ compiler")
+pytestmark = pytest.mark.skipif(not can_compile(CPU), reason="there is no C++ compiler")
 ROWS = 7  # of the table of contexts
 CLASSES = Memorizer(heads=2, context=3, head_dim=8, width=8, value_dim=1, outputs=5)
 # few, as each is compiled: W_Q W_K folded and not, tokens and numbers of heads that fill registers and that do not,
@@ -81,8 +82,7 @@ def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tenso
 
 
 @pytest.mark.slow
-@needs_compiler
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),
     scale=st.sampled_from(["none", "head_dim", "width"]),
@@ -106,16 +106,14 @@ def test_gradients_are_those_of_autograd(
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, models, examples, seed, there, absent))
 
 
-@needs_compiler
-@pytest.mark.parametrize(("m", "dtype"), [SHAPES[0], SHAPES[3]])
 @pytest.mark.parametrize("target", TARGETS)
 def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
-    target: str, m: Memorizer, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(KERNEL, "target", target)
-    KERNEL.library.cache_clear()
+    monkeypatch.setattr(KERNEL, "library", cache(KERNEL._compiled))
+    m, dtype = SHAPES[3]
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, 2, 40, 0, True, True))
-    KERNEL.library.cache_clear()
 
 
 def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, given: Problem) -> None:
@@ -130,7 +128,6 @@ def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, giv
         torch.testing.assert_close(found[name].double(), value, rtol=0, atol=tolerance * max(most, 1e-2))
 
 
-@needs_compiler
 @pytest.mark.parametrize(("m", "dtype"), SHAPES)
 def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.dtype) -> None:
     given = problem(m, 3, 40, 0, True, True)
@@ -156,7 +153,6 @@ def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.
         assert all(torch.equal(alone_found[name], value[one]) for name, value in found.items())
 
 
-@needs_compiler
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
 def test_what_is_not_a_number_stays_so_and_stays_with_its_model(wrong: float) -> None:
     m, dtype = SHAPES[1]
@@ -168,7 +164,6 @@ def test_what_is_not_a_number_stays_so_and_stays_with_its_model(wrong: float) ->
     assert not found["w_q"][0].isfinite().any()
 
 
-@needs_compiler
 @pytest.mark.parametrize("place_of_it", range(3))
 def test_one_token_that_is_not_a_number_is_enough(place_of_it: int) -> None:
     m, dtype = SHAPES[1]
@@ -179,7 +174,6 @@ def test_one_token_that_is_not_a_number_is_enough(place_of_it: int) -> None:
         assert by_kernel(m, given, dtype)[0].isnan().all()
 
 
-@needs_compiler
 def test_logits_far_apart_leave_weights_of_zero_and_one() -> None:
     m, dtype = SHAPES[0]
     given = problem(m, 1, 20, 1, False, False)
@@ -195,7 +189,6 @@ def test_logits_far_apart_leave_weights_of_zero_and_one() -> None:
         torch.testing.assert_close(found["w_o"], expected["w_o"], rtol=1e-6, atol=1e-7)
 
 
-@needs_compiler
 def test_labels_are_classes_or_numbers() -> None:
     m = CLASSES
     p, place, queries, contexts, labels, *_ = problem(m, 1, 3, 0, False, False)
@@ -203,7 +196,6 @@ def test_labels_are_classes_or_numbers() -> None:
         kernel_gradients(p, m, place, queries, contexts, labels.double())
 
 
-@needs_compiler
 def test_one_that_is_wrong_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,7 +212,6 @@ def test_one_that_is_wrong_is_not_used(
     assert "memorizer_kernel.cpp is not used (its gradients are not PyTorch's on this CPU)" in said
 
 
-@needs_compiler
 def test_it_is_for_some_shapes() -> None:
     m, dtype = SHAPES[1]
     assert is_possible(m, dtype, CPU)
