@@ -15,7 +15,7 @@ from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.specs.degrees import DegreeRun, ProductShape
-from shapelaw.specs.memorizers import Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.memorizer_pack import MemorizerPack
@@ -42,44 +42,46 @@ def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemorizerPack, "step", stepping)
 
 
-@pytest.mark.parametrize("step", [60, 110, 160, 240])
+def train(packs: list[list[MemorizationRun]], folder: Path, **options: float) -> dict[str, str]:
+    return train_packs(packs, folder / "runs", folder / "checkpoints", Runtime("cpu", threads=1, **options))  # type: ignore[arg-type]
+
+
+# in float32, where a pack's size shows; models end at different steps
+LARGE = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
+LEAVING = [
+    replace(
+        RUN, memorizer=LARGE, examples=200, batch_size=64, stop_when_memorized=False, seed=seed, steps=steps
+    )
+    for seed, steps in enumerate((50, 100, 150, 200))
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of that pack when nothing happens to it."""
+    folder = tmp_path_factory.mktemp("whole")
+    train([LEAVING], folder, checkpoint_seconds=1e9)
+    return folder
+
+
+@pytest.mark.parametrize("step", [40, 60, 110, 170])
 def test_a_pack_whose_models_left_goes_on_exactly(
-    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed before and after models ended and the pack got smaller; in float32, where its size shows."""
-    m = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
-    run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
-    runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
-    runtime = Runtime("cpu", checkpoint_seconds=1e9)
-    train_packs([runs], tmp_path / "whole", tmp_path / "a", runtime)
+    """Killed before and after models ended and the pack got smaller; one's folder was deleted too."""
+    deleted = step == 60  # where the checkpoint still has the model that ended at step 50
     with monkeypatch.context() as patch:
         interrupt_at(step, patch)
         with pytest.raises(Interrupted):
-            train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
-    outcomes = train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
-    assert outcomes == {run.key: "FINISHED" for run in runs}
-    for each in runs:
-        paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
+            train([LEAVING], tmp_path, checkpoint_seconds=0.0 if deleted else 1e9)
+    if deleted:
+        for place in ("runs", "checkpoints"):
+            shutil.rmtree(tmp_path / place / LEAVING[0].key)
+    assert train([LEAVING], tmp_path, checkpoint_seconds=1e9) == {run.key: "FINISHED" for run in LEAVING}
+    for each in LEAVING[deleted:]:  # alone it rounds differently
+        paths = (folder / "runs" / each.key / "history.parquet" for folder in (whole, tmp_path))
         assert len({path.read_bytes() for path in paths}) == 1
-
-
-def test_a_model_whose_folder_was_deleted_is_trained_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = [
-        replace(RUN, seed=seed, steps=steps, stop_when_memorized=False)
-        for seed, steps in ((0, 50), (1, 100), (2, 300))
-    ]
-    runtime = Runtime("cpu", checkpoint_seconds=0.0)
-    with monkeypatch.context() as patch:
-        interrupt_at(200, patch)
-        with pytest.raises(Interrupted):
-            train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
-    for place in ("runs", "checkpoints"):
-        shutil.rmtree(tmp_path / place / runs[0].key)
-    outcomes = train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
-    assert outcomes == {run.key: "FINISHED" for run in runs}
-    assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
+    assert records.read_record(tmp_path / "runs" / LEAVING[0].key).summary["steps_done"] == 50
 
 
 def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) -> None:
@@ -89,13 +91,13 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
         checkpoint.only_process(held, 0, print, lambda: False),
         pytest.raises(UserError, match="Another process is training"),
     ):
-        train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+        train([runs], tmp_path)
 
 
 def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
     other = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
     with pytest.raises(ValueError, match="must be of one kind"):
-        train_packs([[RUN, other]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+        train([[RUN, other]], tmp_path)  # type: ignore[list-item]
 
 
 def newest(folder: Path) -> int:
@@ -104,10 +106,10 @@ def newest(folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
+def test_killed_and_stopped_it_ends_with_the_same_histories(tmp_path: Path) -> None:
     """A pack of two shapes."""
     options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
-    options += ["--value-dim", "1", "--steps", "4000", "--evaluate-every", "200", "--seeds", "2"]
+    options += ["--value-dim", "1", "--steps", "1500", "--evaluate-every", "100", "--seeds", "2"]
     options += ["--checkpoint-minutes", "0.001", "--batch-size", "32", "--to-the-end", "--no-compile"]
     options += ["--pack", "8", "--padding", "1.3"]
 
@@ -116,7 +118,7 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
 
     subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
     codes = []
-    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
+    for number in (signal.SIGKILL, signal.SIGUSR1):
         before = newest(tmp_path / "killed")
         process = WarmProcess(command(tmp_path / "killed"), stderr=subprocess.PIPE, text=True)
         while newest(tmp_path / "killed") <= before:
@@ -126,7 +128,7 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
         process.communicate()
         codes.append(process.returncode)
     assert len(list((tmp_path / "killed").glob("checkpoints/pack-*"))) == 1
-    assert codes == [-signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGUSR1]
+    assert codes == [-signal.SIGKILL, 128 + signal.SIGUSR1]
     subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
     undisturbed = sorted((tmp_path / "undisturbed").glob("runs/*/history.parquet"))
     assert len(undisturbed) == 8
@@ -141,14 +143,11 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
     assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def test_records(tmp_path: Path) -> None:
     """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
     easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
     hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
-    outcomes = train_packs([[easy, hard]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    outcomes = train([[easy, hard]], tmp_path)
     assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
     first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
     assert first.run == easy
@@ -165,29 +164,26 @@ def test_records(tmp_path: Path) -> None:
 def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
     wild = replace(steady, seed=1, learning_rate=1e18)
-    outcomes = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    outcomes = train([[steady, wild]], tmp_path)
     assert outcomes[steady.key] == "FINISHED"
     assert f"The loss of {wild.key} is" in outcomes[wild.key]
     assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
     assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
-    again = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    again = train([[steady, wild]], tmp_path)
     assert again[steady.key] == "FINISHED"
     assert "It is not tried again" in again[wild.key]
 
 
-def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
-    run = replace(RUN, steps=1)
-    assert train_packs([[run]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu")) == {
-        run.key: "FINISHED"
-    }
-
-
 def test_models_are_evaluated_at_their_own_steps_and_at_their_last(tmp_path: Path) -> None:
     run = replace(RUN, stop_when_memorized=False)
-    runs = [replace(run, steps=130), replace(run, seed=1, steps=90, evaluate_every=40)]
-    train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    runs = [
+        replace(run, steps=130),
+        replace(run, seed=1, steps=90, evaluate_every=40),
+        replace(run, seed=2, steps=1),
+    ]
+    train([runs], tmp_path)
     found = [records.read_record(tmp_path / "runs" / one.key) for one in runs]
-    assert [one.history["step"].to_pylist() for one in found] == [[50, 100, 130], [40, 80, 90]]
+    assert [one.history["step"].to_pylist() for one in found] == [[50, 100, 130], [40, 80, 90], [1]]
     for run, one in zip(runs, found, strict=True):
         rates = [packed_rate(run, step - 1) for step in one.history["step"].to_pylist()]
         assert one.history["learning_rate"].to_pylist() == rates
@@ -197,7 +193,6 @@ def test_models_are_evaluated_at_their_own_steps_and_at_their_last(tmp_path: Pat
 
 
 CPU = torch.device("cpu")
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_models_of_two_families_are_no_pack() -> None:

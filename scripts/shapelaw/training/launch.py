@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence, Set
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 WATCHED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
@@ -53,9 +53,7 @@ class StopRequest:
             self._previous[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

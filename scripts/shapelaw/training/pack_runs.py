@@ -53,23 +53,35 @@ class PackedModel:
     seconds: float = 0.0
 
 
+@dataclass
 class PackTraining:
-    """A pack in training, with its journals."""
+    """A pack in training, with its journals.
 
-    def __init__(
-        self,
-        models: Sequence[PackedModel],
-        pack: Pack[Any],
-        mark: str,
-        folder: Path,
-        runtime: Runtime,
-        stop: StopRequest,
-    ) -> None:
-        self.models = list(models)  # in the pack's order, with finished models that are still in it
-        self.live = [True] * len(models)
-        self.outcomes: dict[str, str] = {}
-        self.pack, self.mark, self.folder, self.runtime, self.stop = pack, mark, folder, runtime, stop
-        self.threads = torch.get_num_threads()
+    Attributes:
+        models: in the pack's order, with finished models that are still in it.
+    """
+
+    models: list[PackedModel]
+    compiled: bool
+    mark: str
+    folder: Path
+    device: torch.device
+    runtime: Runtime
+    stop: StopRequest
+    outcomes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the pack; `compiled` applies to memorizers.
+
+        Raises:
+            ValueError: the models are of several kinds.
+        """
+        runs = [model.run for model in self.models]
+        kinds = {kind_of(run).name for run in runs}
+        if len(kinds) != 1:
+            raise ValueError("the models of a pack must be of one kind")
+        self.pack = _PACKS[kinds.pop()](runs, self.device, self.compiled)
+        self.live = [True] * len(runs)
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Restore all models from a checkpoint of this pack."""
@@ -169,7 +181,7 @@ class PackTraining:
             "wall_seconds": model.seconds,
             "model_steps_per_second": steps / model.seconds,
             **machine(self.pack.device),
-            "threads": self.threads,
+            "threads": torch.get_num_threads(),
             "peak_memory_bytes": peak_memory_bytes(self.pack.device),
         }
         model.journal.finish(model.rows, {name: value for name, value in numbers.items() if _is_known(value)})
@@ -325,38 +337,23 @@ def _train_all(
     wished = runtime.compile
     if wished is None:
         wished = sum(model.run.steps for model in models) >= COMPILE_FROM
-    compiled = wished and can_compile(device)
+    given = wished and can_compile(device), mark, folder, device, runtime, stop
     runs = [model.run for model in models]
     found = find_unfinished(folder.parent, [run for run in runs if run.key not in outcomes], mark)
     if found and all(one.mark == mark for one in found.values()):
         state = next(iter(found.values())).state
         by_key = {model.run.key: model for model in models}
         as_it_was = [by_key[key] for key in state["keys"]]
-        training = PackTraining(
-            as_it_was, _make_pack(as_it_was, device, compiled), mark, folder, runtime, stop
-        )
+        training = PackTraining(as_it_was, *given)
         training.resume(state)
         outcomes |= training.train()
         checkpoint.delete_checkpoints(folder)
     if waiting := [model for model in models if model.run.key not in outcomes]:
         # models of equal steps side by side
         waiting.sort(key=lambda model: found[model.run.key].step if model.run.key in found else 0)
-        training = PackTraining(waiting, _make_pack(waiting, device, compiled), mark, folder, runtime, stop)
+        training = PackTraining(waiting, *given)
         training.adopt(found)
         outcomes |= training.train()
     checkpoint.delete_checkpoints(folder)
     forget_finished(folder.parent, runs)
     return outcomes
-
-
-def _make_pack(models: Sequence[PackedModel], device: torch.device, compiled: bool) -> Pack[Any]:
-    """A pack of some models; `compiled` applies to memorizers.
-
-    Raises:
-        ValueError: the models are of several kinds.
-    """
-    runs = [model.run for model in models]
-    kinds = {kind_of(run).name for run in runs}
-    if len(kinds) != 1:
-        raise ValueError("the models of a pack must be of one kind")
-    return _PACKS[kinds.pop()](runs, device, compiled)
