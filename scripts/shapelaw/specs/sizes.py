@@ -12,6 +12,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from shapelaw.errors import UserError
@@ -114,22 +115,28 @@ class Counting:
         if self.axis is SizeAxis.FLOPS:
             table, fixed, _ = self._terms()
             return blocks + round(table * d + fixed)
-        plain = Shape(
-            shape.depth,
-            d,
-            shape.heads,
-            self.vocab_size,
-            max(1, self.positions),
-            shape.attention_dim,
-            self.rank,
-            ff_width=shape.hidden_width,
-            block=self.block,
-            tied=self.tied,
-        )
+        plain = self.shape(shape.depth, d, shape.attention_dim, shape.hidden_width, shape.heads)
         other_blocks = blocks - plain.block_params  # fewer heads of keys, or another number of maps
         no_positions = self.block != "llama" and not self.positions
         back = d * self.rank if self.rank is not None and self.tied else 0
         return plain.total_params + other_blocks + back - (d if no_positions else 0)
+
+    def shape(
+        self, depth: int, width: int, head_dim: int, ff_width: int | None, heads: int | None = None
+    ) -> Shape:
+        """The plain shape of these sizes, as many heads as share the width unless given."""
+        return Shape(
+            depth,
+            width,
+            width // head_dim if heads is None else heads,
+            self.vocab_size,
+            max(1, self.positions),
+            head_dim,
+            self.rank,
+            ff_width=ff_width,
+            block=self.block,
+            tied=self.tied,
+        )
 
     @property
     def fixed(self) -> float:
@@ -238,22 +245,7 @@ def _dislike(one: SizedShape, real: float) -> tuple[bool, float, bool, float]:
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:
     """The shape of a depth and width whose feed-forward width brings it nearest to a size, within `FF_RANGE`."""
-    dim = head_dim_of(width)
-
-    def shape_with(ff_width: int | None) -> Shape:
-        return Shape(
-            depth,
-            width,
-            width // dim,
-            counting.vocab_size,
-            max(1, counting.positions),
-            dim,
-            counting.rank,
-            ff_width=ff_width,
-            block=counting.block,
-            tied=counting.tied,
-        )
-
+    shape_with = partial(counting.shape, depth, width, head_dim_of(width))
     standard = shape_with(None)
     usual, step = standard.hidden_width, _step(width)
     per_unit = (counting.size(shape_with(usual + step)) - counting.size(standard)) / step
