@@ -20,7 +20,7 @@ from shapelaw.training.trainer import NotWritten, Runtime
 
 def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores, tmp_path: Path) -> None:
     """It takes 2 s, more than a small network takes to train; and neither is what only the workflow needs."""
-    line = [PYTHON, "-X", "importtime", *command(small_run(), stores, tmp_path)]
+    line = [PYTHON, "-X", "importtime", *command(small_run(steps=1), stores, tmp_path)]
     said = subprocess.run(line, capture_output=True, text=True, check=True).stderr
     imported = {row.rpartition("|")[2].strip() for row in said.splitlines() if row.startswith("import time:")}
     assert "torch.optim.adam" in imported
@@ -39,16 +39,12 @@ def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp
         assert process.returncode == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [("{}", "is not the spec of a run"), ("@nowhere.json", "nowhere.json"), ("{", "--spec {")],
-)
-def test_a_wrong_spec_is_one_sentence(stores: Stores, tmp_path: Path, spec: str, sentence: str) -> None:
+def test_a_wrong_spec_is_one_sentence_and_a_code(stores: Stores, tmp_path: Path) -> None:
     arguments = command(small_run(), stores, tmp_path)
-    arguments[2] = spec
+    arguments[2] = "{}"
     done = subprocess.run([warm_python(), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert sentence in done.stderr
+    assert "is not the spec of a run" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -61,6 +57,12 @@ def test_options_become_a_runtime() -> None:
     assert runtime_of(training_parser(None).parse_args(chosen)) == Runtime(
         "cuda:1", 3, 5, False, "blocks", 30, wait_seconds=120, tags={"job": "17", "note": "a=b"}
     )
+    for more, kept in (([], ()), (["--keep-weights-of", "one two"], ("one", "two"))):
+        given = training_parser(None).parse_args([*least, *more])
+        assert [key for key in ("one", "two", "three", None) if runtime_of(given, key).keep_weights] == [
+            *kept
+        ]
+    assert runtime_of(training_parser(None).parse_args([*least, "--keep-weights"]), "one").keep_weights
 
 
 def test_specs_are_given_in_the_option_or_in_a_file(tmp_path: Path) -> None:
@@ -119,10 +121,8 @@ def test_only_the_first_process_tells_what_all_of_them_meet(
     "error",
     [
         MemoryError(),
-        RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: 160 GB"
-        ),
-        RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("out of memory."),
     ],
 )
 def test_memory_that_runs_out_is_a_sentence(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,17 +142,3 @@ def test_another_error_of_the_library_is_no_mistake_of_the_user() -> None:
 
     with pytest.raises(RuntimeError):
         exit_code_of(action, linger_seconds=0.0)
-
-
-def test_the_weights_of_named_runs_are_kept() -> None:
-    parser = training_parser(None)
-    stores = ["--train-store", "a.json", "--test-store", "b.json"]
-    given = parser.parse_args([*stores, "--keep-weights-of", "one two"])
-    assert [runtime_of(given, key).keep_weights for key in ("one", "two", "three", None)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert not runtime_of(parser.parse_args(stores), "one").keep_weights
-    assert runtime_of(parser.parse_args([*stores, "--keep-weights"]), "one").keep_weights
