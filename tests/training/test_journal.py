@@ -1,14 +1,11 @@
 """The record of a run while it trains, when it ends, and what the next attempt makes of it."""
 
-import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from small import small_run
 
-from shapelaw.corpora.token_store import TokenStore
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.training.journal import Journal
@@ -30,7 +27,7 @@ def test_progress_is_a_note_and_the_history_so_far(tmp_path: Path) -> None:
     assert not journal.restore_finished()
     journal.start(0, [])
     assert (live_of(tmp_path)["status"], live_of(tmp_path)["step"]) == ("RUNNING", 0)
-    journal.update(records.KILLED, 20, ROWS, "was stopped")
+    journal.note(records.KILLED, 20, ROWS, "was stopped")
     found = records.read_record(tmp_path / "checkpoints")
     assert (found.status, found.run, found.summary) == ("KILLED", RUN, {})
     assert found.history["step"].to_pylist() == [10, 20]
@@ -41,26 +38,13 @@ def test_progress_is_a_note_and_the_history_so_far(tmp_path: Path) -> None:
     assert not (tmp_path / "record").exists()
 
 
-def test_a_finished_record_is_in_both_folders(tmp_path: Path, stores: tuple[TokenStore, TokenStore]) -> None:
-    journal = replace(journal_of(tmp_path), stores={"train_store": stores[0]})
-    journal.start(0, [])
-    journal.finish(ROWS, {"test_loss": 4.25})
-    for folder in ("record", "checkpoints"):
-        found = records.read_record(tmp_path / folder)
-        assert (found.status, found.summary["test_loss"], found.live) == ("FINISHED", 4.25, {})
-        assert found.summary["train_store"]["sha256"] == stores[0].sha256
-        content = (tmp_path / folder / "history.parquet").read_bytes()
-        assert found.summary["history_sha256"] == hashlib.sha256(content).hexdigest()
-    assert journal.is_finished()
-
-
 def test_only_what_would_fail_again_is_not_tried_again(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     assert journal.failure_for_good() is None
     journal.start(0, [])
-    journal.update(records.FAILED, 20, ROWS, "The disk is full.")
+    journal.note(records.FAILED, 20, ROWS, "The disk is full.")
     assert journal.failure_for_good() is None
-    journal.update(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
+    journal.note(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
     said = journal.failure_for_good()
     assert said is not None
     assert said.startswith("The loss is nan. It is not tried again")
@@ -71,7 +55,7 @@ def test_only_what_would_fail_again_is_not_tried_again(tmp_path: Path) -> None:
 def test_a_damaged_note_is_as_none_and_one_of_another_version_is_not(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     journal.start(0, [])
-    journal.update(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
+    journal.note(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
     live = tmp_path / "checkpoints" / "live.json"
     whole = live.read_text()
     live.write_text(whole[:-20])

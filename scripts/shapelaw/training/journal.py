@@ -87,7 +87,7 @@ class Journal:
             self.started_at = before.live.get("started_at", self.started_at)
             self.attempts = before.live.get("attempts", 0) + 1
         records.write_spec(self.checkpoints, self.run)
-        self.update(records.RUNNING, step, rows)
+        self.note(records.RUNNING, step, rows, must=True)
 
     def failure_for_good(self) -> str | None:
         """The message of an earlier attempt at the same spec and data that diverged, with advice on how to retry."""
@@ -99,20 +99,27 @@ class Journal:
             f"rm -r {self.checkpoints}"
         )
 
-    def update(
+    def note(
         self,
         status: str,
         step: int,
         rows: Sequence[Sequence[float]],
         message: str | None = None,
+        *,
         for_good: bool = False,
+        must: bool = False,
     ) -> None:
         """Write the run's progress: the history so far, and `live.json`.
 
+        It is for people: a full disk must not end a run because a note fails; that is said once.
+
         Args:
             for_good: the run failed in a way that another attempt would repeat.
+            must: the note is needed.
+
+        Raises:
+            WriteFailed: the disk is full or gone, and the note is needed.
         """
-        self._write_history(rows)
         live = {
             **self._common(status),
             "step": step,
@@ -120,24 +127,15 @@ class Journal:
             "message": message,
             "updated_at": _now(),
             "pid": os.getpid(),
+            **({"for_good": True} if for_good else {}),
         }
-        if for_good:
-            live["for_good"] = True
-        records.write_live(self.checkpoints, live)
-
-    def note(
-        self,
-        status: str,
-        step: int,
-        rows: Sequence[Sequence[float]],
-        message: str | None = None,
-        for_good: bool = False,
-    ) -> None:
-        """`update` as a note for people: a full disk must not end a run because the note fails; it is said once."""
         try:
-            self.update(status, step, rows, message, for_good)
+            self._write_history(rows)
+            records.write_live(self.checkpoints, live)
             self.trouble = None
         except WriteFailed as error:
+            if must:
+                raise
             if self.trouble is None:
                 say(f"the run's progress is not written down: {error}")
             self.trouble = error

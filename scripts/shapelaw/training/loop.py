@@ -116,7 +116,8 @@ def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runti
     except (Stopped, TrainingFailed) as error:
         if ranks.first:
             status = records.KILLED if isinstance(error, Stopped) else records.FAILED
-            journal.note(status, progress.step, progress.rows, str(error), isinstance(error, Diverged))
+            for_good = isinstance(error, Diverged)
+            journal.note(status, progress.step, progress.rows, str(error), for_good=for_good)
         raise
     if ranks.first:
         try:

@@ -194,7 +194,7 @@ class PackTraining:
             f"The loss of {model.run.key} is {loss} at step {step}; lower its learning rate "
             f"({model.run.learning_rate:g})."
         )
-        model.journal.update(records.FAILED, step, model.rows, sentence, for_good=True)
+        model.journal.note(records.FAILED, step, model.rows, sentence, for_good=True, must=True)
         self.outcomes[model.run.key] = sentence
         say(sentence)
 
