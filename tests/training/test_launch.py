@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from small import PYTHON, SCRIPTS, small_llama, small_run
-from training_processes import Stores, command
+from trained_here import Stores, train
+from training_processes import command
 
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
@@ -26,9 +27,19 @@ def launched(tmp_path: Path, code: str) -> subprocess.Popen[str]:
     return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_process_that_fails_ends_the_others_and_gives_its_code(tmp_path: Path) -> None:
-    process = launched(tmp_path, "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(600)")
-    assert process.wait(timeout=600) == 7
+@pytest.mark.parametrize(
+    ("code", "given"),
+    [
+        ("", 0),
+        ("sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(600)", 7),
+        ("os.kill(os.getpid(), 9) if os.environ['RANK'] == '2' else time.sleep(600)", 128 + signal.SIGKILL),
+    ],
+    ids=["none fails", "one fails", "one is killed"],
+)
+def test_a_process_that_fails_ends_the_others_and_gives_its_code(
+    code: str, given: int, tmp_path: Path
+) -> None:
+    assert launched(tmp_path, code).wait(timeout=600) == given
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
@@ -60,10 +71,6 @@ def test_a_process_that_was_started_after_the_signal_is_asked_too() -> None:
         late.wait()
 
 
-def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
-    assert launched(tmp_path, "").wait(timeout=600) == 0
-
-
 def test_each_process_knows_its_place_and_meets_the_others_in_a_private_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,14 +89,6 @@ def test_each_process_knows_its_place_and_meets_the_others_in_a_private_folder(
     assert not Path(store).parent.exists()  # it is gone with the launcher
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_process_that_a_signal_ends_gives_128_and_its_number(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    code = f"os.kill(os.getpid(), {int(number)}) if os.environ['RANK'] == '2' else time.sleep(600)"
-    assert launched(tmp_path, code).wait(timeout=600) == 128 + number
-
-
 def test_afterwards_every_signal_does_what_it_did_before() -> None:
     before = {number: signal.getsignal(number) for number in WATCHED}
     with StopRequest():
@@ -98,12 +97,6 @@ def test_afterwards_every_signal_does_what_it_did_before() -> None:
     with pytest.raises(ZeroDivisionError), StopRequest():
         raise ZeroDivisionError
     assert {number: signal.getsignal(number) for number in WATCHED} == before
-
-
-LAUNCHERS = {
-    "launch.py": [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2"],
-    "torchrun": [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
-}
 
 
 def test_a_process_alone_is_the_first_and_its_own_sum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +110,12 @@ def test_a_process_alone_is_the_first_and_its_own_sum(monkeypatch: pytest.Monkey
     assert not torch.distributed.is_initialized()
     monkeypatch.setenv("RANK", "1")
     assert not is_first()
+
+
+LAUNCHERS = {
+    "launch.py": [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2"],
+    "torchrun": [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
+}
 
 
 @pytest.mark.slow
@@ -135,11 +134,14 @@ def test_processes_add_up_what_each_of_them_has(tmp_path: Path) -> None:
     assert (tmp_path / "1").read_text() == "2 False (2.0, 10)"
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(("launcher", "small"), [("launch.py", small_llama), ("torchrun", small_run)])
 @pytest.mark.slow
-def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stores, tmp_path: Path) -> None:
-    line = [*LAUNCHERS[launcher], *command(small_run(), stores, tmp_path, "--wait-minutes", "10")]
-    with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
+def test_two_processes_wait_for_another_one_and_give_the_loss_curve_of_one(
+    launcher: str, small: Callable[..., Run], stores: Stores, tmp_path: Path
+) -> None:
+    run, folder = small(steps=20), tmp_path / "two"
+    line = [*LAUNCHERS[launcher], *command(run, stores, folder, "--wait-minutes", "10")]
+    with checkpoint.only_process(folder / "checkpoints", 0, print, lambda: False):
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         for said in process.stderr:
@@ -149,22 +151,7 @@ def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stor
         assert process.poll() is None
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
-    assert records.read_record(tmp_path / "record").status == "FINISHED"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "small"),
-    [*((launcher, small_run) for launcher in LAUNCHERS), ("launch.py", small_llama)],
-)
-@pytest.mark.slow
-def test_two_processes_give_the_loss_curve_of_one(
-    stores: Stores, tmp_path: Path, launcher: str, small: Callable[..., Run]
-) -> None:
-    run = small(steps=40)
-    subprocess.run([PYTHON, *command(run, stores, tmp_path / "one")], check=True)
-    line = [*LAUNCHERS[launcher], *command(run, stores, tmp_path / "two")]
-    subprocess.run(line, check=True, capture_output=True)
-    one, two = (records.read_record(tmp_path / name / "record") for name in ("one", "two"))
+    one, two = train(run, stores, tmp_path / "one"), records.read_record(folder / "record")
     for column in ("train_loss", "gradient_norm"):
         assert two.history[column].to_pylist() == pytest.approx(one.history[column].to_pylist(), rel=1e-4)
     assert two.summary["test_loss"] == pytest.approx(one.summary["test_loss"], rel=1e-5)
