@@ -30,15 +30,11 @@ def test_the_rate_of_a_language_model_warms_up_and_falls_to_zero() -> None:
     assert learning_rate(training, 60) == pytest.approx(1e-3)  # half-way down a cosine
     assert learning_rate(training, 35) == pytest.approx(2e-3 * (1 + 2**-0.5) / 2)
     assert learning_rate(training, 110) == pytest.approx(0, abs=1e-12)
+    constant = Training(steps=110, batch_size=8, learning_rate=2e-3, warmup_steps=10, schedule="constant")
+    rates = [learning_rate(constant, step) for step in (5, 10, 60, 110)]
+    assert rates == pytest.approx([1e-3, 2e-3, 2e-3, 2e-3])
     at_once = Training(steps=100, batch_size=8, learning_rate=2e-3, warmup_steps=0)
     assert 0.999 * 2e-3 < learning_rate(at_once, 1) < 2e-3
-
-
-def test_a_constant_rate_warms_up_and_stays() -> None:
-    training = Training(steps=110, batch_size=8, learning_rate=2e-3, warmup_steps=10, schedule="constant")
-    assert [learning_rate(training, step) for step in (5, 10, 60, 110)] == pytest.approx(
-        [1e-3, 2e-3, 2e-3, 2e-3]
-    )
 
 
 def test_a_redecayed_rate_is_zero_at_every_test_loss_and_back_after_it() -> None:
