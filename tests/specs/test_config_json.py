@@ -1,6 +1,5 @@
 """A config.json: where it is, and what a folder without one is."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -45,14 +44,6 @@ def test_a_config_that_is_a_folder_or_not_text_is_a_sentence(tmp_path: Path) -> 
     (tmp_path / "bytes" / "config.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="is not JSON"):
         read_config(tmp_path / "bytes")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_config_that_may_not_be_read_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "config.json").chmod(0)
-    with pytest.raises(UserError, match=r"can't be read \(Permission denied\)\.$"):
-        read_config(tmp_path)
 
 
 def test_a_path_is_told_from_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

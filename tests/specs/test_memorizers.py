@@ -1,16 +1,14 @@
 """Memorizers: sizes by hand, names, and models filled up to one shape."""
 
-import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_memorization_run
-from memorizer_options import OPTIONS, SMALL
+from memorizer_options import SMALL
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import (
     Memorizer,
     beyond_theorem,
@@ -61,12 +59,6 @@ def test_a_context_as_long_as_the_width_is_beyond_the_theorem() -> None:
     first, second = beyond_theorem([(64, 64), (10, 64), (40, 32), (33, 32)])
     assert "n = 33, 40 at d = 32" in first
     assert "n = 64 at d = 64" in second
-
-
-def test_a_spec_survives_json() -> None:
-    for run in OPTIONS.values():
-        assert spec_from_dict(json.loads(json.dumps(spec_to_dict(run)))) == run
-    assert len({run.key for run in OPTIONS.values()}) == len(OPTIONS)
 
 
 def test_what_is_wrong_with_a_run_is_told_at_once() -> None:

@@ -71,18 +71,6 @@ def test_a_checkpoint_with_any_damage_is_noticed_or_is_what_was_written(
         assert same(found, state)
 
 
-def test_every_single_place_where_a_checkpoint_can_be_cut(tmp_path: Path) -> None:
-    state = {"identity": "x", "step": 3, "model": {"w": torch.arange(7.0)}}
-    path = checkpoint.save_checkpoint(tmp_path, 3, state)
-    content, whole = path.read_bytes(), checkpoint.read_checkpoint(path)
-    for length in range(len(content)):
-        path.write_bytes(content[:length])
-        with pytest.raises(checkpoint.Damaged, match="it is not whole"):
-            checkpoint.read_checkpoint(path)
-    path.write_bytes(content)
-    assert same(checkpoint.read_checkpoint(path), whole)
-
-
 def saved(folder: Path, *steps: int, identity: str = "mine") -> None:
     for step in steps:
         checkpoint.save_checkpoint(folder, step, {"identity": identity, "step": step})

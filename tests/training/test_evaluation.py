@@ -139,11 +139,6 @@ def test_a_shorter_context_sees_no_further_back() -> None:
     assert differs.nonzero().flatten().tolist() == [4, 5, 6, 7, 8]  # the changed token and the four after it
 
 
-def test_scores_that_are_uniform_cost_the_vocabulary_s_logarithm() -> None:
-    found = document_nats(lambda ids, last: torch.zeros(len(ids), last, VOCABULARY), torch.arange(30), 4, 8)
-    assert found.tolist() == pytest.approx([math.log(VOCABULARY)] * 29)
-
-
 def test_long_documents_times_a_large_vocabulary_are_done_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same loss, and never more scores at once than allowed, in the first window as in the later ones."""
     ids = torch.randint(VOCABULARY, (30,), generator=torch.Generator().manual_seed(2))

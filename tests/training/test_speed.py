@@ -78,11 +78,6 @@ def test_a_step_that_runs_out_of_memory_does_not_fit_and_other_errors_are_errors
         step_times(SHAPE, SETTING)
 
 
-def test_free_memory_is_within_the_machine_s() -> None:
-    free = speed._free_memory(CPU)
-    assert free is None or 2**20 < free < 2**50
-
-
 def test_tokens_are_fewer_for_costly_shapes_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "peak_flops", lambda device, precision: 1e11)
     small = tokens_for(make_shape(2, 64, 1, 257, 1, block="llama"), CPU, "float32", 256)
