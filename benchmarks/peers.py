@@ -61,19 +61,15 @@ def transformers_step(
     parts: Sequence[torch.Tensor],
     compiled: bool,
     autocast: Autocast,
-    fused: bool = True,
 ) -> Step:
     """A step on micro-batches [B, T + 1]: the model shifts the labels itself, so T tokens give T - 1 predictions."""
     forward: Any = torch.compile(model) if compiled else model
     inputs = [part[:, :-1].contiguous() for part in parts]
-    return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast, fused)
+    return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast)
 
 
-def nanogpt_model(folder: Path, shape: Shape, bias: bool = True) -> torch.nn.Module:
+def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
     """nanoGPT's model of that shape, from a checkout: exact GELU, the classifier tied to the embedding.
-
-    Args:
-        bias: of linear maps and norms; its train.py leaves them out.
 
     Raises:
         UserError: the folder has no model.py with GPTConfig and GPT.
@@ -92,7 +88,7 @@ def nanogpt_model(folder: Path, shape: Shape, bias: bool = True) -> torch.nn.Mod
             n_head=shape.heads,
             n_embd=shape.width,
             dropout=0.0,
-            bias=bias,
+            bias=True,
         )
         with redirect_stdout(sys.stderr):  # it prints its size
             model: torch.nn.Module = module.GPT(config)
@@ -101,22 +97,6 @@ def nanogpt_model(folder: Path, shape: Shape, bias: bool = True) -> torch.nn.Mod
             f"{folder} is no checkout of nanoGPT: it has no model.py with GPTConfig and GPT."
         ) from error
     return model
-
-
-def nanogpt_like_ours(folder: Path, shape: Shape) -> torch.nn.Module:
-    """The same with our function: biases, our GELU, a classifier of its own.
-
-    Raises:
-        UserError: as `nanogpt_model`.
-    """
-    model: Any = nanogpt_model(folder, shape)
-    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
-    for block in model.transformer.h:
-        block.mlp.gelu = torch.nn.GELU(approximate="tanh" if shape.gelu == "tanh" else "none")
-    parameters = sum(p.numel() for p in model.parameters())
-    assert parameters == shape.total_params, f"{parameters:,} parameters for {shape.total_params:,}"
-    peer: torch.nn.Module = model
-    return peer
 
 
 def nanogpt_step(
@@ -128,10 +108,8 @@ def nanogpt_step(
     return _step(model, [lambda x=x, y=y: forward(x, y)[1] for x, y in pairs], autocast)
 
 
-def _step(
-    model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast, fused: bool = True
-) -> Step:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=fused)
+def _step(model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast) -> Step:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=True)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
