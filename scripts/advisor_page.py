@@ -30,16 +30,15 @@ from shapelaw.training.launch import keep_freed_memory
 def main() -> None:
     """Parse the command line and write the page."""
     parser = command_line(__doc__)
-    parser.add_argument(
-        "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness")
+    add(
         "--speed",
         type=Path,
         metavar="FILE",
         help="times of your machine, of `shapelaw speed` (default: public ones)",
     )
-    parser.add_argument(
+    add(
         "--out",
         default=Path("advisor.html"),
         type=Path,

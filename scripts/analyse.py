@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.write import Results, check_declared, show_results
 from shapelaw.studies.grid.study import grid_study
 from shapelaw.studies.registry import STUDIES
@@ -53,9 +53,7 @@ def main() -> None:
     study = _study(sys.argv[1:])
     room = cast(Room, import_module(study.results)) if study else None
     description = f"{__doc__}\nThe study {study.name}. {room.__doc__}" if study and room else __doc__
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(description)
     known = [*STUDIES, *([study.name] if study else [])]
     parser.add_argument("study", choices=known, metavar="STUDY", help=", ".join(STUDIES))
     parser.add_argument("--input", type=Path, metavar="FILE", help="the table or folder to analyse")

@@ -8,9 +8,8 @@ They are what `shapelaw shape` says, by the committed fits (workflow/reference/e
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +18,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shape import bottlenecks
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
 from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask, read_clock
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.shape_text import cost_text, ends, text_of
+from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 from shapelaw.studies.public_evidence import public_answer, public_evidence, shipped_models
@@ -71,17 +71,7 @@ def page_of(text: str) -> str:
     Raises:
         UserError: a part has no markers.
     """
-    for name, made in tables().items():
-        part = re.compile(rf"(<!-- {name}: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
-        if not part.search(text):
-            raise UserError(f"{PAGE} has no <!-- {name}: ... --> with an <!-- end --> after it.")
-        text = part.sub(rf"\g<1>{made()}\n\g<2>".replace("\\n", "\n"), text)
-    return text
-
-
-def _pipe(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+    return with_parts(text, tables(), str(PAGE))
 
 
 def _depths(found: ShapeAnswer) -> str:
@@ -100,7 +90,7 @@ def _sizes() -> str:
         found = public_answer(asked(size, Counting(vocab_size=VOCAB)))
         timed = "–" if found.equal_time is None else "{} to {}".format(*ends(found.equal_time))
         rows.append((big(size), *_cells(found), timed))
-    return _pipe(rows)
+    return pipe_table(rows)
 
 
 def _cells(found: ShapeAnswer) -> tuple[str, str, str]:
@@ -119,7 +109,7 @@ def _meanings() -> str:
             for axis, tied, equal_time in MEANINGS.values()
         ]
         rows.append((big(size), *cells))
-    return _pipe(rows)
+    return pipe_table(rows)
 
 
 def _times() -> str:
@@ -132,7 +122,7 @@ def _times() -> str:
         slower = same.relative_time(DEEP) / same.relative_time(SHALLOW)
         said = f"{DEEP} layers take {slower:.2f} of what {SHALLOW} take"
         rows.append((name, *_cells(found), said))
-    return _pipe(rows)
+    return pipe_table(rows)
 
 
 def _models() -> str:
@@ -152,7 +142,7 @@ def _models() -> str:
                 f"{found.best_depth:.0f}",
             )
         )
-    return _pipe(rows)
+    return pipe_table(rows)
 
 
 def _checks() -> str:
@@ -172,7 +162,7 @@ def _checks() -> str:
                 f"{row['held_predictive']:.0%}" if has else "–",
             )
         )
-    return _pipe(rows)
+    return pipe_table(rows)
 
 
 def figure() -> Figure:

@@ -134,21 +134,20 @@ def _answers(port: int, server: subprocess.Popen[bytes]) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = command_line(__doc__)
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--results",
         type=Path,
         default=Path("results"),
         metavar="DIR",
         help="folder of runs/ and checkpoints/ (default: results)",
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="a config.yaml: the store is its tracking.uri"
-    )
-    parser.add_argument(
+    add("--config", type=Path, metavar="FILE", help="a config.yaml: the store is its tracking.uri")
+    add(
         "--uri",
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",
     )
-    parser.add_argument("--port", type=int, default=5000, help="port of the UI (default 5000)")
+    add("--port", type=int, default=5000, help="port of the UI (default 5000)")
     return parser.parse_args()
 
 

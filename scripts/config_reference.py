@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import yaml
 
 from shapelaw.campaign.config import Config
 from shapelaw.errors import command_line, exit_code
+from shapelaw.report.tables import pipe_table
 from shapelaw.storage.files import replacing
 from shapelaw.studies.grid.settings import FIELDS_OF
 
@@ -67,11 +68,11 @@ def reference() -> str:
     keys = {name: models.get(_section(key), {}) | key for name, key in schema["properties"].items()}
     whole = Config.model_json_schema()["$defs"]
     required = {name: set(model.get("required", ())) for name, model in whole.items()}
-    lines = [BEGIN, *_table(keys, {"scale"}), ""]
+    lines = [BEGIN, _table(keys, {"scale"}), ""]
     for model, users in _used(keys, models).items():
         lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"], ""]
         if FIELDS_OF not in models[model]:
-            lines += [*_table(models[model]["properties"], required[model]), ""]
+            lines += [_table(models[model]["properties"], required[model]), ""]
         if users[0] in keys and _section(keys[users[0]]):
             lines += _at_scales(users[0], models[model]["properties"])
     return "\n".join(lines).rstrip() + "\n"
@@ -112,12 +113,11 @@ def _sections_in(key: Schema) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _table(keys: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
-    yield "| key | type | default | meaning | unit |"
-    yield "|---|---|---|---|---|"
+def _table(keys: Mapping[str, Schema], required: set[str]) -> str:
+    rows = [("key", "type", "default", "meaning", "unit")]
     for name, key in keys.items():
-        cells = f"`{name}`", kind(key), _default(key, name in required), key["description"], _unit(key)
-        yield f"| {' | '.join(cells)} |"
+        rows.append((f"`{name}`", kind(key), _default(key, name in required), key["description"], _unit(key)))
+    return pipe_table(rows)
 
 
 def kind(key: Schema) -> str:
@@ -162,27 +162,18 @@ def _unit(key: Schema) -> str:
     return next((str(part["unit"]) for part in (key, *inside) if "unit" in part), "")
 
 
-def _at_scales(section: str, keys: Iterable[str]) -> Iterator[str]:
+def _at_scales(section: str, keys: Iterable[str]) -> list[str]:
     """Lines of a table of the single values that the scales' files give to a section's keys; none where none do."""
-    values = {scale: _values(scale).get(section, {}) for scale in SCALES}
-    rows = {
-        name: [
-            f"`{_yaml(at[name])}`" if name in at and not isinstance(at[name], list | dict) else ""
-            for at in values.values()
-        ]
-        for name in keys
-    }
-    given = {name: cells for name, cells in rows.items() if any(cells)}
-    if given:
-        yield f"| at the scales | {' | '.join(SCALES)} |"
-        yield "|---" * (len(SCALES) + 1) + "|"
-        yield from (f"| `{name}` | {' | '.join(cells)} |" for name, cells in given.items())
-        yield ""
-
-
-def _values(scale: str) -> dict[str, Any]:
-    text = (ROOT / "workflow" / "scales" / f"{scale}.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+    values = []
+    for scale in SCALES:
+        text = (ROOT / "workflow" / "scales" / f"{scale}.yaml").read_text(encoding="utf-8")
+        given = yaml.safe_load(text).get(section, {})
+        values.append({name: one for name, one in given.items() if not isinstance(one, list | dict)})
+    rows = [("at the scales", *SCALES)]
+    for name in keys:
+        if any(name in at for at in values):
+            rows.append((f"`{name}`", *(f"`{_yaml(at[name])}`" if name in at else "" for at in values)))
+    return [pipe_table(rows), ""] if len(rows) > 1 else []
 
 
 def files() -> dict[Path, str]:

@@ -16,19 +16,18 @@ from shapelaw.errors import UserError, command_line, exit_code
 def main() -> None:
     """Parse the command line and encode."""
     parser = command_line(__doc__)
-    parser.add_argument("--documents", type=Path, required=True, help="documents.parquet of the corpus")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="the tokenizer.json to encode with")
-    parser.add_argument("--split", choices=SPLITS, required=True, help="the documents to encode")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--documents", type=Path, required=True, help="documents.parquet of the corpus")
+    add("--tokenizer", type=Path, required=True, help="the tokenizer.json to encode with")
+    add("--split", choices=SPLITS, required=True, help="the documents to encode")
+    add(
         "--out",
         type=Path,
         required=True,
         metavar="NAME.json",
         help="the header; NAME.bin is written beside it",
     )
-    parser.add_argument(
-        "--workers", type=int, help="processes (default: one for each core that the command may use)"
-    )
+    add("--workers", type=int, help="processes (default: one for each core that the command may use)")
     arguments = parser.parse_args()
     if arguments.workers is not None and arguments.workers < 1:
         raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")

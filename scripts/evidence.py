@@ -51,17 +51,14 @@ RANGES = {
 def main() -> None:
     """Parse the command line, fit, check, and write."""
     parser = command_line(__doc__, "TABLE [OPTIONS]")
+    add = parser.add_argument
     one = parser.add_mutually_exclusive_group(required=True)
     about = "the losses, a CSV; lines that begin with # are none"
     add_subject(one, "table", "--table", "TABLE", about, Path)
-    parser.add_argument(
-        "--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}"
-    )
-    parser.add_argument(
-        "--checks", type=Path, metavar="FILE", help="the checks as CSV; default: none written"
-    )
-    parser.add_argument("--draws", type=int, default=80, help="draws of each series of losses (default: 80)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    add("--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}")
+    add("--checks", type=Path, metavar="FILE", help="the checks as CSV; default: none written")
+    add("--draws", type=int, default=80, help="draws of each series of losses (default: 80)")
+    add("--seed", type=int, default=0, help="of the draws (default: 0)")
     arguments = parser.parse_args()
     if arguments.draws < 20:
         raise UserError(

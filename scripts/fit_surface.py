@@ -31,12 +31,7 @@ from shapelaw.studies.given_runs import (
     given_budgets,
     out_folder,
 )
-from shapelaw.studies.surface.analysis import (
-    Options,
-    analyse_surface,
-    check_options,
-    sizes_of,
-)
+from shapelaw.studies.surface.analysis import Options, analyse_surface, check_options, sizes_of
 from shapelaw.studies.surface.results import present_surface
 
 ENDING = "_fit"  # of the folder of results, behind the runs' name
@@ -44,10 +39,11 @@ ENDING = "_fit"  # of the folder of results, behind the runs' name
 
 def _arguments() -> argparse.Namespace:
     parser = command_line(__doc__, "RUNS [OPTIONS]")
+    add = parser.add_argument
     add_runs(parser.add_mutually_exclusive_group(required=True))
     add_out_option(parser, ENDING)
     add_column_options(parser)
-    parser.add_argument(
+    add(
         "--sizes",
         metavar="LIST",
         help="sizes to answer for, such as 60M,300M,1.3B (default: five of the shapes')",
@@ -61,24 +57,22 @@ def _arguments() -> argparse.Namespace:
         "the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
         "parameters (total_params) or FLOPs of a step (step_flops); the best depth depends on it",
     )
-    parser.add_argument(
+    add(
         "--within",
         type=float,
         default=Options.within,
         metavar="NATS",
         help=f"a cost that is none (default: {Options.within:g})",
     )
-    parser.add_argument(
-        "--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)"
-    )
-    parser.add_argument(
+    add("--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)")
+    add(
         "--noise",
         type=float,
         metavar="STD",
         help="standard deviation of one run's loss over seeds, where known",
     )
-    parser.add_argument("--draws", type=int, default=Options.draws, help="bootstrap draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=Options.seed, help="seed of the bootstrap (default: 0)")
+    add("--draws", type=int, default=Options.draws, help="bootstrap draws (default: 2000)")
+    add("--seed", type=int, default=Options.seed, help="seed of the bootstrap (default: 0)")
     return parser.parse_args()
 
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 import argparse
 import sys
 
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.training.launch import launch
 
 
 def main() -> int:
     """Parse the command line and launch."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--processes", type=int, required=True, help="number of processes, one for each GPU")
     parser.add_argument(
         "command", nargs=argparse.REMAINDER, help="the Python script to run, and its arguments"
     )
     arguments = parser.parse_args()
     if arguments.processes < 1 or not arguments.command:
-        print("launch.py needs --processes of at least 1 and a Python script to run.", file=sys.stderr)
-        return 2
+        raise UserError("launch.py needs --processes of at least 1 and a Python script to run.")
     return launch(arguments.processes, [sys.executable, *arguments.command])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

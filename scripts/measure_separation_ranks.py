@@ -24,11 +24,10 @@ from shapelaw.studies.separation_rank.measurements import measure_all, write_mea
 def main() -> None:
     """Parse the command line, measure, and write."""
     parser = command_line(__doc__)
-    parser.add_argument("--grids", required=True, metavar="JSON", help="the sections of the config")
-    parser.add_argument(
-        "--kept", type=Path, required=True, metavar="DIR", help="folder of the ranks, a file for each"
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of all ranks (.json)")
+    add = parser.add_argument
+    add("--grids", required=True, metavar="JSON", help="the sections of the config")
+    add("--kept", type=Path, required=True, metavar="DIR", help="folder of the ranks, a file for each")
+    add("--out", type=Path, required=True, metavar="FILE", help="file of all ranks (.json)")
     arguments = parser.parse_args()
     found = list(measure_all(asked_of(_grids(arguments.grids)), arguments.kept))
     write_measurements(found, arguments.out)

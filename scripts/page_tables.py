@@ -23,7 +23,6 @@ Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import subprocess
@@ -37,7 +36,7 @@ import pandas as pd
 import yaml
 
 import answer_page
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.storage.files import replacing
@@ -254,9 +253,7 @@ CELLS: dict[str, Callable[[Row], str]] = {
 
 def main() -> None:
     """Write the tables, or check them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, name the pages that differ")
     check = parser.parse_args().check
     answers = ROOT / answer_page.PAGE  # what `shapelaw shape` says, asked and not read from a table

@@ -32,53 +32,48 @@ from pathlib import Path
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "") + "\n".join(f"  {name:10}{text.what}" for name, text in PACKAGED.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
+    packaged = "\n".join(f"  {name:10}{text.what}" for name, text in PACKAGED.items())
+    parser = command_line(f"{__doc__}{packaged}")
+    add = parser.add_argument
+    add(
         "--kind", choices=["wiki", "folder", "huggingface"], help="one source, described by the options below"
     )
-    parser.add_argument("--with-gensim", action="store_true", help="wiki: add gensim's 106 full articles")
-    parser.add_argument("--path", type=Path, help="folder: where the .txt, .jsonl and .parquet files are")
-    parser.add_argument(
-        "--dataset", action="append", default=[], help="huggingface: a data set's name; may be repeated"
-    )
-    parser.add_argument("--dataset-config", help="huggingface: the data set's configuration")
-    parser.add_argument(
-        "--text-column", default="text", help="folder and huggingface: the column of the text (default text)"
-    )
-    parser.add_argument(
+    add("--with-gensim", action="store_true", help="wiki: add gensim's 106 full articles")
+    add("--path", type=Path, help="folder: where the .txt, .jsonl and .parquet files are")
+    add("--dataset", action="append", default=[], help="huggingface: a data set's name; may be repeated")
+    add("--dataset-config", help="huggingface: the data set's configuration")
+    add("--text-column", default="text", help="folder and huggingface: the column of the text (default text)")
+    add(
         "--source",
         action="append",
         default=[],
         metavar="SOURCE",
         help="a source on one line; may be repeated",
     )
-    parser.add_argument(
+    add(
         "--test-fraction",
         type=float,
         default=0.05,
         help="share of the documents for the test split (default 0.05)",
     )
-    parser.add_argument(
+    add(
         "--limit-bytes",
         type=int,
         metavar="N",
         help="keep at most N bytes of text, an equal part from each source",
     )
-    parser.add_argument(
+    add(
         "--cache",
         type=Path,
         default=Path("results/corpora/downloads"),
         help="folder for downloaded packages (default results/corpora/downloads)",
     )
-    parser.add_argument("--out", type=Path, required=True, help="the documents.parquet to write")
+    add("--out", type=Path, required=True, help="the documents.parquet to write")
     return parser
 
 

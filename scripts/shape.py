@@ -72,9 +72,10 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command_line(__doc__, "SIZE [OPTIONS]")
+    add = parser.add_argument
     one = parser.add_mutually_exclusive_group()
     add_subject(one, "size", "--params", "SIZE", "parameters, such as 1.3B, 350M or 6e7")
-    parser.add_argument(
+    add(
         "--size",
         dest="means",
         choices=[*(axis.value for axis in SizeAxis), TIME],
@@ -82,57 +83,53 @@ def _parser() -> argparse.ArgumentParser:
         help="what SIZE counts, and what shapes are compared at: all parameters (total, default), those of the blocks, "
         "those that are multiplied for every token (flops), or time: shapes as slow as the best one of SIZE parameters",
     )
-    parser.add_argument(
-        "--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's, or that of --model)"
-    )
-    parser.add_argument("--tied", action="store_true", help="the classifier is the embedding's matrix")
-    parser.add_argument(
+    add("--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's, or that of --model)")
+    add("--tied", action="store_true", help="the classifier is the embedding's matrix")
+    add(
         "--block",
         choices=["llama", "gpt2"],
         help="how parameters are counted, and which witness stands first (default: llama, or that of --model)",
     )
-    parser.add_argument(
+    add(
         "--tokens",
         help=f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
     )
-    parser.add_argument("--rank", help="rank of a factored token embedding; left out: full")
-    parser.add_argument(
+    add("--rank", help="rank of a factored token embedding; left out: full")
+    add(
         "--context",
         help="tokens a window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
         f"{USUAL_CONTEXT:,})",
     )
-    parser.add_argument(
+    add(
         "--within",
         type=float,
         default=WITHIN,
         metavar="NATS",
         help=f"a cost that is none (default: {WITHIN})",
     )
-    parser.add_argument("--depth", type=int, help="layers of a shape to price; needs --width")
-    parser.add_argument("--width", type=int, help="width of a shape to price; needs --depth")
-    parser.add_argument("--heads", type=int, help="heads of the shape to price")
-    parser.add_argument(
-        "--attention-dim", type=int, help="dimension of one of its heads (default: width / heads)"
-    )
-    parser.add_argument(
+    add("--depth", type=int, help="layers of a shape to price; needs --width")
+    add("--width", type=int, help="width of a shape to price; needs --depth")
+    add("--heads", type=int, help="heads of the shape to price")
+    add("--attention-dim", type=int, help="dimension of one of its heads (default: width / heads)")
+    add(
         "--model",
         type=Path,
         metavar="FOLDER",
         help="a shape to price: a folder with a config.json of transformers",
     )
-    parser.add_argument(
+    add(
         "--speed",
         type=Path,
         metavar="FILE",
         help="times of your machine, of `shapelaw speed` (default: public ones)",
     )
-    parser.add_argument(
+    add(
         "--fit",
         default=PUBLISHED,
         metavar="DIR",
         help="a folder of `shapelaw fit` or `shapelaw transitions`, as a witness",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add("--json", action="store_true", help="print JSON")
     return parser
 
 

@@ -17,16 +17,15 @@ from shapelaw.storage.progress import Liveness, find_records, lines_of, progress
 def main() -> int:
     """Parse the command line and tell."""
     parser = command_line(__doc__)
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), help="folder of results (default: results)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
+    add(
         "--submitted",
         type=Path,
         metavar="FILE",
         help="what a workflow was started with (default: the latest of results/submitted)",
     )
-    parser.add_argument(
+    add(
         "--silence",
         type=float,
         default=10.0,

@@ -50,12 +50,11 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 def main() -> int:
     """Parse the command line and copy."""
     parser = command_line(__doc__)
-    parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
-    parser.add_argument(
-        "--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="the record's folder")
-    parser.add_argument("--log", type=Path, help="file for what is wrong; none is left where nothing is")
+    add = parser.add_argument
+    add("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
+    add("--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py")
+    add("--out", required=True, type=Path, help="the record's folder")
+    add("--log", type=Path, help="file for what is wrong; none is left where nothing is")
     arguments = parser.parse_args()
     problem = problem_of(arguments.checkpoints, arguments.pack, arguments.out)
     if problem is None:

@@ -24,11 +24,10 @@ def _run(spec: dict[str, Any]) -> Run:
 def main() -> int:
     """Parse the command line and train."""
     parser = training_parser(__doc__)
-    parser.add_argument("--spec", required=True, help="the run as JSON, or @FILE (a spec.json)")
-    parser.add_argument("--out", required=True, type=Path, help="folder for the finished record")
-    parser.add_argument(
-        "--checkpoints", required=True, type=Path, help="folder for checkpoints and the live state"
-    )
+    add = parser.add_argument
+    add("--spec", required=True, help="the run as JSON, or @FILE (a spec.json)")
+    add("--out", required=True, type=Path, help="folder for the finished record")
+    add("--checkpoints", required=True, type=Path, help="folder for checkpoints and the live state")
     arguments = parser.parse_args()
 
     def train_it() -> None:

@@ -66,11 +66,10 @@ def _train_each(
 def main() -> int:
     """Parse the command line and train."""
     parser = training_parser(__doc__)
-    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
-    parser.add_argument(
-        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="JSON file for the outcome of each run")
+    add = parser.add_argument
+    add("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
+    add("--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>")
+    add("--out", required=True, type=Path, help="JSON file for the outcome of each run")
     arguments = parser.parse_args()
 
     def train_them() -> None:

@@ -25,11 +25,10 @@ def _packs(packs: list[list[dict[str, Any]]]) -> list[list[PackedRun]]:
 def main() -> int:
     """Parse the command line and train."""
     parser = command_line(__doc__)
-    parser.add_argument("--packs", required=True, help="a JSON list of packs, lists of specs; or @FILE")
-    parser.add_argument(
-        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="JSON file for the outcome of each run")
+    add = parser.add_argument
+    add("--packs", required=True, help="a JSON list of packs, lists of specs; or @FILE")
+    add("--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>")
+    add("--out", required=True, type=Path, help="JSON file for the outcome of each run")
     add_execution_options(parser)
     arguments = parser.parse_args()
 

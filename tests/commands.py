@@ -8,6 +8,8 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
+from small import SCRIPTS
+
 
 def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """As a process of its own would, the script reads its arguments, prints, and ends with a code."""
@@ -19,3 +21,22 @@ def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.Complete
         except SystemExit as ended:
             code = int(ended.code or 0)  # our commands end with numbers
     return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+
+
+def script(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> subprocess.CompletedProcess[str]:
+    """A script of the project in this process."""
+    return run_here(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
+
+
+def output_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:
+    """What a script that has nothing to complain of prints."""
+    done = script(name, *arguments, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def sentence_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:
+    """The one sentence with which a script refuses wrong input, before it prints anything."""
+    done = script(name, *arguments, cwd=cwd)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    return done.stderr

@@ -1,4 +1,4 @@
-"""docs/config.md and the schema of config.yaml are what the settings' models say."""
+"""docs/config.md, the schema of config.yaml and docs/reproduce.md are what the models, registry and scales say."""
 
 import json
 from typing import Any
@@ -9,41 +9,47 @@ import yaml
 from small import REPOSITORY
 
 from config_reference import SCALES, files, json_schema
+from reproduce_page import PAGE, PICTURES, POINTS, page_of
+from shapelaw.studies.registry import STUDIES
 
 SCALE_FILES = sorted((REPOSITORY / "workflow" / "scales").rglob("*.yaml"))
 
 
-def read(name: str) -> dict[str, Any]:
-    """A YAML file of the project as JSON has it: keys are texts."""
-    return dict(json.loads(json.dumps(yaml.safe_load((REPOSITORY / name).read_text(encoding="utf-8")))))
-
-
-def test_the_generated_files_are_up_to_date() -> None:
+def test_the_reference_of_the_config_is_up_to_date() -> None:
     for path, content in files().items():
         kept = (REPOSITORY / path).read_text(encoding="utf-8")
         assert kept == content, f"{path} is out of date; write it anew: python scripts/config_reference.py"
 
 
+def test_the_papers_figures_and_tables_are_up_to_date() -> None:
+    text = (REPOSITORY / PAGE).read_text(encoding="utf-8")
+    assert page_of(text) == text, f"{PAGE} is out of date; write it anew: python scripts/reproduce_page.py"
+
+
+def test_what_they_name_is_there_and_of_a_study() -> None:
+    figures = {f"{study.name}/{figure}" for study in STUDIES.values() for figure in study.figures}
+    assert (PICTURES.keys() | POINTS.keys()) <= figures
+    for name in PICTURES.values():
+        assert (REPOSITORY / "docs" / "figures" / f"{name}.svg").is_file()
+    for points in POINTS.values():
+        assert (REPOSITORY / "workflow" / "reference" / points.rpartition(":")[2]).is_file()
+
+
 def test_every_key_has_a_sentence() -> None:
-    schema = json_schema()
-    for model in schema["$defs"].values():
+    for model in json_schema()["$defs"].values():
         for name, key in model["properties"].items():
             first = key["description"][0]
             assert first == "`" or first.isupper(), name
             assert key["description"].endswith("."), name
 
 
-def test_the_reference_knows_every_scale() -> None:
+def test_the_schema_accepts_our_own_files() -> None:
+    schema = json_schema()
     assert set(SCALES) == {path.stem for path in SCALE_FILES if path.parent.name == "scales"}
-
-
-@pytest.mark.parametrize(
-    "name", ["config.yaml", *(str(path.relative_to(REPOSITORY)) for path in SCALE_FILES)]
-)
-def test_the_schema_accepts_our_own_files(name: str) -> None:
-    values = read(name)
-    values.pop("include", None)  # of scales alone
-    jsonschema.validate(values, json_schema())
+    for path in (REPOSITORY / "config.yaml", *SCALE_FILES):
+        values = json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))))  # keys are texts
+        values.pop("include", None)  # of scales alone
+        jsonschema.validate(values, schema)
 
 
 @pytest.mark.parametrize(
@@ -63,4 +69,4 @@ def test_the_schema_refuses_what_the_config_refuses(values: dict[str, Any], said
 def test_editors_find_the_schema() -> None:
     first = (REPOSITORY / "config.yaml").read_text(encoding="utf-8").splitlines()[0]
     place = first.removeprefix("# yaml-language-server: $schema=")
-    assert json.loads((REPOSITORY / place).read_text(encoding="utf-8")) == json_schema()
+    assert (REPOSITORY / place).is_file()

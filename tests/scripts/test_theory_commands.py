@@ -1,0 +1,166 @@
+"""The commands of the theory, as a user runs them: separation ranks and capacity."""
+
+import json
+import subprocess
+
+import pytest
+from commands import output_of, script, sentence_of
+from small import PYTHON, SCRIPTS
+
+from shapelaw.theory import separation_rank
+from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.separation_rank import LIMIT_BYTES, Estimate, check_limits, plan
+
+RANK, CAPACITY = "separation_rank", "memorization_capacity"
+LAYER = ("--heads", 4, "--context", 32, "--head-dim", 8)
+
+
+def test_a_rank_stands_beside_its_published_bounds():
+    lines = output_of(RANK, "--depth", 2, "--width", 2, "--tokens", 4).splitlines()
+    assert lines[0].split() == ["separation", "rank", "18", "(exact)"]
+    rows = {line.split("  ")[-1]: line for line in lines}
+    assert "depth-width, theorem 2" in rows
+    assert " 81 " in rows["depth-width, theorem 3"]
+    assert "at least 30  (not exact" in output_of(
+        RANK, "--depth", 2, "--width", 3, "--tokens", 6, "--templates", 30
+    )
+
+
+def test_every_option_of_attention_is_in_the_json():
+    found = json.loads(
+        output_of(
+            *(RANK, "--depth", 2, "--width", 4, "--tokens", 4, "--heads", 2, "--attention-dim", 4),
+            *("--residual", "--embedding", "vocabulary", "--vocabulary", 5, "--embedding-rank", 2),
+            *("--positional-rank", 1, "--partition", 1, 4, "--position", 3, "--entry", 2, "--json"),
+        )
+    )
+    assert (found["kind"], found["network"]["partition"]) == ("linear attention", [1, 4])
+    assert (found["rank"], found["exact"], found["templates"]) == (25, True, [25, 25])
+    assert found["log3_rank"] == pytest.approx(2.93, abs=0.01)
+    assert {b["source"] for b in found["bounds"]} == {"depth-width, theorem 6"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "rank"),
+    [
+        ("product", ("--degree", 3, "--depth", 2, "--width", 2), 30),
+        ("mixer", ("--depth", 1, "--width", 3, "--tokens", 8, "--hidden", 2), 8),
+    ],
+)
+def test_the_other_networks(kind, options, rank):
+    found = json.loads(output_of(RANK, f"--{kind}", *options, "--json"))
+    assert (found["kind"], found["rank"], found["exact"], found["bounds"]) == (kind, rank, True, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--heads", 3), "The width 4 is not divisible by 3 heads"),
+        (("--depth", 5), "smaller network"),
+        (("--depth", 6, "--width", 64, "--tokens", 100), "minutes and over 10^100 GiB by estimate"),
+        (("--depth", 10**9), "has 477,121,255 digits"),
+        (("--limit", 0.00001, 4), "by estimate, above"),
+        (("--limit", 0, 4), "must be above zero"),
+        (("--degree", 2), "--degree: only for a product network"),
+        (("--product",), "needs a degree"),
+        (("--hidden", 3), "--hidden: only for an MLP-Mixer: add --mixer"),
+        (("--mixer", "--heads", 2), "--heads: only for linearized attention"),
+        (("--mixer", "--product", "--degree", 2), "different kinds of network"),
+    ],
+)
+def test_a_rank_that_cannot_be_is_one_sentence(arguments, words):
+    assert words in sentence_of(RANK, "--depth", 2, "--width", 4, *arguments)
+
+
+def test_a_longer_measurement_says_its_estimate_first():
+    network = ("--depth", 2, "--width", 8, "--tokens", 16)
+    fitting = sentence_of(RANK, *network, "--limit", 0.01, 4).split("(--templates ")[1].split()[0]
+    attention = LinearAttention(2, 8, 16)
+    check_limits(attention, plan(attention, int(fitting)), 0.6, LIMIT_BYTES)
+    # with time to spare: the limit is one of the clock too, and other processes may run
+    assert output_of(RANK, *network, "--limit", 5, 4, "--templates", fitting)
+
+
+def test_a_measurement_that_takes_longer_than_estimated_is_stopped_at_its_limit(monkeypatch):
+    """Hours of work, by an estimate that says no time at all."""
+    monkeypatch.setattr(separation_rank, "estimate", lambda *_: Estimate(0.0, 0.0))
+    network = ("--depth", 3, "--width", 8, "--tokens", 16, "--templates", 100_000)
+    said = sentence_of(RANK, *network, "--limit", 0.05, 4)
+    assert said.startswith(
+        "The measurement was stopped after 0.05 minutes, its --limit, longer than estimated: "
+    )
+    assert "templates of each half give a rank of at least " in said
+
+
+def test_forced_it_goes_on_and_tells_what_it_finds():
+    """As a process of its own: it measures in another one, which tells what it finds."""
+    options = ["--depth", "2", "--width", "5", "--tokens", "10", "--limit", "1e-5", "4", "--force"]
+    command = [PYTHON, str(SCRIPTS / f"{RANK}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    first, second, *_ = done.stderr.splitlines()
+    assert first.startswith("Up to 224 templates of each half: ")
+    assert second == "32 templates: the rank is at least 32."
+    assert done.stdout.startswith("separation rank  216  (exact)")
+
+
+def test_grids_of_ranks_that_cannot_be_are_told():
+    grids = ("--grids", '{"separation_rank": [{"depth": [0]}]}', "--kept", "kept", "--out", "out.json")
+    assert "separation_rank.1st.depth.1st" in script("measure_separation_ranks", *grids).stderr
+
+
+def test_the_papers_layer_memorizes_what_the_paper_says():
+    lines = [
+        line.split() for line in output_of(CAPACITY, *LAYER, "--heads", 20, "--head-dim", 64).splitlines()
+    ]
+    rows = {" ".join(line[-2:]): line for line in lines}
+    most = {"theorem 1": "621", "proposition 2": "621", "proposition 5": "1,261", "proposition 3": "2,653"}
+    assert all(number in rows[source] for source, number in most.items())
+
+
+def test_json_with_a_kruskal_rank_and_a_relu_network():
+    options = ("--width", 40, "--kruskal-rank", 5, "--relu-units", 10, "--outputs", 2, "--json")
+    found = json.loads(output_of(CAPACITY, *LAYER, *options))
+    assert [(b["examples"], b["lower"], b["source"]) for b in found["bounds"]] == [
+        (17, True, "remark 1"),
+        (125, False, "proposition 2"),
+        (157, False, "proposition 5"),
+        (33 * 10 // 2 + 11, False, "proposition 3"),
+    ]
+    assert found["params"] == 2 * 4 * 40 * 8 + 4 * 40 * 2 + 40 * 2
+    assert (found["relu_units"], found["relu_params"]) == (10, (33 * 40 + 1) * 10 + 11 * 2)
+    assert len(found["warnings"]) == 2
+
+
+def test_a_layer_outside_the_theorem_is_warned_of():
+    said = output_of(CAPACITY, "--heads", 1, "--context", 64, "--head-dim", 1, "--outputs", 65)
+    for words in ("(n < d), and here n = 64 at d = 64", "adds no example", "at most d = 64"):
+        assert words in said
+    poor = output_of(CAPACITY, "--heads", 1, "--context", 40, "--head-dim", 1, "--width", 50)
+    assert "200 parameters do not pay for one ReLU unit" in poor
+    assert "proposition 3" not in poor
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--heads", 0), "heads = 0: sizes must be whole numbers of at least 1."),
+        (("--head-dim", 65), "The head dimension 65 is above the width 64"),
+        (("--kruskal-rank", 65), "The Kruskal rank 65 is above the width 64"),
+        (("--relu-units", 0), "relu_units = 0"),
+    ],
+)
+def test_a_capacity_that_cannot_be_is_one_sentence(arguments, words):
+    assert words in sentence_of(CAPACITY, *LAYER, *arguments)
+
+
+@pytest.mark.parametrize(
+    "line", [f"{CAPACITY} --heads 4 --context 32 --head-dim 8", f"{RANK} --depth 1 --width 2"]
+)
+def test_they_load_nothing_heavy(line):
+    code = (
+        f"import runpy, sys; sys.argv = '{line}'.split()\n"
+        "try: runpy.run_path(f'{sys.argv[0]}.py', run_name='__main__')\n"
+        "except SystemExit: print([m for m in ('torch', 'scipy', 'pandas', 'pydantic', 'mlflow') if m in sys.modules])"
+    )
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
