@@ -38,9 +38,8 @@ def _configured_uri(config: Path) -> str | None:
     Raises:
         UserError: the config can't be read or has problems.
     """
-    return load_config(
-        read_values(config), SCRIPTS.parent / "workflow" / "scales", config.parent
-    ).tracking.uri
+    scales = SCRIPTS.parent / "workflow" / "scales"
+    return load_config(read_values(config), scales, config.parent).tracking.uri
 
 
 @contextmanager
@@ -81,9 +80,7 @@ def _browse(uri: str, results: Path, port: int) -> int:
     """
     # through the environment: other users see command lines, and the URI may hold a password
     environment = {**os.environ, URI_VARIABLE: uri, "MLFLOW_BACKEND_STORE_URI": uri}
-    environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = (
-        "false"  # eight helper processes that nothing here needs
-    )
+    environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # eight processes that nothing here needs
     remote = urlsplit(uri).scheme in ("http", "https")
     if not remote:
         _check_free(port)
@@ -165,16 +162,12 @@ def main() -> int:
             arguments.uri = _configured_uri(arguments.config)
         arguments.uri = tracking_uri(arguments, check_results(arguments.results))
 
-    if code := exit_code(choose, arguments.uri):
-        return code
-    code = 0
-
-    def browse() -> None:
-        nonlocal code
+    def browse() -> int:
         with suppress(KeyboardInterrupt):
-            code = _browse(arguments.uri, arguments.results, arguments.port)
+            return _browse(arguments.uri, arguments.results, arguments.port)
+        return 0
 
-    return exit_code(browse, arguments.uri) or code
+    return exit_code(choose, arguments.uri) or exit_code(browse, arguments.uri)
 
 
 if __name__ == "__main__":

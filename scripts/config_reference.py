@@ -114,7 +114,7 @@ def _sections_in(key: Schema) -> list[str]:
 
 
 def _table(keys: Mapping[str, Schema], required: set[str]) -> str:
-    rows = [("key", "type", "default", "meaning", "unit")]
+    rows: list[tuple[str, ...]] = [("key", "type", "default", "meaning", "unit")]
     for name, key in keys.items():
         rows.append((f"`{name}`", kind(key), _default(key, name in required), key["description"], _unit(key)))
     return pipe_table(rows)
@@ -169,7 +169,7 @@ def _at_scales(section: str, keys: Iterable[str]) -> list[str]:
         text = (ROOT / "workflow" / "scales" / f"{scale}.yaml").read_text(encoding="utf-8")
         given = yaml.safe_load(text).get(section, {})
         values.append({name: one for name, one in given.items() if not isinstance(one, list | dict)})
-    rows = [("at the scales", *SCALES)]
+    rows: list[tuple[str, ...]] = [("at the scales", *SCALES)]
     for name in keys:
         if any(name in at for at in values):
             rows.append((f"`{name}`", *(f"`{_yaml(at[name])}`" if name in at else "" for at in values)))

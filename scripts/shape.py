@@ -52,7 +52,7 @@ USUAL_CONTEXT = 2048  # tokens a window, for times
 def main() -> None:
     """Parse the command line, answer and print."""
     arguments = _parser().parse_args()
-    model = None if arguments.model is None else read_model(arguments.model)
+    model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
     size, given = _numbers(arguments), _given(arguments, model)
     if model is not None and (reason := why_not_judged(model)):
@@ -165,18 +165,20 @@ def _numbers(arguments: argparse.Namespace) -> float:
     return size
 
 
+def _first(*values: Any) -> Any:
+    """The first value that is given."""
+    return next((value for value in values if value is not None), None)
+
+
 def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
     """What the options ask, and where they don't say, the model."""
-    vocab = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
-    vocab = vocab if arguments.vocab is None else arguments.vocab
-    rank = None if model is None else model.embedding_rank
-    rank = rank if arguments.rank is None else arguments.rank
+    vocab = _first(arguments.vocab, model and model.vocab_size, DEFAULT_VOCAB)
+    rank = _first(arguments.rank, model and model.embedding_rank)
     if rank is not None and arguments.tied:
         raise UserError(
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
-    context = 0 if model is None else model.context
-    context = context if arguments.context is None else arguments.context
+    context = _first(arguments.context, model and model.context, 0)
     tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
     if not 0 < arguments.within < 1:
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
@@ -255,7 +257,7 @@ def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture |
                 "--heads and --attention-dim belong to a shape to price; give --depth and --width too."
             )
         return None
-    vocab = DEFAULT_VOCAB if arguments.vocab is None else arguments.vocab
+    vocab = _first(arguments.vocab, DEFAULT_VOCAB)
     return make_architecture("Your shape", vocab_size=vocab, embedding_rank=arguments.rank, **numbers)
 
 

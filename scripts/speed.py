@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from shapelaw.errors import UserError, add_subject, command_line, exit_code, say
+from shapelaw.report.shape_text import aligned
 from shapelaw.specs.shapes import Block
 from shapelaw.specs.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.storage.files import check_writable, replacing
@@ -42,9 +43,7 @@ def main() -> None:
             "No shape of these fits in the memory; take a smaller SIZE or fewer --tokens-per-step."
         )
     with replacing(given.out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        csv.writer(file, lineterminator="\n").writerows([rows[0], *(row.values() for row in rows)])
     print(table_of(rows))
     print(f"\nWritten: {given.out}. Loss against time: shapelaw shape {given.size} --speed {given.out}")
 
@@ -101,11 +100,8 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
         raise UserError(reasons[0])
     for reason in reasons:
         say(f"Left out: {reason}")
-    for one in found:
-        if not one.fits:
-            say(
-                f"{one.shape.depth} layers: {big(one.size)} parameters, {one.off:+.0%} of the size asked for."
-            )
+    for one in (one for one in found if not one.fits):
+        say(f"{one.shape.depth} layers: {big(one.size)} parameters, {one.off:+.0%} of the size asked for.")
     return found
 
 
@@ -222,25 +218,15 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
 def table_of(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a small table, with the time of each over the least."""
     least = min(float(row["seconds_per_token"]) for row in rows)
-    head = ("depth", "width", "heads", "parameters", "in blocks", "s a step", "tokens/s", "time")
-    cells = [
-        (
-            *(str(row["depth"]), f"{row['width']:,}", f"{row['heads']} x {row['head_dim']}"),
-            *(
-                f"{row['total_params']:,}",
-                f"{row['block_params']:,}",
-                f"{float(row['seconds_per_step']):.3g}",
-            ),
-            f"{float(row['tokens_per_second']):,.0f}",
-            f"{float(row['seconds_per_token']) / least:.2f}",
+    cells = [("depth", "width", "heads", "parameters", "in blocks", "s a step", "tokens/s", "time")]
+    for row in rows:
+        seconds, speed = float(row["seconds_per_step"]), float(row["tokens_per_second"])
+        times = f"{seconds:.3g}", f"{speed:,.0f}", f"{float(row['seconds_per_token']) / least:.2f}"
+        sizes = f"{row['total_params']:,}", f"{row['block_params']:,}"
+        cells.append(
+            (f"{row['depth']}", f"{row['width']:,}", f"{row['heads']} x {row['head_dim']}", *sizes, *times)
         )
-        for row in rows
-    ]
-    widths = [max(len(line[index]) for line in (head, *cells)) for index in range(len(head))]
-    return "\n".join(
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-        for line in (head, *cells)
-    )
+    return aligned(cells)
 
 
 if __name__ == "__main__":

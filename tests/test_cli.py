@@ -89,28 +89,12 @@ def test_help_imports_nothing_heavy() -> None:
     )
 
 
-def test_help_whose_reader_has_left_is_no_error() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(
-        [PYTHON, "-m", "shapelaw.cli", "--help"],
-        cwd=SCRIPTS,
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
-
-
 @pytest.mark.slow
 def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
     """Built and installed as by `pip install .`, with the packages of this environment."""
     source = tmp_path / "source"
-    names = subprocess.run(
-        ["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
-    for name in names.splitlines():
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
         if name.startswith(("scripts/", "workflow/reference/")) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((REPOSITORY / name).read_bytes())
@@ -132,13 +116,9 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
         (["bottlenecks", "ESM-1b"], "the vocabulary binds"),
         (["capacity", "--heads", "20", "--context", "32", "--head-dim", "64"], "theorem 1"),
     ):
+        command = [str(PYTHON), "-m", "shapelaw.cli", *asked]
         done = subprocess.run(
-            [str(PYTHON), "-m", "shapelaw.cli", *asked],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         assert said in done.stdout

@@ -7,10 +7,8 @@ import pytest
 from shapelaw.fits.redundancy import Basis, Estimate, published_series
 from shapelaw.report.bottleneck_table import (
     Finding,
-    aligned,
     findings_of,
     full_table,
-    readable_table,
     redundancy_text,
     sentences,
 )
@@ -51,14 +49,6 @@ def test_each_binding_bottleneck_has_a_row() -> None:
     assert table["redundancy"].fillna(-1).tolist() == [0.25, -1, -1, -1]
     assert table["high"].fillna(-1).tolist() == [-1, 0.25, 0.25, -1]
     assert table["basis"].fillna("").tolist() == ["published", *["between published"] * 2, ""]
-
-
-def test_the_readable_table_in_both_forms() -> None:
-    table = readable_table(findings_of(ESM, PUBLISHED))
-    plain, pipe = aligned(table, "plain"), aligned(table, "pipe")
-    words = ["ESM-1b", "33", "33", "1,280", "1,280", "33", "vocabulary", "0.026", "1", "25%", "published"]
-    assert plain.splitlines()[1].split() == words
-    assert [cell.strip() for cell in pipe.splitlines()[2].strip("|").split("|")] == words
 
 
 def test_sentences_say_what_binds_what_it_costs_and_what_helps() -> None:

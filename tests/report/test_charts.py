@@ -38,18 +38,11 @@ def test_marks_are_drawn_in_their_order_and_named_once() -> None:
 
 
 def test_labels_stand_at_the_outer_panels_and_where_they_change() -> None:
-    panels = [
-        Panel(x=Span("d"), y=Span("loss")),
-        Panel(x=Span("d"), y=Span("loss")),
-        Panel(x=Span("L"), y=Span("W")),
-    ]
+    loss = Panel(x=Span("d"), y=Span("loss"))
+    panels = [loss, loss, Panel(x=Span("L"), y=Span("W"))]
     axes = Chart([*panels, None], columns=2, share_x=True).figure().axes
-    assert [(one.get_xlabel(), one.get_ylabel()) for one in axes] == [
-        ("d", "loss"),
-        ("d", ""),
-        ("L", "W"),
-        ("", ""),
-    ]
+    labels = [(one.get_xlabel(), one.get_ylabel()) for one in axes]
+    assert labels == [("d", "loss"), ("d", ""), ("L", "W"), ("", "")]
     assert [one.axison for one in axes] == [True, True, True, False]
     shown = [one.xaxis.get_tick_params()["labelbottom"] for one in axes[:3]]
     assert shown == [True, True, True]
@@ -92,8 +85,5 @@ def test_keys_take_the_place_of_the_panels_labels_and_looks_are_arguments() -> N
     figure = Chart([Panel([point])], keys=[key]).figure()
     assert legend_of(figure) == ["a key"]
     line = figure.axes[0].get_lines()[0]
-    assert (line.get_color(), line.get_marker(), line.get_linestyle()) == (
-        look.color,
-        look.marker,
-        look.dashes,
-    )
+    drawn = line.get_color(), line.get_marker(), line.get_linestyle()
+    assert drawn == (look.color, look.marker, look.dashes)

@@ -55,22 +55,18 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
 
 def test_the_json_has_the_named_numbers() -> None:
     numbers = json.loads(json.dumps(as_json(answered(1.3e9, given=GIVEN)), allow_nan=False))
-    assert set(numbers["best"]) >= {"depth", "low", "high"}
     assert numbers["best"]["low"] < numbers["best"]["depth"] < numbers["best"]["high"]
     for row in numbers["costs"]:
         assert set(row) >= {"depth", "width", "cost", "low", "high", "params_worth", "time"}
     at_best = next(row for row in numbers["costs"] if row["depth"] == numbers["best"]["depth"])
     assert (at_best["cost"], at_best["time"]) == (0.0, 1.0)
-    assert set(numbers["given"]) >= {"depth", "width", "cost", "cost_low", "cost_high"}
     assert numbers["given"]["cost_low"] <= numbers["given"]["cost"] <= numbers["given"]["cost_high"]
     assert numbers["shape"]["width"] == numbers["shape"]["heads"] * numbers["shape"]["head_dim"]
 
 
 def test_at_equal_time_sizes_stand_in_place_of_times() -> None:
     found = answered(1.3e9, equal_time=True)
-    text = text_of(found)
-    assert "others as slow" in text
-    assert "1.3 billion" in text.splitlines()[0]
+    assert "others as slow" in text_of(found).splitlines()[0]
     assert as_json(found)["size_means"] == "time"
 
 

@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shapelaw.errors import UserError
 from shapelaw.report.tables import (
     MISSING,
     Columns,
-    data_uri,
     frame_of,
     interval_columns,
     latex_of,
     markdown_of,
-    page,
+    pipe_table,
     table_page,
+    with_parts,
     write_table,
-    yes_or_no,
 )
 
 TABLE = pd.DataFrame(
@@ -35,11 +35,17 @@ TABLE = pd.DataFrame(
 
 
 def test_the_csv_keeps_every_digit(tmp_path):
-    write_table(TABLE, tmp_path / "deep" / "t", formats={"width": ",.1f"})
-    back = pd.read_csv(tmp_path / "deep" / "t.csv")
+    """Also where the name has a dot; an empty table is written too."""
+    files = write_table(TABLE, tmp_path / "deep" / "v0.5", formats={"width": ",.1f"})
+    assert [file.name for file in files] == ["v0.5.csv", "v0.5.html"]
+    back = pd.read_csv(files[0])
     assert back["width"][0] == TABLE["width"][0]
     assert back["model_name"].tolist() == TABLE["model_name"].tolist()
-    assert list(csv.reader((tmp_path / "deep" / "t.csv").open()))[2][1:] == ["", ""]
+    assert list(csv.reader(files[0].open()))[2][1:] == ["", ""]
+    empty = TABLE.iloc[:0]
+    assert "model_name" in write_table(empty, tmp_path / "empty")[1].read_text()
+    assert "model_name" in markdown_of(empty)
+    assert r"\end{tabular}" in latex_of(empty)
 
 
 def test_markdown_and_latex_are_rounded_and_escaped():
@@ -59,23 +65,10 @@ def test_markdown_and_latex_are_rounded_and_escaped():
     assert r"\toprule" in latex
 
 
-def test_a_dot_in_the_name_stays_and_an_empty_table_is_written(tmp_path):
-    empty = TABLE.iloc[:0]
-    files = write_table(empty, tmp_path / "v0.5")
-    assert [file.name for file in files] == ["v0.5.csv", "v0.5.html"]
-    assert "model_name" in files[1].read_text()
-    assert "model_name" in markdown_of(empty)
-    assert r"\end{tabular}" in latex_of(empty)
-
-
 def test_formats_of_absent_columns_are_a_mistake(tmp_path):
     with pytest.raises(ValueError, match="heigth"):
         write_table(TABLE, tmp_path / "t", formats={"heigth": ".1f"})
     assert not list(tmp_path.iterdir())
-
-
-def test_a_claim_is_true_false_or_open():
-    assert [yes_or_no(holds) for holds in (True, False, None)] == ["yes", "no", "open"]
 
 
 class _Size(StrEnum):
@@ -104,24 +97,22 @@ ESCAPED = pd.DataFrame({"a <b>": ["x & y", "z"], "width": [1234.5678, None]})
 SHOWN = pd.DataFrame({"a <b>": ["x & y", "z"], "width": ["1,235", "\u2013"]})
 
 
-def test_a_table_shows_rounded_cells_and_keeps_every_digit() -> None:
+def test_a_page_shows_rounded_cells_keeps_every_digit_and_needs_nothing_beside_itself() -> None:
     text = table_page("sizes", "All <sizes>.", SHOWN, ESCAPED, [False, True])
+    assert text.startswith("<!doctype html>")
     assert "All &lt;sizes&gt;. 2 rows" in text
     assert "<td>x &amp; y</td>" in text
     assert '<td class="n" data-value="1234.5678">1,235</td>' in text
     assert '<td class="n" data-value="">\u2013</td>' in text
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
     file = re.search(r'download="sizes.csv" href="data:text/csv;base64,([^"]+)"', text)
     assert file
     assert base64.b64decode(file[1]).decode() == ESCAPED.to_csv(index=False)
 
 
-def test_a_page_needs_nothing_beside_itself() -> None:
-    text = table_page("sizes", "", SHOWN, ESCAPED, [False, True])
-    assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    assert text.startswith("<!doctype html>")
-
-
-def test_what_is_embedded_comes_back() -> None:
-    kind, content = data_uri(b"<svg/>", "image/svg+xml").removeprefix("data:").split(";base64,")
-    assert (kind, base64.b64decode(content)) == ("image/svg+xml", b"<svg/>")
-    assert "<title>1 &lt; 2</title>" in page("1 < 2", "")
+def test_what_stands_between_a_page_s_markers_is_made_anew_and_every_part_has_some() -> None:
+    text = "Before.\n<!-- one: by hand -->\nold\n<!-- end -->\nAfter, \\1.\n"
+    new = with_parts(text, {"one": lambda: pipe_table([("a", "b"), ("1", "\\2")])}, "a.md")
+    assert new == text.replace("old", "| a | b |\n|---|---|\n| 1 | \\2 |")
+    with pytest.raises(UserError, match=r"a\.md has no <!-- two: "):
+        with_parts(text, {"two": str}, "a.md")

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import run_here
+from commands import output_of, script, sentence_of
 from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.studies.registry import STUDIES
-
-SCRIPT = SCRIPTS / "analyse.py"
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -25,24 +23,18 @@ def test_a_missing_file_is_one_sentence(study: str) -> None:
         room.results(arguments)
 
 
-def test_without_input_it_says_what_is_missing(tmp_path: Path) -> None:
-    done = run_here(SCRIPT, "depth_width", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == "depth_width needs --input FILE; analyse.py depth_width --help says of what.\n"
+def test_what_is_missing_or_unknown_is_said(tmp_path: Path) -> None:
+    said = sentence_of("analyse", "depth_width", "--out", "out", cwd=tmp_path)
+    assert said == "depth_width needs --input FILE; analyse.py depth_width --help says of what.\n"
     assert not (tmp_path / "out").exists()
+    unknown = script("analyse", "vocabularies", "--input", "a.csv", "--out", "out", cwd=tmp_path)
+    assert (unknown.returncode, "invalid choice: 'vocabularies'" in unknown.stderr) == (2, True)
 
 
-def test_help_says_what_the_input_has_to_have(tmp_path: Path) -> None:
-    done = run_here(SCRIPT, "vocabulary", "--help", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "`vocab_size, embedding_rank, depth, width, seed, test_loss`" in done.stdout
-    assert "--size {block,total,flops}" in done.stdout
-
-
-def test_an_unknown_study_is_named(tmp_path: Path) -> None:
-    done = run_here(SCRIPT, "vocabularies", "--input", "a.csv", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "invalid choice: 'vocabularies'" in done.stderr
+def test_help_says_what_the_input_has_to_have() -> None:
+    said = output_of("analyse", "vocabulary", "--help")
+    assert "`vocab_size, embedding_rank, depth, width, seed, test_loss`" in said
+    assert "--size {block,total,flops}" in said
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -51,7 +43,7 @@ def test_a_diverged_run_of_a_study_is_left_out_and_told_with_the_findings(tmp_pa
     runs.loc[7, "test_loss"] = 9.87
     runs.to_parquet(tmp_path / "runs.parquet")
     words = ["--draws", "100", *(["--keep"] if keep else [])]
-    done = run_here(SCRIPT, "depth_width", "--input", "runs.parquet", "--out", "out", *words, cwd=tmp_path)
+    done = script("analyse", "depth_width", "--input", "runs.parquet", "--out", "out", *words, cwd=tmp_path)
     first = json.loads((tmp_path / "out" / "fit.json").read_text())["findings"][0]
     assert done.stdout.startswith(first)
     told = (

@@ -7,16 +7,16 @@ import os
 import shutil
 import signal
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import run_here
+from commands import script
 from memorizer_options import RUN as MEMORIZER
 from memorizer_options import varied
-from small import REPOSITORY, SCRIPTS, small_run
+from small import REPOSITORY, small_run
 from trained_here import CPU, Stores
 
 from shapelaw.specs.kinds import AnyRun, spec_to_dict
@@ -29,7 +29,6 @@ from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Runtime, Trainer
 
-SCRIPT = SCRIPTS / "carry_over.py"
 STUDY = "depth_width"
 RUN = small_run(steps=30, evaluate_every=15)
 EACH_STEP = replace(CPU, checkpoint_seconds=0.0)
@@ -118,7 +117,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def carry(folder: Path, *old: Path, code: int = 0) -> list[str]:
     """Carry over into the folder's `pool`; returns what was said."""
-    done = run_here(SCRIPT, *old, "--into", folder / "pool", cwd=folder)
+    done = script("carry_over", *old, "--into", folder / "pool", cwd=folder)
     assert done.returncode == code, done.stderr
     return done.stderr.splitlines()
 
@@ -183,35 +182,6 @@ def test_a_finished_record_and_its_copy_are_as_the_pool_would_have_them(
     assert files(tmp_path / "pool").items() >= pool.items()
 
 
-def test_what_a_study_varied_is_in_no_spec_any_more(finished: Path, tmp_path: Path) -> None:
-    old = move_back(copy_of(finished, tmp_path / "before"), tmp_path / "old", STUDY, "learning_rate")
-    carry(tmp_path, old)
-    assert files(tmp_path / "pool").items() >= files(finished).items()
-
-
-def test_a_run_that_two_studies_had_is_one_in_the_pool(finished: Path, old: Path, tmp_path: Path) -> None:
-    other = move_back(copy_of(finished, tmp_path / "again"), tmp_path / "old", "vocabulary")
-    assert other == old
-    assert len(list(old.glob("runs/*/*/summary.json"))) == 2
-    (said,) = carry(tmp_path, old)
-    assert said.startswith(f"{old}: 1 runs; carried over 1 finished ones, ")
-    pool = tmp_path / "pool"
-    assert [path.name for path in (pool / "runs").glob("*/")] == [RUN.key]
-    assert read_asked(pool) == {STUDY: [RUN.key], "vocabulary": [RUN.key]}
-
-
-def test_two_folders_of_before_go_into_one_pool(finished: Path, old: Path, tmp_path: Path) -> None:
-    other = move_back(copy_of(finished, tmp_path / "again"), tmp_path / "older", "vocabulary")
-    assert len(carry(tmp_path, old, other)) == 2
-    assert read_asked(tmp_path / "pool") == {STUDY: [RUN.key], "vocabulary": [RUN.key]}
-
-
-def test_a_pool_may_lie_in_the_folder_of_before(finished: Path, old: Path, tmp_path: Path) -> None:
-    done = run_here(SCRIPT, old, "--into", old, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert files(old).items() >= files(finished).items()
-
-
 def test_other_losses_of_the_same_run_are_told_and_those_of_the_pool_stay(
     finished: Path, old: Path, tmp_path: Path
 ) -> None:
@@ -257,46 +227,36 @@ def change_losses(folder: Path) -> None:
         fold(folder)
 
 
-def test_a_damaged_record_is_named_and_the_others_are_carried(
+def test_a_damaged_record_and_one_of_an_earlier_training_are_told_and_the_others_are_carried(
     stores: Stores, finished: Path, tmp_path: Path
 ) -> None:
     results, other = copy_of(finished, tmp_path / "before"), replace(RUN, seed=1)
     train(other, stores, results)
     old = move_back(results, tmp_path / "old", STUDY)
     shutil.rmtree(old / "checkpoints")
-    damaged = old / "runs" / STUDY / old_key(other)
+    mine, damaged = (old / "runs" / STUDY / old_key(run) for run in (RUN, other))
     (damaged / "history.parquet").write_bytes(b"PAR1")
     carried, told = carry(tmp_path, old, code=1)
     assert "1 runs; carried over 1 finished ones" in carried
     assert told.startswith(f"The record {damaged} is damaged or half written: history.parquet")
     assert [path.name for path in (tmp_path / "pool" / "runs").glob("*/")] == [RUN.key]
-
-
-def test_a_record_of_an_earlier_training_is_told(old: Path, tmp_path: Path) -> None:
-    shutil.rmtree(old / "checkpoints")
-    path = old / "runs" / STUDY / old_key(RUN) / "spec.json"
-    spec = json.loads(path.read_text())
-    path.write_text(json.dumps({**spec, "training_version": 1}))
-    _, told = carry(tmp_path, old, code=1)
-    assert told == (
-        f"{path.parent} was trained by version 1 of the training, and today's is 2: its losses are another run's."
+    spec = json.loads((mine / "spec.json").read_text())
+    (mine / "spec.json").write_text(json.dumps({**spec, "training_version": 1}))
+    assert (
+        f"{mine} was trained by version 1 of the training, and today's is 2: its losses are another run's."
+        in carry(tmp_path, old, code=1)
     )
+
+
+def test_a_folder_without_runs_of_before_is_a_sentence(finished: Path, tmp_path: Path) -> None:
+    """An empty one, none at all, and a pool."""
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "none", finished):
+        (said,) = carry(tmp_path, folder, code=2)
+        assert said == (
+            f"{folder} has no runs of before the pool: no runs/<study>/<key> and no checkpoints/<study>/<key>."
+        )
     assert not (tmp_path / "pool").exists()
-
-
-@pytest.mark.parametrize("made", [lambda path: path.mkdir(), lambda path: None])
-def test_a_folder_without_runs_of_before_is_a_sentence(tmp_path: Path, made: Callable[[Path], None]) -> None:
-    made(tmp_path / "none")
-    (said,) = carry(tmp_path, tmp_path / "none", code=2)
-    assert said == (
-        f"{tmp_path}/none has no runs of before the pool: no runs/<study>/<key> and no checkpoints/<study>/<key>."
-    )
-    assert not (tmp_path / "pool").exists()
-
-
-def test_a_pool_is_no_folder_of_before(finished: Path, tmp_path: Path) -> None:
-    (said,) = carry(tmp_path, finished, code=2)
-    assert said.startswith(f"{finished} has no runs of before the pool")
 
 
 # --- runs under way
@@ -305,14 +265,14 @@ def test_a_pool_is_no_folder_of_before(finished: Path, tmp_path: Path) -> None:
 def test_a_run_under_way_goes_on_in_the_pool_to_the_same_history(
     stores: Stores, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """From its newest checkpoint that is whole."""
     stop_at(17, RUN, stores, tmp_path / "before")
     old = move_back(tmp_path / "before", tmp_path / "old", STUDY)
-    folder = old / "checkpoints" / STUDY / old_key(RUN)
-    assert [path.stem for path in checkpoint.checkpoint_paths(folder)] == [
-        "step-0000000017",
-        "step-0000000016",
-    ]
-    (said,) = carry(tmp_path, old)
+    newest, before = checkpoint.checkpoint_paths(old / "checkpoints" / STUDY / old_key(RUN))
+    assert [newest.stem, before.stem] == ["step-0000000017", "step-0000000016"]
+    newest.write_bytes(newest.read_bytes()[:-100])
+    told, said = carry(tmp_path, old)
+    assert told.startswith(f"checkpoint {newest} can't be read (it is not whole)")
     assert said == f"{old}: 1 runs; carried over 0 finished ones, 1 under way and 0 packs."
     pool = tmp_path / "pool"
     live = records.read_record(pool / "checkpoints" / RUN.key)
@@ -320,36 +280,12 @@ def test_a_run_under_way_goes_on_in_the_pool_to_the_same_history(
     assert "study" not in live.live
     capsys.readouterr()
     train(RUN, stores, pool)
-    assert f"resumed {RUN.key} at step 17 of 30" in capsys.readouterr().err
+    assert f"resumed {RUN.key} at step 16 of 30" in capsys.readouterr().err
     history = Path("runs") / RUN.key / "history.parquet"
     assert (pool / history).read_bytes() == (finished / history).read_bytes()
     assert records.read_record(pool / "runs" / RUN.key).summary["attempts"] == 2
     carry(tmp_path, old)  # what is finished meanwhile stays finished
     assert not (pool / "checkpoints" / RUN.key / "live.json").exists()
-
-
-def test_a_run_without_a_checkpoint_begins_anew(stores: Stores, finished: Path, tmp_path: Path) -> None:
-    stop_at(3, RUN, stores, tmp_path / "before")
-    old = move_back(tmp_path / "before", tmp_path / "old", STUDY)
-    for path in old.rglob("*.pt"):
-        path.unlink()
-    carry(tmp_path, old)
-    train(RUN, stores, tmp_path / "pool")
-    history = Path("runs") / RUN.key / "history.parquet"
-    assert (tmp_path / "pool" / history).read_bytes() == (finished / history).read_bytes()
-
-
-def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
-    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stop_at(17, RUN, stores, tmp_path / "before")
-    old = move_back(tmp_path / "before", tmp_path / "old", STUDY)
-    newest = checkpoint.checkpoint_paths(old / "checkpoints" / STUDY / old_key(RUN))[0]
-    newest.write_bytes(newest.read_bytes()[:-100])
-    told, _ = carry(tmp_path, old)
-    assert told.startswith(f"checkpoint {newest} can't be read (it is not whole)")
-    train(RUN, stores, tmp_path / "pool")
-    assert "at step 16 of 30" in capsys.readouterr().err
 
 
 def test_checkpoints_of_another_recipe_of_that_key_are_left_behind(
@@ -478,43 +414,17 @@ def archive_of(folder: Path, path: Path) -> Path:
     return path
 
 
-def test_an_archive_becomes_an_archive_of_the_same_records(finished: Path, old: Path, tmp_path: Path) -> None:
-    """Whatever it was made of, and whenever: the same records are the same bytes."""
-    packed = archive_of(old, tmp_path / "old.tar.xz")
-    made = []
-    for number, source in enumerate((packed, old, packed)):
-        out = tmp_path / f"{number}.tar.xz"
-        done = run_here(SCRIPT, source, "--archive", out, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert f"{source}: 1 runs; carried over 1 finished ones, 0 under way" in done.stderr
-        made.append(out.read_bytes())
-    assert len(set(made)) == 1
-    with tarfile.open(tmp_path / "0.tar.xz") as archive:
-        assert archive.getnames() == [f"checkpoints/{RUN.key}/record.zip"]
-        archive.extractall(tmp_path / "results", filter="data")
-    name = f"checkpoints/{RUN.key}/record.zip"
-    assert files(tmp_path / "results") == {name: files(finished)[name]}
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda whole: b"no archive", lambda whole: whole[:-500], lambda whole: b""]
-)
-def test_what_is_no_archive_is_a_sentence(
-    old: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_what_is_no_archive_is_a_sentence(old: Path, tmp_path: Path) -> None:
     path = archive_of(old, tmp_path / "old.tar.xz")
-    path.write_bytes(damage(path.read_bytes()))
-    (said,) = carry(tmp_path, path, code=2)
-    assert said.startswith(f"{path} can't be read as an archive (")
+    for damaged in (b"no archive", path.read_bytes()[:-500], b""):
+        path.write_bytes(damaged)
+        (said,) = carry(tmp_path, path, code=2)
+        assert said.startswith(f"{path} can't be read as an archive (")
     assert not (tmp_path / "pool").exists()
 
 
-def test_a_pool_or_an_archive_must_be_named(old: Path, tmp_path: Path) -> None:
-    assert run_here(SCRIPT, old, cwd=tmp_path).returncode == 2
-
-
 def test_the_committed_records_come_back_from_the_layout_of_before(tmp_path: Path) -> None:
-    """Byte for byte, with the losses that they had."""
+    """Byte for byte, with the losses that they had; and as equal archives, whatever and whenever they are made of."""
     with tarfile.open(REPOSITORY / "docs/results/records/undertraining.tar.xz") as archive:
         archive.extractall(tmp_path / "committed", filter="data")
     committed = files(tmp_path / "committed")
@@ -526,3 +436,10 @@ def test_the_committed_records_come_back_from_the_layout_of_before(tmp_path: Pat
     pool = files(tmp_path / "pool")
     assert len(json.loads(pool.pop("runs/studies.json"))["undertraining"]) == 66
     assert pool == committed
+    made = [tmp_path / "1.tar.xz", tmp_path / "2.tar.xz"]
+    for source, out in zip((packed, old), made, strict=True):
+        assert script("carry_over", source, "--archive", out).returncode == 0
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with tarfile.open(made[0]) as archive:
+        archive.extractall(tmp_path / "again", filter="data")
+    assert files(tmp_path / "again") == committed

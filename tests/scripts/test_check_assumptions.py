@@ -1,16 +1,13 @@
 """The command on our own decoder and text, and its sentences."""
 
-import runpy
-import subprocess
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pandas as pd
 import pytest
-from small import PYTHON, SCRIPTS
+from commands import script, sentence_of
 
-from shapelaw.errors import exit_code
 from shapelaw.studies.assumptions import inputs as given
 from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.inputs import bert_tokenizer
@@ -26,16 +23,9 @@ def texts(tmp_path_factory):
 
 @pytest.mark.slow
 def test_our_decoder_at_random_on_text(texts, tmp_path):
-    """The command itself, as a person starts it."""
-    done = subprocess.run(
-        [
-            *(PYTHON, SCRIPTS / "check_assumptions.py", "--models", "decoder", "--source", f"folder:{texts}"),
-            *("--examples", "256", "--trials", "100", "--sensitivity-trials", "30", "--curve-trials", "5"),
-            *("--out", tmp_path),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = script(
+        *("check_assumptions", "--models", "decoder", "--source", f"folder:{texts}", "--out", tmp_path),
+        *("--examples", 256, "--trials", 100, "--sensitivity-trials", 30, "--curve-trials", 5),
     )
     assert done.returncode == 0, done.stderr
     assert f"2 layers are in {tmp_path}." in done.stdout
@@ -45,11 +35,6 @@ def test_our_decoder_at_random_on_text(texts, tmp_path):
     assert table.loc[("layer 0", "assumption 2"), "ours"] == "holds"
     assert set(table["tolerance"]) == {1e-10}
     assert (tmp_path / "pass_rate.svg").exists()
-
-
-def run_main(monkeypatch, *arguments: object) -> int:
-    monkeypatch.setattr("sys.argv", ["check_assumptions.py", *map(str, arguments)])
-    return exit_code(runpy.run_path(str(SCRIPTS / "check_assumptions.py"))["main"])
 
 
 @pytest.mark.parametrize(
@@ -63,12 +48,8 @@ def run_main(monkeypatch, *arguments: object) -> int:
         (("--trials", "-3"), "--trials is -3; it must be at least 1."),
     ],
 )
-def test_mistakes_are_one_sentence(arguments, words, tmp_path, monkeypatch, capsys):
-    assert run_main(monkeypatch, *arguments, "--out", tmp_path) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert words in said.err
-    assert len(said.err.splitlines()) == 1
+def test_mistakes_are_one_sentence(arguments, words, tmp_path):
+    assert words in sentence_of("check_assumptions", *arguments, "--out", tmp_path)
 
 
 CACHE = Path(__file__).resolve().parents[2] / "results" / "corpora" / "downloads"

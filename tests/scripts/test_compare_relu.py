@@ -5,8 +5,8 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
-from commands import run_here
-from small import SCRIPTS, small_run
+from commands import script, sentence_of
+from small import small_run
 
 from compare_relu import flat_examples, train_relu, units_of
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
@@ -65,28 +65,22 @@ def test_a_pool_without_memorizers_is_a_sentence(tmp_path):
     write_spec(folder, run)
     write_history(folder, [])
     write_summary(folder, {"test_loss": 4.0})
-    done = run_here(
-        SCRIPTS / "compare_relu.py", "--runs", tmp_path, "--out", tmp_path / "relu.csv", cwd=tmp_path
-    )
-    assert done.returncode == 2
-    assert f"{tmp_path}/runs has no finished run of a memorizer; train some" in done.stderr
+    said = sentence_of("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
+    assert f"{tmp_path}/runs has no finished run of a memorizer; train some" in said
 
 
 @pytest.mark.slow
 def test_the_command_puts_both_networks_into_one_row(tmp_path):
-    def command(name, *arguments):
-        return run_here(SCRIPTS / f"{name}.py", *arguments, cwd=tmp_path)
+    def compare(*arguments):
+        return script("compare_relu", "--runs", tmp_path, *arguments)
 
-    empty = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
-    assert empty.returncode == 2
-    assert "has no finished run" in empty.stderr
     sizes = ("--heads", 2, "--context", 4, "--head-dim", 8, "--width", 8, "--value-dim", 1, "--classes", 5)
-    done = command(
-        "train_memorization", *sizes, "--examples", "12,24", "--steps", 100, "--evaluate-every", 50,
-        "--learning-rate", 0.01, "--no-compile", "--out", tmp_path,
-    )  # fmt: skip
+    done = script(
+        *("train_memorization", *sizes, "--examples", "12,24", "--steps", 100, "--evaluate-every", 50),
+        *("--learning-rate", 0.01, "--no-compile", "--out", tmp_path),
+    )
     assert done.returncode == 0, done.stderr
-    done = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
+    done = compare("--out", tmp_path / "relu.csv")
     assert done.returncode == 0, done.stderr
     table, runs = pd.read_csv(tmp_path / "relu.csv"), pd.read_csv(tmp_path / "runs.csv")
     assert table["examples"].tolist() == [12, 24]
@@ -100,20 +94,14 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
     assert len(kept) == 2
     before = kept[0].stat().st_mtime_ns
     kept[1].write_text("{")
-    again = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "again.csv")
+    again = compare("--out", tmp_path / "again.csv")
     assert (again.returncode, again.stderr) == (0, f"{kept[1]} is damaged; its network is trained again\n")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "relu.csv").read_bytes()
     assert kept[0].stat().st_mtime_ns == before
     kept[0].write_text(kept[0].read_text().replace('"spec_digest": "', '"spec_digest": "other'))
     (tmp_path / "keys.txt").write_text(f"{kept[0].parent.name}\n")
-    one = command(
-        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "keys.txt", "--out", tmp_path / "one.csv"
-    )
-    assert one.returncode == 0, one.stderr
-    assert "1 of 1" in one.stdout
+    one = compare("--keys", tmp_path / "keys.txt", "--out", tmp_path / "one.csv")
+    assert (one.returncode, "1 of 1" in one.stdout) == (0, True)
     assert "other" not in kept[0].read_text()
-    absent = command(
-        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "absent", "--out", tmp_path / "one.csv"
-    )
-    assert absent.returncode == 2
-    assert "absent can't be read" in absent.stderr
+    absent = compare("--keys", tmp_path / "absent", "--out", tmp_path / "one.csv")
+    assert (absent.returncode, "absent can't be read" in absent.stderr) == (2, True)

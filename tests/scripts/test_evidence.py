@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import run_here
+from commands import output_of, sentence_of
 from public_losses import made_table
-from small import SCRIPTS
 
 
 def with_times(table: pd.DataFrame) -> pd.DataFrame:
@@ -21,12 +20,8 @@ def with_times(table: pd.DataFrame) -> pd.DataFrame:
 def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> None:
     losses = made_table(0.004, budgets=(1e10, 3e10, 5e10, 1e11, 2e11, 3e11))
     with_times(losses).to_csv(tmp_path / "losses.csv", index=False)
-    done = run_here(
-        SCRIPTS / "evidence.py",
-        *("--table", "losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20),
-        cwd=tmp_path,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    given = ("--table", "losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20)
+    output_of("evidence", *given, cwd=tmp_path)
     content = json.loads((tmp_path / "made" / "evidence.json").read_text(encoding="utf-8"))
     assert sum(len(group["draws"]) for group in content["groups"]) == 5 * 20
     assert content["time"]["work"] == pytest.approx(0.25, abs=1e-3)
@@ -54,7 +49,4 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
 def test_a_wrong_table_is_one_sentence(tmp_path: Path, table: pd.DataFrame | None, sentence: str) -> None:
     if table is not None:
         table.to_csv(tmp_path / "losses.csv", index=False)
-    done = run_here(SCRIPTS / "evidence.py", "--table", "losses.csv", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert sentence in sentence_of("evidence", "--table", "losses.csv", cwd=tmp_path)

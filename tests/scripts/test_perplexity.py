@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from commands import run_here
+from commands import output_of, script, sentence_of
 from gpt2_files import PAIRS, vocabulary_json
-from small import SCRIPTS, small_run
+from small import small_run
 
 from shapelaw.corpora.documents import Document, read_texts, write_documents
 from shapelaw.corpora.encoding import encode_corpus
@@ -22,7 +22,8 @@ from shapelaw.specs.kinds import spec_to_dict
 from shapelaw.storage.records import read_record
 from shapelaw.training.checkpoint import checkpoint_paths
 
-RUN = small_run(steps=150)
+RUN = small_run(steps=60)
+KEPT = [f"step-{RUN.training.steps:010}.pt"]  # a finished run's weights
 CONTEXT = RUN.shape.context_length
 
 
@@ -39,30 +40,20 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "gpt2").mkdir()
     (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
     (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
+    documents, tokenizer = folder / "documents.parquet", folder / "tokenizer.json"
     for split in ("train", "test"):
-        encode_corpus(
-            folder / "documents.parquet", folder / "tokenizer.json", split, folder / f"{split}.json"
-        )
+        encode_corpus(documents, tokenizer, split, folder / f"{split}.json")
+    (folder / "other").mkdir()  # a tokenizer of as many ids, beside tokens of another text
+    shutil.copy(tokenizer, folder / "other")
+    header = json.loads((folder / "train.json").read_text())
+    (folder / "other" / "train.json").write_text(json.dumps({**header, "sha256": 64 * "0"}))
     return folder
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tokenizer of another corpus, of as many ids, beside its tokens."""
-    folder = tmp_path_factory.mktemp("other")
-    source = [Document(text, name) for name, text in sorted(topics.items())[:40]]
-    write_documents([source], folder / "documents.parquet", test_fraction=0.1)
-    tokenizer = folder / "tokenizer.json"
-    save_tokenizer(train_tokenizer([], 257), tokenizer)
-    encode_corpus(folder / "documents.parquet", tokenizer, "train", folder / "train.json")
-    return tokenizer
 
 
 @pytest.fixture(scope="module")
 def trained(corpus: Path) -> Path:
     """The checkpoint folder of a finished run that kept its weights."""
-    done = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
-    assert (done.returncode, done.stderr) == (0, "")
+    output_of("train", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
     return corpus / "kept" / "checkpoints"
 
 
@@ -110,37 +101,37 @@ def training_arguments(corpus: Path, name: str) -> list[object]:
     ]
 
 
-def perplexity(corpus: Path, *arguments: object):  # type: ignore[no-untyped-def]
-    given = ("--documents", corpus / "documents.parquet", "--gpt2-files", corpus / "gpt2", "--device", "cpu")
-    return run_here(SCRIPTS / "perplexity.py", *given, *arguments, cwd=corpus)
+def given_to(corpus: Path, *arguments: object) -> tuple[object, ...]:
+    """The command with its arguments, behind those of every test."""
+    documents = ("--documents", corpus / "documents.parquet", "--gpt2-files", corpus / "gpt2")
+    return ("perplexity", *documents, "--device", "cpu", *arguments)
 
 
-def test_keeping_the_weights_changes_nothing_else(corpus: Path, trained: Path) -> None:
-    done = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "plain"), cwd=corpus)
-    assert done.returncode == 0
+def perplexity(corpus: Path, *arguments: object) -> str:
+    return output_of(*given_to(corpus, *arguments), cwd=corpus)
+
+
+def test_keeping_the_weights_changes_nothing_else_and_no_other_run_takes_their_folder(
+    corpus: Path, trained: Path
+) -> None:
+    output_of("train", *training_arguments(corpus, "plain"), cwd=corpus)
     kept, plain = (read_record(corpus / name / "record") for name in ("kept", "plain"))
     assert kept.history.equals(plain.history)
-    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
+    assert [path.name for path in checkpoint_paths(trained)] == KEPT
     assert checkpoint_paths(corpus / "plain" / "checkpoints") == []
-    again = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
+    again = script("train", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
     assert again.returncode == 0  # a finished run; nothing is trained, and the weights stay
-    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
-
-
-def test_another_run_does_not_take_the_folder_of_kept_weights(corpus: Path, trained: Path) -> None:
-    other = replace(RUN, seed=RUN.seed + 1)
-    given = [*training_arguments(corpus, "kept"), "--spec", json.dumps(spec_to_dict(other))]
-    refused = run_here(SCRIPTS / "train.py", *given, cwd=corpus)
-    assert refused.returncode == 2
-    assert f"kept/record has another run, {RUN.key}, " in refused.stderr
-    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
+    assert [path.name for path in checkpoint_paths(trained)] == KEPT
+    other = json.dumps(spec_to_dict(replace(RUN, seed=RUN.seed + 1)))
+    said = sentence_of("train", *training_arguments(corpus, "kept"), "--spec", other, cwd=corpus)
+    assert f"kept/record has another run, {RUN.key}, " in said
+    assert [path.name for path in checkpoint_paths(trained)] == KEPT
 
 
 def test_a_run_of_ours(corpus: Path, trained: Path) -> None:
     given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json")
-    done = perplexity(corpus, *given, "--json", "--out", corpus / "p.json")
-    assert (done.returncode, done.stderr) == (0, "")
-    found, texts = json.loads(done.stdout), list(read_texts(corpus / "documents.parquet", "test"))
+    said = perplexity(corpus, *given, "--json", "--out", corpus / "p.json")
+    found, texts = json.loads(said), list(read_texts(corpus / "documents.parquet", "test"))
     assert found == json.loads((corpus / "p.json").read_text())
     assert (found["documents"], found["context"]) == (len(texts), CONTEXT)
     assert found["tokens"] == found["bytes"] == sum(len(text.encode()) for text in texts)  # V = 257 are bytes
@@ -159,9 +150,7 @@ def test_a_folder_of_transformers_against_a_loop(corpus: Path, small: tuple[Any,
     (corpus / "texts").mkdir()
     for name, text in (("a", "A short text."), ("b", "Another text, which is longer than the context is.")):
         (corpus / "texts" / f"{name}.txt").write_text(text)
-    done = perplexity(corpus, *given)
-    assert (done.returncode, done.stderr) == (0, "")
-    found, nats = json.loads(done.stdout), 0.0
+    found, nats = json.loads(perplexity(corpus, *given)), 0.0
     for text in ("A short text.", "Another text, which is longer than the context is."):
         ids = torch.tensor([fast.eos_token_id, *fast.encode(text, add_special_tokens=False)])
         for t in range(1, len(ids)):
@@ -172,19 +161,10 @@ def test_a_folder_of_transformers_against_a_loop(corpus: Path, small: tuple[Any,
     assert found["tokens"] == 13 + 50
     assert math.log(found["perplexity"]["value"]) * 63 == pytest.approx(nats, rel=1e-5)
     own_tokenizer = *given, "--tokenizer", corpus / "tokenizer.json"
-    assert json.loads(perplexity(corpus, *own_tokenizer).stdout) == found
-    comma = perplexity(corpus, *own_tokenizer, "--start", ",").stdout
+    assert json.loads(perplexity(corpus, *own_tokenizer)) == found
+    comma = perplexity(corpus, *own_tokenizer, "--start", ",")
     assert json.loads(comma)["perplexity"] != found["perplexity"]
-    assert perplexity(corpus, *given, "--start", ",").stdout == comma
-
-
-def test_a_run_of_ours_behind_another_token(corpus: Path, trained: Path) -> None:
-    given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json", "--most", 1)
-    plain, same, comma = (
-        perplexity(corpus, *given, *start).stdout
-        for start in ((), ("--start", "<|endoftext|>"), ("--start", ","))
-    )
-    assert plain == same != comma
+    assert perplexity(corpus, *given, "--start", ",") == comma
 
 
 def test_a_folder_below_home_of_links(
@@ -197,13 +177,13 @@ def test_a_folder_below_home_of_links(
         (corpus / "links" / file.name).symlink_to(corpus / f"blob-{file.name}")
     monkeypatch.setenv("HOME", str(corpus))
     given = ("--model", "~/links", "--most", 1, "--context", 4)
-    assert perplexity(corpus, *given).stdout.startswith("links: 1 documents, ")
+    assert perplexity(corpus, *given).startswith("links: 1 documents, ")
 
 
 def test_what_is_printed(corpus: Path, trained: Path) -> None:
     given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json", "--most", 1, "--context", 4)
-    lines = perplexity(corpus, *given).stdout.splitlines()
-    assert lines[0].startswith(f"{RUN.key} after 150 steps: 1 documents, ")
+    lines = perplexity(corpus, *given).splitlines()
+    assert lines[0].startswith(f"{RUN.key} after 60 steps: 1 documents, ")
     assert lines[0].endswith("context 4, stride 1")
     assert lines[1].startswith("bits per byte")
     assert "(" not in lines[1]  # of one document there is no interval
@@ -212,6 +192,7 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -220,16 +201,11 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
         ("--run {run} --tokenizer {tokenizer} --context 99", "takes 32 tokens at most."),
         ("--run {run} --tokenizer {tokenizer} --most 0", "--most is 0; it must be at least 1."),
         ("--run {small} --tokenizer {tokenizer}", "There is no run in "),
-        ("--run {nowhere} --tokenizer {tokenizer}", "There is no run in "),
         (
             "--run {run} --tokenizer {other}",
             f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",
         ),
         ("--run {run} --tokenizer {gpt2}", "can't be read as a tokenizer.json"),
-        (
-            "--run {run} --tokenizer {tokenizer} --start <s>",
-            "tokenizer.json has no token <s>; give --start with the token that stands",
-        ),
         ("--model {nowhere}", "nowhere; --model needs a folder with a config.json."),
         ("--model kept/no/where", "There is no folder kept/no/where, and as a name it can't be read as"),
         ("--model {textless}", "textless has no tokens of text; a folder needs the tokenizer's files"),
@@ -258,28 +234,11 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
         ),
     ],
 )
-def test_wrong_input_is_one_sentence(
-    arguments: str,
-    sentence: str,
-    corpus: Path,
-    trained: Path,
-    other: Path,
-    small: tuple[Any, Any],
-) -> None:
-    places = {
-        "run": trained,
-        "plain": corpus / "kept" / "record",
-        "tokenizer": corpus / "tokenizer.json",
-        "gpt2": corpus / "gpt2" / "vocab.json",
-        "nowhere": corpus / "nowhere",
-        "other": other,
-        **{
-            name: corpus / name
-            for name in ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty", "encoder")
-        },
-        "larger": corpus / "larger.json",
-    }
-    done = perplexity(corpus, *(one.format(**places) for one in arguments.split()))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence.format(**places) in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_wrong_input_is_one_sentence(arguments: str, sentence: str, corpus: Path, trained: Path) -> None:
+    names = ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty", "encoder", "nowhere")
+    places = {name: corpus / name for name in names}
+    places |= {name: corpus / f"{name}.json" for name in ("tokenizer", "larger")}
+    places |= {"run": trained, "plain": corpus / "kept" / "record", "gpt2": corpus / "gpt2" / "vocab.json"}
+    places["other"] = corpus / "other" / "tokenizer.json"
+    given = given_to(corpus, *(one.format(**places) for one in arguments.split()))
+    assert sentence.format(**places) in sentence_of(*given, cwd=corpus)

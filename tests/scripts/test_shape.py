@@ -2,35 +2,28 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run_here
+from commands import output_of, script, sentence_of
 from scattered_shapes import Design, draw_shapes, symmetric
-from small import REPOSITORY, SCRIPTS
+from small import PYTHON, REPOSITORY, SCRIPTS
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 
 
-def shape(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return run_here(SCRIPTS / "shape.py", *arguments, cwd=folder)
-
-
-def numbers(folder: Path, *arguments: object) -> dict:  # type: ignore[type-arg]
-    done = shape(folder, *arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
+    return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
 
 
 def test_a_size_gives_costs_in_words_and_as_json(tmp_path: Path) -> None:
     asked = ("1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24, "--width", 2048)
-    said = shape(tmp_path, *asked)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert "Less than 0.005 nats: " in said.stdout
-    assert "Your shape, 24 layers of width 2,048" in said.stdout
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "Less than 0.005 nats: " in said
+    assert "Your shape, 24 layers of width 2,048" in said
     found = numbers(tmp_path, *asked)
     assert (found["vocab_size"], found["tokens"]) == (32000, 3e10)
     assert found["given"]["cost"] > 0
@@ -46,12 +39,8 @@ def test_numbers_are_read_in_several_ways(tmp_path: Path) -> None:
 
 def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Path) -> None:
     found = numbers(tmp_path, "1.3B")
-    assert (found["tokens"], found["vocab_size"], found["tied"], found["block"]) == (
-        2.6e10,
-        50257,
-        False,
-        "llama",
-    )
+    defaults = [found[name] for name in ("tokens", "vocab_size", "tied", "block")]
+    assert defaults == [2.6e10, 50257, False, "llama"]
     assert numbers(tmp_path, "30M", "--vocab", 257)["tokens"] == 1e9  # the least that is told
 
 
@@ -68,16 +57,12 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
     [
         (("1,3B",), "SIZE is 1,3B; give a number of at least 1, such as 1.3B"),
         (("0",), "SIZE is 0"),
-        (("nan",), "SIZE is nan"),
         (("--params=-1B",), "SIZE is -1B"),
         ((), "Give one SIZE"),
         (("1B", "--vocab", 1), "--vocab is 1; give a whole number of at least 2"),
-        (("1B", "--vocab", "32,5k"), "--vocab is 32,5k"),
         (("1B", "--vocab", "1.5"), "--vocab is 1.5; give a whole number"),
         (("1B", "--tokens", 0), "--tokens is 0; give a number of at least 1"),
-        (("1B", "--tokens", "many"), "--tokens is many"),
         (("1B", "--rank", 0), "--rank is 0; give a whole number of at least 1"),
-        (("1B", "--context", "-1"), "--context is -1"),
         (("1B", "--rank", 8, "--tied"), "--rank and --tied exclude each other"),
         (("1B", "--within", 0), "--within is 0.0"),
         (("1B", "--depth", 8), "give both, or neither"),
@@ -95,14 +80,11 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ...], sentence: str) -> None:
-    done = shape(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert sentence in sentence_of("shape", *arguments, cwd=tmp_path)
 
 
 def test_a_size_given_twice(tmp_path: Path) -> None:
-    done = shape(tmp_path, "1B", "--params", "2B")
+    done = script("shape", "1B", "--params", "2B", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "argument --params: not allowed with argument SIZE" in done.stderr
 
@@ -124,20 +106,19 @@ def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path
 def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
     """Of a busy machine, on which more layers were quicker."""
     write_speed(tmp_path, ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"])
-    done = shape(tmp_path, "30M", "--vocab", 257, "--size", "time", "--speed", "speed.csv")
-    assert done.returncode == 2
-    assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in done.stderr
-    assert numbers(tmp_path, "30M", "--vocab", 257, "--speed", "speed.csv")["equal_time_depth"] is None
+    asked = ("30M", "--vocab", 257, "--speed", "speed.csv")
+    said = sentence_of("shape", *asked, "--size", "time", cwd=tmp_path)
+    assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in said
+    assert numbers(tmp_path, *asked)["equal_time_depth"] is None
 
 
 def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
     depth = np.array([1, 2, 4])
     table = pd.DataFrame({"depth": depth, "width": np.exp(4.8 + 0.1 * depth), "width_err": 3.0})
     table.to_csv(tmp_path / "transitions.csv", index=False)
-    said = shape(tmp_path, "350M", "--fit", ".")
-    assert said.returncode == 0
-    assert "your own" in said.stdout
-    assert "It rests on 3 transitions" in said.stdout
+    said = output_of("shape", "350M", "--fit", ".", cwd=tmp_path)
+    assert "your own" in said
+    assert "It rests on 3 transitions" in said
     found = numbers(tmp_path, "2M", "--vocab", 257, "--fit", ".")
     assert found["best"]["by"] == "transitions.csv"
     assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
@@ -146,9 +127,7 @@ def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
 def fit_runs(runs: pd.DataFrame, folder: Path) -> None:
     """Fit a surface to runs, in the folder `mine`."""
     runs.to_csv(folder / "runs.csv", index=False)
-    fitting = ("--runs", "runs.csv", "--out", "mine", "--draws", "200")
-    fitted = run_here(SCRIPTS / "fit_surface.py", *fitting, cwd=folder)
-    assert fitted.returncode == 0, fitted.stderr
+    output_of("fit_surface", "--runs", "runs.csv", "--out", "mine", "--draws", 200, cwd=folder)
 
 
 def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(tmp_path: Path) -> None:
@@ -166,7 +145,7 @@ def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(
     longer = numbers(tmp_path, *asked[:-1], "1B", "--fit", "mine")
     one, same = ({row["depth"]: row for row in found["costs"]}[1] for found in (longer, own))
     assert one["high"] - one["low"] > 1.5 * (same["high"] - same["low"])
-    said = " ".join(shape(tmp_path, *asked, "--fit", "mine").stdout.split())
+    said = " ".join(output_of("shape", *asked, "--fit", "mine", cwd=tmp_path).split())
     assert "costs, best depth and interval are those of your own" in said
     assert "Costs are by your own fit, mine." in said
     assert "Take 2 layers of width 128" in said
@@ -182,29 +161,17 @@ def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
     assert 13 <= own["low"] <= own["depth"] <= own["high"] <= 20
     assert own["times_outside"] == 1.0
     (tmp_path / "mine" / "fit.json").write_text(json.dumps({"cells": [{"cell": {"heads": 2}}]}))
-    said = shape(tmp_path, "3e8", "--fit", "mine")
-    assert said.returncode == 2
-    assert "networks of several kinds (heads)" in said.stderr
+    assert "networks of several kinds (heads)" in sentence_of("shape", "3e8", "--fit", "mine", cwd=tmp_path)
 
 
+_HEADS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12}
+_TINY_LLAMA = {"hidden_size": 2048, "num_attention_heads": 32, "num_hidden_layers": 22, "vocab_size": 32000}
 CONFIGS: dict[str, dict[str, object]] = {
     "gpt2": {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257},
-    "llama": {
-        "hidden_size": 2048,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 4,
-        "num_hidden_layers": 22,
-        "intermediate_size": 5632,
-        "vocab_size": 32000,
-    },
-    "mixtral": {
-        "hidden_size": 320,
-        "num_attention_heads": 20,
-        "num_hidden_layers": 6,
-        "num_key_value_heads": 20,
-    },
-    "bert": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
-    "vit": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
+    "llama": {**_TINY_LLAMA, "num_key_value_heads": 4, "intermediate_size": 5632},
+    "mixtral": {**_HEADS, "num_key_value_heads": 12},
+    "bert": _HEADS,
+    "vit": _HEADS,
 }
 
 
@@ -218,10 +185,9 @@ def folder_of(family: str, place: Path) -> Path:
 def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
     """TinyLlama's."""
     asked = ("1.1B", "--model", folder_of("llama", tmp_path))
-    said = shape(tmp_path, *asked)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert "llama is a dense decoder (llama): 1,100,048,384 parameters" in said.stdout
-    assert "Your shape, 22 layers of width 2,048. It costs" in said.stdout
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "llama is a dense decoder (llama): 1,100,048,384 parameters" in said
+    assert "Your shape, 22 layers of width 2,048. It costs" in said
     found = numbers(tmp_path, *asked)
     assert (found["vocab_size"], found["tied"]) == (32000, False)
     assert found["given"]["size"] == found["model"]["params"] == 1_100_048_384
@@ -244,10 +210,9 @@ def test_what_is_no_dense_decoder_is_named_and_not_priced(tmp_path: Path, family
     asked = ("120M", "--model", folder_of(family, tmp_path))
     found = numbers(tmp_path, *asked)
     assert (found["model"]["kind"], found["given"]) == (kind, None)
-    said = shape(tmp_path, *asked)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert found["not_judged"] in said.stdout
-    assert "Best depth" not in said.stdout
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert found["not_judged"] in said
+    assert "Best depth" not in said
 
 
 def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -> None:
@@ -256,9 +221,10 @@ def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -
 
 
 def test_a_bottleneck_is_told(tmp_path: Path) -> None:
-    said = shape(tmp_path, "100M", "--vocab", 257, "--depth", 12, "--width", 768, "--tokens", "2B")
-    assert "The shape below: the vocabulary binds" in said.stdout
-    assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said.stdout
+    asked = ("100M", "--vocab", 257, "--depth", 12, "--width", 768, "--tokens", "2B")
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "The shape below: the vocabulary binds" in said
+    assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said
 
 
 def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:
@@ -270,7 +236,5 @@ def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> N
         "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers'} & set(sys.modules)\n"
         "print('HEAVY', sorted(heavy), time.process_time() < 2.0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+    done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY [] True"

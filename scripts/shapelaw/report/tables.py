@@ -239,8 +239,8 @@ def with_parts(text: str, parts: Mapping[str, Callable[[], str]], page: str) -> 
         if not place.search(text):
             raise UserError(f"{page} has no <!-- {name}: ... --> with an <!-- end --> after it.")
     for name, place in places.items():
-        content = parts[name]()
-        text = place.sub(lambda match, content=content: f"{match[1]}{content}\n", text)
+        content = parts[name]().replace("\\", r"\\")  # of a template
+        text = place.sub(rf"\g<1>{content}\n", text)
     return text
 
 

@@ -92,7 +92,7 @@ def add_silence_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def exit_code(operation: Callable[[], None], uri: str | None) -> int:
+def exit_code(operation: Callable[[], int | None], uri: str | None) -> int:
     """Run the operation and return the exit code; faults of the user or the tracker go to standard error as sentences.
 
     Args:

@@ -1,0 +1,90 @@
+"""Commands of the workflow that read what was submitted: keys of runs, how far they are, the report's first page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import output_of, script
+from shipped import SCALES, shipped
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import Submission, submission_of, write_submission
+from shapelaw.storage import records
+from shapelaw.storage.pool import read_keys
+
+
+def submitted(folder: Path, **config: object) -> Submission:
+    """What a workflow was started for in a folder."""
+    submission = submission_of(load_config(shipped(**config), SCALES, REPOSITORY), REPOSITORY, REPOSITORY)
+    write_submission(submission, folder)
+    return submission
+
+
+def test_each_run_of_a_study_is_listed(tmp_path: Path) -> None:
+    submission = submitted(tmp_path, scale="demo")
+    for study, runs in submission.runs.items():
+        arguments = ("--submitted", submission.path, "--study", study, "--out", "keys.txt")
+        assert script("list_runs", *arguments, cwd=tmp_path).returncode == 0
+        assert read_keys(tmp_path / "keys.txt") == list(runs)
+
+
+@pytest.mark.parametrize(("file", "study"), [("none.json", "depth_width"), ("submitted.json", "nothing")])
+def test_what_can_not_be_listed_is_told(tmp_path: Path, file: str, study: str) -> None:
+    (tmp_path / "submitted.json").write_text('{"runs": {"depth_width": {}}}')
+    done = script("list_runs", "--submitted", file, "--study", study, "--out", "keys.txt", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{file} doesn't list the runs of {study} (")
+    assert not (tmp_path / "keys.txt").exists()
+
+
+def test_status_tells_of_every_study_and_fails_where_a_run_failed(tmp_path: Path) -> None:
+    submission = submitted(tmp_path, studies=["depth_width", "memorization_heads"])
+    said = output_of("status", cwd=tmp_path)
+    for study, runs in submission.runs.items():
+        assert f"{study}: 0 of {len(runs)} runs done" in said
+    run = next(iter(submission.runs["depth_width"].values()))
+    folder = tmp_path / "results" / "checkpoints" / run.key
+    records.write_spec(folder, run)
+    live = {"status": "FAILED", "message": "It diverged.", "spec_digest": run.digest, "step": 0}
+    records.write_live(folder, live)
+    failed = script("status", cwd=tmp_path)
+    assert (failed.returncode, failed.stderr) == (1, "")
+    assert "  failed: It diverged." in failed.stdout
+
+
+def test_before_a_workflow_was_started_that_is_said(tmp_path: Path) -> None:
+    done = script("status", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No workflow was started here" in done.stderr
+
+
+def answered(folder: Path, study: str, **content: object) -> None:
+    (folder / study).mkdir()
+    (folder / study / "fit.json").write_text(json.dumps(content))
+
+
+def test_the_first_page_has_studies_in_the_order_of_the_registry(tmp_path: Path) -> None:
+    for study in ("vocabulary", "depth_width"):
+        said = {"sentence": f"Answer of {study}.", "decided": False, "published": ""}
+        answered(tmp_path, study, answer=said)
+    options = ("--results", tmp_path, "--out", "findings.html", "--studies", "vocabulary")
+    output_of("write_findings", *options, "depth_width", cwd=tmp_path)
+    text = (tmp_path / "findings.html").read_text(encoding="utf-8")
+    assert text.index("Answer of depth_width.") < text.index("Answer of vocabulary.")
+    done = script("write_findings", *options, "relu", cwd=tmp_path)
+    assert (done.returncode, "relu/fit.json is missing" in done.stderr) == (2, True)
+
+
+def test_a_grid_s_question_comes_from_what_was_submitted(tmp_path: Path) -> None:
+    answered(tmp_path, "mine")
+    grid = {"axes": {"depth": [1, 2], "width": [16, 32], "heads": [1, 2]}}
+    submission = submitted(tmp_path, studies=["mine"], grids={"mine": grid})
+    options = ("--results", tmp_path, "--out", "findings.html", "--submitted", submission.path, "--studies")
+    output_of("write_findings", *options, "mine", cwd=tmp_path)
+    text = (tmp_path / "findings.html").read_text(encoding="utf-8")
+    assert "Grid: mine" in text
+    assert "What do heads change: the loss at equal size" in text
+    done = script("write_findings", *options, "relo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "There is no study relo (did you mean relu?); a grid needs --submitted FILE.\n"
