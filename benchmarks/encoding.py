@@ -13,7 +13,6 @@ The default corpus can't fill a vocabulary of 50,257. For it, first
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -38,6 +37,7 @@ from shapelaw.corpora.encoding import make_encoder
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.token_store import token_dtype
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
+from shapelaw.errors import command_line
 
 BATCH = 2048  # texts
 DOWNLOADS = Path(__file__).resolve().parents[1] / "results/corpora/downloads"
@@ -109,9 +109,7 @@ def corpus(documents: Path | None) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--documents", type=Path, help="a documents.parquet (default: the default corpus)")
     parser.add_argument("--vocab-size", type=int, nargs="+", default=[257, 500, 2000])
     parser.add_argument("--rounds", type=int, default=5)

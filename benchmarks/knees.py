@@ -8,7 +8,6 @@ seeds, the same numbers.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import pandas as pd
 from machine import machine
 from saturating_curves import KNEES, LISTS, SMOOTH, draw_fit
 
+from shapelaw.errors import command_line
 from shapelaw.fits.plateau import KneeStatus
 
 # of a run, with its seeds
@@ -47,9 +47,7 @@ def rows(draws: int) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--out", type=Path, metavar="FILE.csv")
     arguments = parser.parse_args()

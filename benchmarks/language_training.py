@@ -41,7 +41,7 @@ from machine import alternate, machine, ratio
 from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape, make_shape
@@ -467,9 +467,7 @@ def shape_of(text: str) -> tuple[int, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="for the JSON and the table")
     add("--shapes", type=shape_of, nargs="+", metavar="L,d", help="(default: all seven; on a CPU two)")

@@ -14,7 +14,6 @@ weights (`rank_first`) and at trained ones, above 1e-10 of the largest singular 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ import torch
 from machine import machine
 from torch import Tensor
 
+from shapelaw.errors import command_line
 from shapelaw.models.memorizer import forward, initial_parameters, positions
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.theory.memorization import numerical_rank, shared_context_rank
@@ -86,9 +86,7 @@ def done(out: Path) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--heads", default="5,10,20", type=lambda text: [int(h) for h in text.split(",")])
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--seeds", type=int, default=3)

@@ -6,10 +6,7 @@ Prints a Markdown table.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
-import platform
 import resource
 import sys
 import tempfile
@@ -17,9 +14,12 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from machine import machine
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from shapelaw.errors import command_line  # noqa: E402
 from shapelaw.specs.runs import Run, Training  # noqa: E402
 from shapelaw.specs.shapes import make_shape  # noqa: E402
 from shapelaw.storage import records  # noqa: E402
@@ -80,9 +80,7 @@ def measure(results: Path, uri: str) -> tuple[float, float, float]:
 
 def main() -> int:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=200, help="finished runs (default 200)")
     parser.add_argument("--rows", type=int, default=200, help="rows of a run's history (default 200)")
     parser.add_argument(
@@ -101,18 +99,10 @@ def main() -> int:
             lines.append(f"| {name} | " + " | ".join(f"{value:.1f} s" for value in seconds) + " |")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{arguments.runs} runs, {arguments.rows} rows each; peak {peak:.0f} MiB", end="; ")
-    print(f"{os.cpu_count()} cores, {_processor()}\n")
+    print(f"{machine()}\n")
     print("| store | first import | import again | read back |\n|---|---|---|---|")
     print("\n".join(lines))
     return 0
-
-
-def _processor() -> str:
-    try:
-        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    except OSError:
-        models = []
-    return models[0].split(":", 1)[1].strip() if models else platform.machine()
 
 
 if __name__ == "__main__":

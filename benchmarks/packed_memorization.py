@@ -18,7 +18,6 @@ The third table is a step of models of several shapes: in a pack for each shape,
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
+from shapelaw.errors import command_line
 from shapelaw.jobs.resources import filled_up
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import (
@@ -205,9 +205,7 @@ def seconds_of(step: Step, device: torch.device) -> float:
 
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu")
     parser.add_argument(

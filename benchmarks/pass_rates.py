@@ -9,11 +9,11 @@ tolerance is float32's, which depends on the size of the subset.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 
+from shapelaw.errors import command_line
 from shapelaw.report.plots import save_figure
 from shapelaw.studies.assumptions.results import EXPONENTS, PassRates, pass_rate_chart, title_of
 
@@ -38,9 +38,7 @@ def panels(table: pd.DataFrame) -> list[PassRates]:
 
 def main() -> None:
     """Draw the figure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="path of the figure without its ending")
     print(
         *save_figure(pass_rate_chart(panels(pd.read_csv(TABLE))).figure(), parser.parse_args().out), sep="\n"

@@ -31,7 +31,7 @@ from machine import machine
 from numpy.typing import NDArray
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.files import replacing
@@ -186,9 +186,7 @@ def _stores(arguments: argparse.Namespace, folder: Path) -> tuple[tuple[TokenSto
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR")
     add("--train-store", type=Path, help="header of a token store (default: the default corpus at V = 2000)")

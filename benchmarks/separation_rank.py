@@ -8,7 +8,6 @@ The last columns split one grid of the last size: filling it, and its rank by FL
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import time
@@ -17,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from machine import machine
 
+from shapelaw.errors import command_line
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, rank
@@ -38,9 +38,7 @@ CASES: list[tuple[str, Polynomial]] = [
 
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--most", type=int, default=4600, help="skip networks of a larger rank bound")
     arguments = parser.parse_args()
     print(f"{machine()}, 1 thread\n")

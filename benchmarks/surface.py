@@ -35,6 +35,7 @@ from scattered_shapes import (
     true_depth,
 )
 
+from shapelaw.errors import command_line
 from shapelaw.fits.comparable import budgets_of
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
@@ -255,9 +256,7 @@ def unseen(name: str, shapes: Shapes) -> list[dict[str, object]]:
 
 def main() -> None:
     """Run everything, write the tables and print them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=40, help="of each surface and design (default: 40)")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
     parser.add_argument("--tokens", type=float, help="their token budget")

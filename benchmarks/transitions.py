@@ -12,7 +12,6 @@ promises nothing); `bias`, `rms` and `err` (the median error that is reported) a
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, Surface, draw_runs
 from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
 from machine import machine
 
+from shapelaw.errors import command_line
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE, bootstrap_crossing, paper_rule
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.noise import Noise, pooled_noise
@@ -214,9 +214,7 @@ def _anywhere(rng: np.random.Generator, low: float, high: float) -> np.ndarray:
 
 def main() -> None:
     """Run everything, write the tables and print them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=200, help="of each surface (default: 200)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()

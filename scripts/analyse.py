@@ -13,31 +13,18 @@ fit is possible (fit.json's status and the output say so), 2 unusable input.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.write import Results, check_declared, show_results
 from shapelaw.studies.grid.study import grid_study
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
-
-
-class Room(Protocol):
-    """The interface of a study's module of results; its docstring says what the input must contain.
-
-    `add_options(parser)` adds the study's own options; a module without it has none.
-    """
-
-    __doc__: str | None
-
-    def results(self, arguments: argparse.Namespace) -> Results:
-        """The results from `arguments.study`, `arguments.input` and the study's own options."""
 
 
 def _study(arguments: Sequence[str]) -> Study | None:
@@ -49,10 +36,14 @@ def _study(arguments: Sequence[str]) -> Study | None:
 
 
 def main() -> None:
-    """Parse the command line, analyse, write the results and print the findings."""
+    """Parse the command line, analyse, write the results and print the findings.
+
+    A study's module of results has `results(arguments)`, and `add_options(parser)` where it has options of its own; its
+    docstring says what the input must contain.
+    """
     study = _study(sys.argv[1:])
-    room = cast(Room, import_module(study.results)) if study else None
-    description = f"{__doc__}\nThe study {study.name}. {room.__doc__}" if study and room else __doc__
+    room: Any = import_module(study.results) if study else None
+    description = f"{__doc__}\nThe study {study.name}. {room.__doc__}" if study else __doc__
     parser = command_line(description)
     known = [*STUDIES, *([study.name] if study else [])]
     parser.add_argument("study", choices=known, metavar="STUDY", help=", ".join(STUDIES))
@@ -63,7 +54,7 @@ def main() -> None:
         help="keep runs that did not finish, or lie far off their twins or neighbours in size",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
-    if study is None or room is None:
+    if study is None:
         parser.parse_args()  # prints what is wrong, or the help
         raise AssertionError("the study comes first")
     getattr(room, "add_options", lambda _: None)(parser)
@@ -72,7 +63,7 @@ def main() -> None:
         raise UserError(
             f"{arguments.study} needs --input FILE; analyse.py {arguments.study} --help says of what."
         )
-    found = room.results(arguments)
+    found: Results = room.results(arguments)
     if study.published and found.answer and not found.answer.published:
         found = replace(found, answer=replace(found.answer, published=study.published))
     check_declared(found, study.tables, study.figures)

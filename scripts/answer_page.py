@@ -132,16 +132,10 @@ def _models() -> str:
         one = by_name[name]
         found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
         assert found.cost is not None
-        rows.append(
-            (
-                name,
-                f"{one.depth} x {one.width:,}, {big(one.size())}",
-                f"{one.counting.vocab_size:,}{', tied' if one.counting.tied else ''}",
-                cost_text(found.cost),
-                f"{found.cost.params_worth:.0%}",
-                f"{found.best_depth:.0f}",
-            )
-        )
+        shape = f"{one.depth} x {one.width:,}, {big(one.size())}"
+        vocabulary = f"{one.counting.vocab_size:,}{', tied' if one.counting.tied else ''}"
+        cost, worth = cost_text(found.cost), f"{found.cost.params_worth:.0%}"
+        rows.append((name, shape, vocabulary, cost, worth, f"{found.best_depth:.0f}"))
     return pipe_table(rows)
 
 
@@ -149,19 +143,10 @@ def _checks() -> str:
     head = ("predicted", "left out", "number", "error", "own 68% interval, ±", "holds")
     rows: list[tuple[str, ...]] = [(*head, "predictive interval, ±", "holds")]
     for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
+        errors = f"{row['count']:,}", f"{row['error']:.2g}", f"{row['interval']:.2g}", f"{row['held']:.0%}"
         has = not np.isnan(row["held_predictive"])
-        rows.append(
-            (
-                row["predicted"],
-                row["left_out"],
-                f"{row['count']:,}",
-                f"{row['error']:.2g}",
-                f"{row['interval']:.2g}",
-                f"{row['held']:.0%}",
-                f"{row['predictive_interval']:.2g}" if has else "–",
-                f"{row['held_predictive']:.0%}" if has else "–",
-            )
-        )
+        wider = (f"{row['predictive_interval']:.2g}", f"{row['held_predictive']:.0%}") if has else ("–", "–")
+        rows.append((row["predicted"], row["left_out"], *errors, *wider))
     return pipe_table(rows)
 
 

@@ -85,13 +85,11 @@ def main() -> None:
     if given.out is not None:
         write(found, given.out)
     if given.json:
-        rows = plain_rows(full_table(found))
         said = {} if model is None else {"model": model_json(model)}
-        print(json.dumps([row | said for row in rows], indent=2))
+        print(json.dumps([row | said for row in plain_rows(full_table(found))], indent=2))
     else:
-        print(
-            text_of(found) if model is None else f"{model_text(model)}{elsewhere(model)}\n\n{text_of(found)}"
-        )
+        before = "" if model is None else f"{model_text(model)}{elsewhere(model)}\n\n"
+        print(before + text_of(found))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -215,9 +213,8 @@ def named(name: str, known: Sequence[Architecture]) -> Architecture:
         return names[name.lower()]
     parts = [low for low in names if name.lower() in low]
     near = parts or difflib.get_close_matches(name.lower(), list(names), n=5, cutoff=0.5)
-    hint = (
-        f"near it: {', '.join(names[low].name for low in near)}" if near else "without a name all are printed"
-    )
+    said = ", ".join(names[low].name for low in near)
+    hint = f"near it: {said}" if near else "without a name all are printed"
     raise UserError(f"The table has no architecture {name!r}; {hint}.")
 
 
@@ -246,11 +243,9 @@ def text_of(found: Sequence[Finding]) -> str:
         lines += [sentences(one) for one in found]
     else:
         known = [one.redundancy for one in found if one.redundancy is not None]
-        lines += ["Redundancies were measured in:"]
-        lines += [f"  {source}" for source in dict.fromkeys(one.source for one in known)]
-        lines += [
-            "V of patches: the numbers of a patch; r: min(V, r, d); intervals: 68%. Caveats: docs/bottlenecks.md."
-        ]
+        sources = [f"  {source}" for source in dict.fromkeys(one.source for one in known)]
+        notes = "V of patches: the numbers of a patch; r: min(V, r, d); intervals: 68%. Caveats: docs/bottlenecks.md."
+        lines += ["Redundancies were measured in:", *sources, notes]
     return "\n".join(lines)
 
 

@@ -157,13 +157,9 @@ def _records(rows: pd.DataFrame) -> list[Row]:
 def _selected(rows: pd.DataFrame, asked: Row) -> pd.DataFrame:
     """The rows that are asked for, averaged and sorted, in the words of a page."""
     rows = rows.query(asked["where"]) if "where" in asked else rows
-    rows = _averaged(rows, asked["mean_over"]) if "mean_over" in asked else rows
+    if "mean_over" in asked:
+        rows = rows.groupby(asked["mean_over"]).mean(numeric_only=True).reset_index()
     return (rows.sort_values(asked["sort"]) if "sort" in asked else rows).replace(WORDS)
-
-
-def _averaged(rows: pd.DataFrame, over: list[str]) -> pd.DataFrame:
-    """The means of all numbers over the rows that agree in `over`."""
-    return rows.groupby(over).mean(numeric_only=True).reset_index()
 
 
 def _down(rows: pd.DataFrame, columns: Mapping[str, str]) -> Iterator[list[str]]:

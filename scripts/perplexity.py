@@ -370,12 +370,11 @@ def text_of(model: Model, context: int, losses: Losses) -> str:
         f"perplexity per own token    {rate_text(losses.perplexity, 2)}",
     ]
     if losses.gpt2_perplexity is not None:
-        lines.append(
-            f"perplexity per GPT-2 token  {rate_text(losses.gpt2_perplexity, 2)}  ({losses.gpt2_tokens:,} GPT-2 tokens)"
-        )
-        lines.append(
-            f"published (Wies et al. 2021, table 1; other documents, contexts 128 and 1,024): {theirs}"
-        )
+        rate, tokens = rate_text(losses.gpt2_perplexity, 2), losses.gpt2_tokens
+        lines += [
+            f"perplexity per GPT-2 token  {rate}  ({tokens:,} GPT-2 tokens)",
+            f"published (Wies et al. 2021, table 1; other documents, contexts 128 and 1,024): {theirs}",
+        ]
     return "\n".join(lines)
 
 

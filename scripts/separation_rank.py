@@ -17,8 +17,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.theory.linear_attention import LinearAttention
@@ -27,7 +27,6 @@ from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
 from shapelaw.theory.separation_rank import (
     LIMIT_BYTES,
     LIMIT_SECONDS,
-    Plan,
     SeparationRank,
     TimeIsUp,
     check_limits,
@@ -53,20 +52,16 @@ _KINDS = {  # of networks: the options that only they have, and what to say wher
 Network = LinearAttention | ProductNetwork | MixerNetwork
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The network, its separation rank, and the bounds that hold for it."""
-
-    network: Network
-    result: SeparationRank
-    bounds: tuple[RankBound, ...]
-
-
 def main() -> None:
     """Parse the command line, measure, and print."""
     arguments = parser().parse_args()
-    measured = measure(arguments)
-    print(json.dumps(as_json(measured), indent=2) if arguments.json else text_of(measured))
+    network = network_of(arguments)
+    result = measure(network, arguments)
+    bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
+    if arguments.json:
+        print(json.dumps(as_json(network, result, bounds), indent=2))
+    else:
+        print(text_of(result, bounds))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -131,9 +126,12 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def measure(given: argparse.Namespace) -> Measurement:
-    """Build the network, measure it, and collect its bounds."""
-    network = network_of(given)
+def measure(network: Network, given: argparse.Namespace) -> SeparationRank:
+    """Measure a network within the limits, and say what it takes where that is long.
+
+    Raises:
+        UserError: it would take more than the limits, or did.
+    """
     minutes, gib = given.limit
     if not (minutes > 0 and gib > 0):
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
@@ -142,31 +140,24 @@ def measure(given: argparse.Namespace) -> Measurement:
     check_limits(network, planned, seconds, memory)
     long = given.force or SILENT_SECONDS < planned.needed.seconds <= seconds
     if long:
-        say(estimate_text(planned))
+        needed = planned.needed
+        say(
+            f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
+            f"{size_text(needed.bytes / 2**30)} GiB by estimate."
+        )
 
     def work(tell: Callable[[tuple[int, int]], None]) -> SeparationRank:
         def found(templates: int, rank: int) -> None:
             tell((templates, rank))
             if long:
-                progress(templates, rank)
+                say(f"{templates:,} templates: the rank is at least {rank:,}.")
 
         return measure_planned(network, planned, found)
 
     try:
-        result = in_time(seconds, work)
+        return in_time(seconds, work)
     except TimeIsUp as error:
         raise UserError(stopped_text(minutes, error.told)) from error
-    bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
-    return Measurement(network, result, bounds)
-
-
-def estimate_text(planned: Plan) -> str:
-    """A sentence on the most that a measurement takes."""
-    needed = planned.needed
-    return (
-        f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
-        f"{size_text(needed.bytes / 2**30)} GiB by estimate."
-    )
 
 
 def stopped_text(minutes: float, found: tuple[int, int] | None) -> str:
@@ -178,11 +169,6 @@ def stopped_text(minutes: float, found: tuple[int, int] | None) -> str:
         f"The measurement was stopped after {minutes:g} minutes, its --limit, longer than estimated: {known}; take "
         "fewer templates (--templates) or a smaller network, raise --limit, or add --force."
     )
-
-
-def progress(templates: int, found: int) -> None:
-    """Report a lower bound."""
-    say(f"{templates:,} templates: the rank is at least {found:,}.")
 
 
 def network_of(given: argparse.Namespace) -> Network:
@@ -212,30 +198,32 @@ def network_of(given: argparse.Namespace) -> Network:
     return ProductNetwork(degrees[0] if len(degrees) == 1 else tuple(degrees), **common, **own)
 
 
-def as_json(measured: Measurement) -> dict[str, object]:
+def as_json(network: Network, result: SeparationRank, bounds: Sequence[RankBound]) -> dict[str, object]:
     """Everything as plain JSON values."""
-    result = measured.result
     kinds = {LinearAttention: "linear attention", ProductNetwork: "product", MixerNetwork: "mixer"}
     return {
-        "kind": kinds[type(measured.network)],
-        "network": asdict(measured.network),
+        "kind": kinds[type(network)],
+        "network": asdict(network),
         **asdict(result),
         "upper_bound": result.upper_bound if result.upper_bound < MOST_PRINTED else None,
         "log3_rank": log3(result.rank) if result.rank else None,
-        "bounds": [asdict(bound) for bound in measured.bounds],
+        "bounds": [asdict(bound) for bound in bounds],
     }
 
 
-def text_of(measured: Measurement) -> str:
+def text_of(result: SeparationRank, bounds: Sequence[RankBound]) -> str:
     """The rank, its certainty, and a table of the bounds, as text."""
-    result = measured.result
+    upper = result.upper_bound
+    upper_text = (
+        f"{upper:,}" if upper < MOST_PRINTED else size_text(upper)
+    )  # all digits, as far as a line holds them
     amount = f"{result.rank:,}" if result.exact else f"at least {result.rank:,}"
     how = "exact" if result.exact else "not exact: more templates could give more"
     rows, columns = result.templates
     lines = [
         f"separation rank  {amount}  ({how})",
         f"log3             {log3(result.rank):.3f}" if result.rank else "log3             -",
-        f"upper bound      {bound_text(result.upper_bound)}  (dimensions of the spaces of functions, any weights)",
+        f"upper bound      {upper_text}  (dimensions of the spaces of functions, any weights)",
         f"templates        {rows:,} x {columns:,}, primes {', '.join(map(str, result.primes))}, "
         f"seeds {', '.join(map(str, result.seeds))}",
         f"failure          probability at most {result.failure_probability:.1e}"
@@ -243,20 +231,15 @@ def text_of(measured: Measurement) -> str:
         else "failure          impossible: the rank is the upper bound",
         f"time             {result.seconds:.2f} s",
     ]
-    if measured.bounds:
-        width = max(len(bound.formula) for bound in measured.bounds)
+    if bounds:
+        width = max(len(bound.formula) for bound in bounds)
         lines.append("published bounds on the rank, and on its log3:")
         lines += [
             f"  {'at least' if bound.lower else 'at most':<8}  {power_text(bound.log3):>10}  {bound.log3:>9.3f}  "
             f"{bound.formula:<{width}}  {bound.source}"
-            for bound in measured.bounds
+            for bound in bounds
         ]
     return "\n".join(lines)
-
-
-def bound_text(bound: int) -> str:
-    """The bound with all its digits, as far as a line holds them."""
-    return f"{bound:,}" if bound < MOST_PRINTED else size_text(bound)
 
 
 def power_text(exponent: float) -> str:

@@ -29,7 +29,7 @@ def fit_in(folder: Path) -> dict[str, object]:
 
 def test_our_laptop_runs_cross_where_the_curves_of_equal_depth_do(tmp_path: Path) -> None:
     """fit_transitions.py has 137.3 ± 5.0."""
-    output_of(SURFACE, "--runs", LAPTOP, "--out", "out", "--draws", 500, cwd=tmp_path)
+    output_of(SURFACE, "--runs", LAPTOP, "--out", "out", "--draws", 200, cwd=tmp_path)
     crossing = pd.read_csv(tmp_path / "out" / "overtaking.csv").set_index("depth").loc[1]
     assert crossing["width"] == pytest.approx(137.3, abs=5.0)
     assert crossing["width_low"] < 137.3 < crossing["width_high"]
@@ -54,7 +54,7 @@ def test_several_token_budgets_are_one_fit_each(command: str, tmp_path: Path) ->
         runs.assign(**{"tokens": tokens, loss: runs[loss] - 0.1 * np.log(tokens)}) for tokens in (1e9, 2e9)
     ]
     pd.concat(several).to_csv(tmp_path / "runs.csv", sep="\t", index=False)
-    said = output_of(command, "--runs", "runs.csv", "--out", "out", "--draws", 200, cwd=tmp_path)
+    said = output_of(command, "--runs", "runs.csv", "--out", "out", "--draws", 100, cwd=tmp_path)
     assert ("2 token budgets, one surface each." in said) is (command == SURFACE)
     assert ("\nEvery run saw 2e+09 tokens:" in said) is (command == TRANSITIONS)
     for name, tokens in (("tokens-1e09", 1e9), ("tokens-2e09", 2e9)):
@@ -78,10 +78,10 @@ def test_published_transitions(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_runs_in_bits_per_byte_and_back_in_as_transitions(tmp_path: Path) -> None:
     true = {4: 85.0, 6: 104.0, 8: 128.0, 10: 156.0}
-    runs = simulate(grid_of((4, 6, 8, 10, 12), 6e4, 6e6, 12), true, noise=0.0008)
+    runs = simulate(grid_of((4, 6, 8, 10, 12), 6e4, 6e6, 8), true, noise=0.0008)
     runs = runs.rename(columns={"test_loss": "bits_per_byte"}).sample(frac=1, random_state=0)
     runs.to_parquet(tmp_path / "r.parquet")
-    given = ("--runs", "r.parquet", "--loss", "bits_per_byte", "--draws", 300)
+    given = ("--runs", "r.parquet", "--loss", "bits_per_byte", "--draws", 100)
     output_of(TRANSITIONS, *given, "--out", "out", cwd=tmp_path)
     table = pd.read_csv(tmp_path / "out" / "transitions.csv")
     found = table[(table["method"] == "bootstrap") & (table["status"] == "crossing")]

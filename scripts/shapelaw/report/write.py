@@ -29,11 +29,6 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
 
 
-def _of_its_columns(formats: Mapping[str, str], frame: pd.DataFrame) -> dict[str, str]:
-    """The formats of columns that a table has."""
-    return {column: spec for column, spec in formats.items() if column in frame}
-
-
 @dataclass(frozen=True)
 class TableOf:
     """A table before there is an analysis: how its frame is made from one, its caption, and formats of its columns."""
@@ -49,7 +44,8 @@ def tables_of(specifications: Mapping[str, TableOf], names: Iterable[str], analy
     for name in names:
         one = specifications[name]
         frame = one.frame(analysis)
-        tables[name] = Table(frame, one.caption, _of_its_columns(one.formats, frame))
+        formats = {column: spec for column, spec in one.formats.items() if column in frame}
+        tables[name] = Table(frame, one.caption, formats)
     return tables
 
 
