@@ -19,9 +19,7 @@ Exit codes: 0 done, also where no fit is possible (fit.json's status and the out
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -66,12 +64,6 @@ def main() -> None:
         show_results(present(found), out, LABELS)
         return
     check_bootstrap(options.noise, options.draws)
-    for folder, results in _results(arguments, options, out):
-        show_results(results, folder, LABELS)
-
-
-def _results(arguments: argparse.Namespace, options: Options, out: Path) -> Iterator[tuple[Path, Results]]:
-    """The results of each token budget with its folder; how the table was read is printed."""
     budgets, notes = given_budgets(arguments, options.size, least=2 * LEAST_SIZES, loss=arguments.loss)
     for note in notes:
         print(note)
@@ -79,7 +71,7 @@ def _results(arguments: argparse.Namespace, options: Options, out: Path) -> Iter
         if len(budgets) > 1:
             print(f"\n{given.budget.rule.capitalize()}:")
         folder = out / given.budget.folder if len(budgets) > 1 else out
-        yield folder, given.results(partial(_present, options, given))
+        show_results(given.results(partial(_present, options, given)), folder, LABELS)
 
 
 def _present(options: Options, given: GivenRuns, budget: Budget) -> Results:

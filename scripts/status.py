@@ -33,7 +33,12 @@ def main() -> int:
         help="minutes without a sign after which a run counts as stopped (default: 10)",
     )
     arguments = parser.parse_args()
-    submitted = arguments.submitted or _latest(arguments.results)
+    submitted = arguments.submitted or latest_submission(arguments.results)
+    if submitted is None:
+        raise UserError(
+            f"No workflow was started here: {arguments.results / 'submitted'} has no file; start one with snakemake, "
+            "or name the folder of results with --results."
+        )
     runs, found = read_submission(submitted).runs, find_records(arguments.results)
     liveness = Liveness(silence=60 * arguments.silence)
     told = [progress_of(study, of, found, liveness) for study, of in runs.items()]
@@ -42,16 +47,6 @@ def main() -> int:
     if not told:
         print("The workflow trains nothing.")
     return 1 if any(progress.failed for progress in told) else 0
-
-
-def _latest(results: Path) -> Path:
-    latest = latest_submission(results)
-    if latest is None:
-        raise UserError(
-            f"No workflow was started here: {results / 'submitted'} has no file; start one with snakemake, or name the "
-            "folder of results with --results."
-        )
-    return latest
 
 
 if __name__ == "__main__":

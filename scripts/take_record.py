@@ -18,23 +18,26 @@ from shapelaw.storage.files import FILES, content, fold, replacing
 EXTRA = ("attention.npz",)  # only of a memorizer that keeps its attention
 
 
-def problem_of(folder: Path, pack: Path, out: Path) -> str | None:
-    """A sentence and a command where `folder` has no finished record; else None.
+def check_finished(folder: Path, pack: Path, out: Path) -> None:
+    """Check that a run has a finished record.
 
     Args:
         folder: the run's checkpoint folder; its name is the run's key.
         pack: file with the outcome of each run of its pack.
         out: folder of the record.
+
+    Raises:
+        UserError: it has none; the sentence says why, and where the run itself doesn't, what trains it.
     """
     if _read(folder, "summary.json"):
-        return None
+        return
     live = _read(folder, "live.json")
     if live.get("status") == "FAILED":
-        return str(live["message"])
+        raise UserError(live["message"])
     outcome = _read(pack.parent, pack.name).get(folder.name, "FINISHED")
     why = outcome if outcome != "FINISHED" else f"{folder} has no finished record of this run."
     pack_again, record = shlex.quote(str(pack)), shlex.quote(str(out / FILES[-1]))
-    return (
+    raise UserError(
         f"{why}\nTo train it (and nothing else of its pack again): rm -f {pack_again} && snakemake {record}"
     )
 
@@ -56,20 +59,24 @@ def main() -> int:
     add("--out", required=True, type=Path, help="the record's folder")
     add("--log", type=Path, help="file for what is wrong; none is left where nothing is")
     arguments = parser.parse_args()
-    problem = problem_of(arguments.checkpoints, arguments.pack, arguments.out)
-    if problem is None:
-        problem = take(arguments.checkpoints, arguments.out)
-    if problem is None:
-        return 0
-    if arguments.log is not None:
-        arguments.log.parent.mkdir(parents=True, exist_ok=True)
-        arguments.log.write_text(problem + "\n", encoding="utf-8")
-    say(problem)
-    return 1
+    try:
+        check_finished(arguments.checkpoints, arguments.pack, arguments.out)
+        take(arguments.checkpoints, arguments.out)
+    except UserError as problem:
+        if arguments.log is not None:
+            arguments.log.parent.mkdir(parents=True, exist_ok=True)
+            arguments.log.write_text(f"{problem}\n", encoding="utf-8")
+        say(problem)
+        return 1
+    return 0
 
 
-def take(folder: Path, out: Path) -> str | None:
-    """Copy the record, and leave one file of it in `folder`; a sentence where that is not possible, else None."""
+def take(folder: Path, out: Path) -> None:
+    """Copy the record, and leave one file of it in `folder`.
+
+    Raises:
+        UserError: the record can't be read or written.
+    """
     try:
         for name in FILES:
             with replacing(out / name) as temporary:
@@ -79,11 +86,11 @@ def take(folder: Path, out: Path) -> str | None:
                 with replacing(out / name) as temporary:
                     shutil.copyfile(folder / name, temporary)
         fold(folder)
-    except UserError as error:
-        return str(error)
     except (OSError, ValueError) as error:
-        return f"The record in {folder} can't be read ({error}); to train it again: rm -r {shlex.quote(str(folder))}"
-    return None
+        again = f"rm -r {shlex.quote(str(folder))}"
+        raise UserError(
+            f"The record in {folder} can't be read ({error}); to train it again: {again}"
+        ) from error
 
 
 if __name__ == "__main__":
