@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -22,19 +22,6 @@ from shapelaw.specs.architectures import Architecture
 from shapelaw.theory.rank_bounds import Binding, Bottleneck, attention_ratio, bindings, input_rank
 
 NONE = "none"
-_READABLE = {  # column to read: alignment
-    "architecture": "left",
-    "V": "right",
-    "r": "right",
-    "d": "right",
-    "H d_a": "right",
-    "L": "right",
-    "binds": "left",
-    "r/d": "right",
-    "H d_a/d": "right",
-    "redundancy": "left",
-    "basis": "left",
-}
 _ADVICE = {
     Bottleneck.VOCABULARY: "Take a larger vocabulary, or go deeper instead of wider.",
     Bottleneck.RANK: "Raise the rank towards the width, or go deeper instead of wider.",
@@ -51,6 +38,11 @@ class Finding:
     architecture: Architecture
     binding: Binding | None = None
     redundancy: Estimate | None = None
+
+    @property
+    def bottleneck(self) -> str:
+        """The name of what binds."""
+        return NONE if self.binding is None else self.binding.bottleneck.value
 
 
 def findings_of(architecture: Architecture, series: Sequence[Series]) -> tuple[Finding, ...]:
@@ -87,7 +79,7 @@ def _row(finding: Finding) -> dict[str, object]:
         **picked(a, "vocabulary", "embedding_rank"),
         "rank": rank,
         **picked(a, "width", "attention_width", "depth", "params"),
-        "bottleneck": NONE if finding.binding is None else finding.binding.bottleneck.value,
+        "bottleneck": finding.bottleneck,
         "rank_over_width": rank / a.width,
         "attention_ratio": math.nan if (ratio := attention_ratio(a)) is None else ratio,
         **picked(found, redundancy="value", low="low", high="high"),
@@ -97,25 +89,28 @@ def _row(finding: Finding) -> dict[str, object]:
     }
 
 
+def _shown(value: float | None, form: str) -> str:
+    return MISSING if value is None else format(value, form)
+
+
+_READABLE: Mapping[str, tuple[str, Callable[[Finding], str]]] = {  # column to read: its alignment, its cells
+    "architecture": ("left", lambda one: one.architecture.name),
+    "V": ("right", lambda one: f"{one.architecture.vocabulary:,}"),
+    "r": ("right", lambda one: f"{input_rank(one.architecture):,}"),
+    "d": ("right", lambda one: f"{one.architecture.width:,}"),
+    "H d_a": ("right", lambda one: _shown(one.architecture.attention_width, ",")),
+    "L": ("right", lambda one: _shown(one.architecture.depth, "")),
+    "binds": ("left", lambda one: one.bottleneck),
+    "r/d": ("right", lambda one: f"{input_rank(one.architecture) / one.architecture.width:.2g}"),
+    "H d_a/d": ("right", lambda one: _shown(attention_ratio(one.architecture), ".3g")),
+    "redundancy": ("left", lambda one: redundancy_text(one.redundancy)),
+    "basis": ("left", lambda one: MISSING if one.redundancy is None else one.redundancy.basis.value),
+}
+
+
 def readable_table(findings: Iterable[Finding]) -> pd.DataFrame:
     """The same in the columns and digits that a reader needs, all of it text."""
-    rows = []
-    for one in findings:
-        a, ratio = one.architecture, attention_ratio(one.architecture)
-        cells = (
-            a.name,
-            f"{a.vocabulary:,}",
-            f"{input_rank(a):,}",
-            f"{a.width:,}",
-            MISSING if a.attention_width is None else f"{a.attention_width:,}",
-            MISSING if a.depth is None else str(a.depth),
-            NONE if one.binding is None else one.binding.bottleneck.value,
-            f"{input_rank(a) / a.width:.2g}",
-            MISSING if ratio is None else f"{ratio:.3g}",
-            redundancy_text(one.redundancy),
-            MISSING if one.redundancy is None else one.redundancy.basis.value,
-        )
-        rows.append(dict(zip(_READABLE, cells, strict=True)))
+    rows = [[cell(one) for _, cell in _READABLE.values()] for one in findings]
     return pd.DataFrame(rows, columns=list(_READABLE))
 
 
@@ -125,11 +120,8 @@ def aligned(table: pd.DataFrame, form: str) -> str:
     Args:
         form: "plain" for a terminal, "pipe" for Markdown.
     """
-    return str(
-        table.to_markdown(
-            index=False, tablefmt=form, disable_numparse=True, colalign=tuple(_READABLE.values())
-        )
-    )
+    sides = [side for side, _ in _READABLE.values()]
+    return str(table.to_markdown(index=False, tablefmt=form, disable_numparse=True, colalign=sides))
 
 
 def redundancy_text(found: Estimate | None) -> str:
@@ -153,25 +145,18 @@ def sentences(finding: Finding) -> str:
     a, one = finding.architecture, finding.binding
     rank = input_rank(a)
     if one is None:
-        heads = (
-            "its heads are not known"
-            if a.attention_width is None
-            else f"H d_a = {a.attention_width:,} is no wider"
-        )
+        attention = a.attention_width
+        heads = "its heads are not known" if attention is None else f"H d_a = {attention:,} is no wider"
         return f"{a.name}: nothing binds. The embedding's rank can reach the width {a.width:,}, and {heads}."
     if one.bottleneck is Bottleneck.ATTENTION:
-        said = (
-            f"H d_a = {a.attention_width:,} is {one.strength:.3g} times the width {a.width:,}, which caps it."
-        )
+        caps = f"{one.strength:.3g} times the width {a.width:,}, which caps it."
+        said = f"H d_a = {a.attention_width:,} is {caps}"
     else:
         said = f"The embedding has a rank of at most {rank:,} in a width of {a.width:,}."
-    cost = ""
-    if finding.redundancy is not None:
-        found = finding.redundancy
+    cost, advice = "", _ADVICE[one.bottleneck]
+    if (found := finding.redundancy) is not None:
         cost = f" Redundancy: {redundancy_text(found)}, {found.basis.value} ({found.source})."
         if a.size is None:
             cost += " Its parameters are not known, nor its depth; it is taken as a large network."
-    advice = (
-        _FREE if finding.redundancy is not None and finding.redundancy.low <= 0 else _ADVICE[one.bottleneck]
-    )
+        advice = _FREE if found.low <= 0 else advice
     return f"{a.name}: the {one.bottleneck.value} binds. {said}{cost} {advice}"
