@@ -107,7 +107,7 @@ def test_no_fit_is_no_failure_and_is_said(tmp_path: Path) -> None:
 
 def test_shapes_that_lie_anywhere_have_no_curves_of_equal_depth(tmp_path: Path) -> None:
     scattered(8).to_csv(tmp_path / "runs.csv", sep=";", index=False)
-    done = output_of(TRANSITIONS, "--runs", "runs.csv", "--out", "out", cwd=tmp_path)
+    done = output_of(TRANSITIONS, "--runs", "runs.csv", "--out", "out", "--draws", 100, cwd=tmp_path)
     (said,) = [line for line in done.splitlines() if "shapelaw fit" in line]
     assert said.startswith("No two depths have four sizes in common")
     assert "too few sizes" not in done

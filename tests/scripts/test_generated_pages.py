@@ -15,6 +15,11 @@ from shapelaw.studies.registry import STUDIES
 SCALE_FILES = sorted((REPOSITORY / "workflow" / "scales").rglob("*.yaml"))
 
 
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return json_schema()
+
+
 def test_the_reference_of_the_config_is_up_to_date() -> None:
     for path, content in files().items():
         kept = (REPOSITORY / path).read_text(encoding="utf-8")
@@ -35,16 +40,15 @@ def test_what_they_name_is_there_and_of_a_study() -> None:
         assert (REPOSITORY / "workflow" / "reference" / points.rpartition(":")[2]).is_file()
 
 
-def test_every_key_has_a_sentence() -> None:
-    for model in json_schema()["$defs"].values():
+def test_every_key_has_a_sentence(schema: dict[str, Any]) -> None:
+    for model in schema["$defs"].values():
         for name, key in model["properties"].items():
             first = key["description"][0]
             assert first == "`" or first.isupper(), name
             assert key["description"].endswith("."), name
 
 
-def test_the_schema_accepts_our_own_files() -> None:
-    schema = json_schema()
+def test_the_schema_accepts_our_own_files(schema: dict[str, Any]) -> None:
     assert set(SCALES) == {path.stem for path in SCALE_FILES if path.parent.name == "scales"}
     for path in (REPOSITORY / "config.yaml", *SCALE_FILES):
         values = json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))))  # keys are texts
@@ -61,9 +65,11 @@ def test_the_schema_accepts_our_own_files() -> None:
         ({"memorization_heads": [{"heads": [4]}]}, "'examples' is a required property"),
     ],
 )
-def test_the_schema_refuses_what_the_config_refuses(values: dict[str, Any], said: str) -> None:
+def test_the_schema_refuses_what_the_config_refuses(
+    values: dict[str, Any], said: str, schema: dict[str, Any]
+) -> None:
     with pytest.raises(jsonschema.ValidationError, match=said):
-        jsonschema.validate(values, json_schema())
+        jsonschema.validate(values, schema)
 
 
 def test_editors_find_the_schema() -> None:
