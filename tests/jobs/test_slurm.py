@@ -1,4 +1,4 @@
-"""Slurm's answers: states, names, refusals, limits, requests (tests/slurm asks a real one)."""
+"""Slurm's answers: states, limits, requests (tests/slurm asks a real one)."""
 
 import os
 import pwd
@@ -18,25 +18,16 @@ from shapelaw.jobs.slurm import (
     Job,
     Limit,
     Queue,
-    Refusal,
-    WaitingRoom,
     comment_of,
     ending,
     find_orphan,
     impossible,
-    job_name,
     left_over,
     left_over_sentence,
     limit_sentence,
     lowest_limit,
-    parse_accounts,
-    parse_queue,
-    pause,
-    queues_of,
-    reason,
-    refusal_of,
+    queue_of,
     refusals,
-    requests_of,
     states_of,
     write_efficiency,
 )
@@ -45,10 +36,12 @@ SQUEUE = """#!/bin/sh
 echo '7|RUNNING|/work|2026-11-23T10:00:00|rule_train_large_wildcards_k'
 echo '8_2|PENDING|/wo|rk|N/A|'
 echo '9|OUT_OF_MEMORY|/work|N/A|rule_a|more'
+echo 'broken|line'
 """
 SACCT = """#!/bin/sh
 echo '5|CANCELLED by 1000'
 echo '6|COMPLETED'
+echo '10|'
 """
 
 
@@ -62,23 +55,14 @@ def commands_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_queue_is_read_with_starts_and_comments() -> None:
-    jobs = parse_queue(
-        "7|RUNNING|/work|2026-11-23T10:00:00|rule_a\n8_2|COMPLETED|/work|N/A|b|c\nbroken|line\n"
-    )
-    assert set(jobs) == {"7", "8_2"}
-    assert jobs["7"] == Job("7", "RUNNING", "/work", "2026-11-23T10:00:00", "rule_a")
-    assert jobs["7"].is_active
-    assert (jobs["8_2"].comment, jobs["8_2"].is_active) == ("b|c", False)
-
-
-def test_a_cancelled_job_of_accounting_is_cancelled_whoever_did_it() -> None:
-    assert parse_accounts("5|CANCELLED by 1000\n6|COMPLETED\n7|\n") == {"5": "CANCELLED", "6": "COMPLETED"}
-
-
 @pytest.mark.usefixtures("commands_of_slurm")
-def test_what_squeue_has_forgotten_accounting_knows() -> None:
-    known = {"7": "RUNNING", "9": "OUT_OF_MEMORY", "5": "CANCELLED", "6": "COMPLETED", "4": GONE}
+def test_the_queue_is_read_and_what_it_has_forgotten_accounting_knows() -> None:
+    jobs = slurm.my_jobs()
+    assert jobs is not None
+    assert set(jobs) == {"7", "8_2", "9"}
+    assert jobs["7"] == Job("7", "RUNNING", "/work", "2026-11-23T10:00:00", "rule_train_large_wildcards_k")
+    assert (jobs["9"].comment, jobs["9"].is_active, jobs["7"].is_active) == ("rule_a|more", False, True)
+    known = {"7": "RUNNING", "9": "OUT_OF_MEMORY", "5": "CANCELLED", "6": "COMPLETED", "10": GONE, "4": GONE}
     assert states_of(list(known)) == known
 
 
@@ -116,41 +100,12 @@ def test_what_a_state_means(state: str, requeues: bool, seconds: float, expected
     assert ending(state, requeues, seconds) == expected
 
 
-@pytest.mark.parametrize(
-    ("state", "log", "expected"),
-    [
-        (
-            "FAILED",
-            "slurmstepd-n1: error: StepId=12.0 exceeded memory limit (3 > 1), being killed",
-            "OUT_OF_MEMORY",
-        ),
-        ("FAILED", "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0.", "OUT_OF_MEMORY"),
-        ("FAILED", "The loss exceeded memory limit of a person.", "FAILED"),
-        ("CANCELLED", "slurmstepd-n1: error: Exceeded job memory limit", "CANCELLED"),
-    ],
-)
-def test_memory_is_told_from_other_failures_by_slurms_own_line(state: str, log: str, expected: str) -> None:
-    assert reason(state, f"Building DAG of jobs...\n{log}\n") == expected
-    assert reason(state, "") == state
-
-
-def test_a_small_queue_is_asked_often_and_a_large_one_once_a_minute() -> None:
-    assert [pause(n, 10) for n in (0, 1, 50, 100, 300, 10_000)] == [10, 10, 10, 20, 60, 60]
-    assert pause(1, 3) == 3
-
-
 COMMENT = comment_of("train_large", ["k-s0"])
 
 
 def queued(**changed: str) -> Job:
     fields = {"number": "5", "state": "RUNNING", "folder": "/work", "started": "2026-11-23T10:00:00"}
     return Job(**{**fields, "comment": COMMENT, **changed})
-
-
-def test_a_job_is_named_by_its_rule_and_run() -> None:
-    key = "wiki-V2000-L6-s0-3f2a9c01"
-    assert job_name("train_large", [key]) == f"train_large.{key}"
-    assert job_name("measure_relu", []) == "measure_relu"
 
 
 def test_the_comment_is_the_one_that_the_plugin_gives() -> None:
@@ -215,69 +170,6 @@ def test_what_jobs_used_is_a_table_with_their_names_where_there_is_accounting(
     assert header.startswith("JobID,JobName,State,Elapsed")
     assert job == '7,train.k,COMPLETED,00:01:00,00:10:00,1,00:50,9K,1G,"cpu=1,mem=1G"'
     assert step.startswith("7.0,python,")
-
-
-LIMITS = (
-    *(
-        "QOSMaxSubmitJobPerUserLimit",
-        "AssocMaxSubmitJobLimit",
-        "AssocGrpSubmitJobsLimit",
-        "QOSGrpSubmitJobsLimit",
-    ),
-    "QOSMaxSubmitJobPerAccount",
-)
-POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
-
-
-BUSY = ("Unable to contact slurm controller (connect failure)", "Socket timed out on send/recv operation")
-
-
-@pytest.mark.parametrize(
-    ("said", "passes"),
-    [
-        *(([f"{name}", f"Batch job submission failed: {POLICY}"], True) for name in LIMITS),
-        *(([f"Batch job submission failed: {reason}"], True) for reason in BUSY),
-        (["Slurm temporarily unable to accept job, sleeping and retrying"], True),
-        (["QOSMaxCpuPerUserLimit", f"Batch job submission failed: {POLICY}"], False),
-        (["Batch job submission failed: Invalid account or account/partition combination specified"], False),
-        (
-            ["Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)"],
-            False,
-        ),
-        (
-            [
-                "invalid partition specified: x",
-                "Batch job submission failed: Invalid partition name specified",
-            ],
-            False,
-        ),
-    ],
-)
-def test_a_limit_on_jobs_and_a_busy_controller_pass_and_a_wrong_job_does_not(
-    said: list[str], passes: bool
-) -> None:
-    lines = "\n".join(f"sbatch: error: {line}" for line in said)
-    message = f"SLURM sbatch failed. The error message was '{lines}'.\n    sbatch call:\n        sbatch --submit x\n"
-    expected = "; ".join(line.removeprefix("Batch job submission failed: ") for line in said)
-    assert refusal_of(message) == Refusal(expected, passes)
-
-
-def test_jobs_that_are_refused_wait_and_are_asked_again_as_others_end() -> None:
-    room = WaitingRoom()
-    assert not room.holds_back("a")
-    assert room.turned_away("a", "a limit")
-    assert room.holds_back("b")
-    assert room.holds_back("c")
-    assert not room.turned_away("d", "a limit")  # told already
-    assert room.asks_again(0) == ["a"]  # at least one, so that the end of other workflows' jobs is seen
-    assert not room.holds_back("a")
-    assert not room.turned_away("a", "a limit")
-    assert room.asks_again(2) == ["b", "c"]
-    room.taken("b")  # there is room
-    assert not room.holds_back("e")
-    assert room.asks_again(0) == ["d", "a"]
-    room.taken("e")  # never refused
-    assert room.asks_again(5) == []
 
 
 def commands(answers: dict[str, str]) -> object:
@@ -361,32 +253,31 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
 
-def test_the_queues_are_those_of_all_rules() -> None:
-    default = {"slurm_partition": "'gpu'", "slurm_account": "lab", "mem_mb": 1000}
-    by_rule = [{"slurm_partition": "long"}, {"mem_mb": 8000}, {"slurm_account": "one, two"}]
-    assert queues_of(default, by_rule) == {Queue("gpu", "lab"), Queue("long", "lab"), Queue("gpu", "")}
-    assert queues_of({}, []) == {Queue()}
+def test_a_queue_is_named_by_a_partition_and_an_account() -> None:
+    assert queue_of({"slurm_partition": "'gpu'", "slurm_account": "lab", "mem_mb": 1}) == Queue("gpu", "lab")
+    assert queue_of({"slurm_account": "one, two"}) == Queue()  # a list is left to Slurm
 
 
 @pytest.mark.usefixtures("sbatch")
 def test_a_partition_or_account_that_is_refused_is_a_sentence() -> None:
-    assert refusals([Queue(), Queue("gpu", "lab")]) == []
-    account, partition = refusals([Queue("nowhere", "lab"), Queue("gpu", "nobody"), Queue("gpu")])
+    """What else goes wrong is left to the jobs: a controller that is busy for a moment must stop no workflow."""
+    lab = {"slurm_account": "lab"}
+    assert refusals({}, {"train": {"slurm_partition": "down"}}) == []
+    by_rule = {
+        "one": {"slurm_partition": "nowhere"},
+        "other": {"slurm_account": "nobody"},
+        "third": {"mem_mb": 1},
+    }
+    account, partition = refusals({"slurm_partition": "gpu", **lab}, by_rule)
     assert partition.startswith(
         "Slurm takes no job for partition nowhere and account lab (invalid partition specified: nowhere); "
     )
     assert "partition gpu and account nobody (allocation failure: Invalid account" in account
 
 
-@pytest.mark.usefixtures("sbatch")
-def test_what_else_goes_wrong_is_left_to_the_jobs() -> None:
-    """A controller that is busy for a moment must stop no workflow."""
-    assert refusals([Queue("down")]) == []
-
-
 def test_a_machine_without_slurm_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    (sentence,) = refusals([Queue()])
+    (sentence,) = refusals({}, {})
     assert sentence.startswith("There is no sbatch on this machine; ")
 
 
@@ -397,29 +288,30 @@ def an_ask(rule: str = "train_large", gpus: int = 1) -> Ask:
 @pytest.mark.usefixtures("sbatch")
 def test_more_than_any_node_has_is_a_sentence() -> None:
     default = {"slurm_partition": "gpu", "slurm_account": "lab"}
-    assert impossible(requests_of([an_ask(gpus=0), an_ask(), an_ask(gpus=4)], default, {})) == []
-    (sentence,) = impossible(requests_of([an_ask(gpus=8)], default, {}))
+    assert impossible([an_ask(gpus=0), an_ask(), an_ask(gpus=4)], default, {}) == []
+    (sentence,) = impossible([an_ask(gpus=8)], default, {})
     assert sentence.startswith(
         "No node of partition gpu has what a job of train_large asks for: 8 CPUs, 64,000 MB, 8 GPUs; "
     )
     own = {"train_large": {"gpu_model": "h100", "slurm_partition": "down"}}
-    (request,) = requests_of([an_ask()], default, own)
-    assert request.queue == Queue("down", "lab")
-    assert "--gpus=h100:1" in request.options
-    assert impossible([request]) != []
-    assert impossible(requests_of([an_ask()], {"slurm_partition": "down"}, {})) == []  # left to the jobs
-
-
-def test_a_run_on_several_nodes_is_refused_without_asking() -> None:
-    (sentence,) = impossible(requests_of([an_ask()], {}, {"train_large": {"nodes": "2"}}))
+    (sentence,) = impossible([an_ask()], default, own)
+    assert sentence.startswith("No node of partition down has ")
+    assert impossible([an_ask()], {"slurm_partition": "down"}, {}) == []  # left to the jobs
+    (sentence,) = impossible([an_ask()], {}, {"train_large": {"nodes": "2"}})
     assert sentence.startswith(
         "train_large asks for 2 nodes (--set-resources), but a run trains on one node; "
     )
 
 
-def test_what_the_user_sets_is_what_slurm_is_asked_for() -> None:
+def test_what_the_user_sets_is_what_slurm_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def tried(queue: Queue, options: list[str]) -> object:
+        asked.extend((queue, options))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(slurm, "_tried", tried)
     own = {"train_large": {"mem_mb": "9000", "cpus_per_task": 2, "gpu": "attempt", "constraint": "a100"}}
-    (request,) = requests_of([an_ask()], {}, own)
-    assert request.options == (
-        *("--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1", "--constraint=a100"),
-    )
+    assert impossible([an_ask()], {"slurm_account": "lab"}, own) == []
+    options = ["--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1", "--constraint=a100"]
+    assert asked == [Queue("", "lab"), options]

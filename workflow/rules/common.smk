@@ -4,10 +4,10 @@ import shlex
 import time
 
 from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
+from shapelaw.jobs.executor import SlurmExecutor
 from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line, train_cpus
 from shapelaw.jobs.resources import Attempts
 from shapelaw.jobs.slurm import (
-    Queue,
     comment_of,
     impossible,
     left_over,
@@ -16,9 +16,8 @@ from shapelaw.jobs.slurm import (
     lowest_limit,
     my_jobs,
     place_problems,
-    queues_of,
+    queue_of,
     refusals,
-    requests_of,
 )
 from shapelaw.jobs.workload import (
     Workload,
@@ -30,6 +29,7 @@ from shapelaw.jobs.workload import (
     texts_digest,
     tokenizer_path,
 )
+from shapelaw.settings.command_line import FILES, values_of
 from shapelaw.specs.runs import digest_of, run_to_dict
 from shapelaw.storage.pool import FailedJob, SnakemakeErrors, drop_empty, failures, told_again
 
@@ -39,7 +39,7 @@ SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
 # What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
 ATTEMPTS = Attempts(WORK.checkpoint_folders)
-DOOR.use_slurm(ATTEMPTS)
+DOOR.use_slurm(SlurmExecutor, ATTEMPTS)
 ERRORS = SnakemakeErrors()
 if DOOR.is_main:
     logger.addHandler(ERRORS)
@@ -149,8 +149,7 @@ def refused():
     if odd := place_problems([str(BASE), str(Path.cwd())]):
         return odd
     default, own = DOOR.default_resources, DOOR.own_resources
-    queues = refusals(queues_of(default, own.values()))
-    return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, own))]
+    return refusals(default, own) or [*refused_build(asks, os.environ), *impossible(asks, default, own)]
 
 
 def queued():
@@ -159,10 +158,10 @@ def queued():
     if DOOR.executor:  # Snakemake hands it on to them
         found += [
             f"jobs read {path} too, as they start: leave it where it is until they end"
-            for path in DOOR.config_files
+            for path in values_of(sys.argv[1:], FILES)
         ]
     if DOOR.executor == "slurm":
-        (queue,) = queues_of(DOOR.default_resources, []) - {Queue()} or {Queue()}
+        queue = queue_of(DOOR.default_resources)
         jobs = [job for job in DOOR.needed_jobs() if not job.is_local]
         limit = lowest_limit(queue.account, queue.partition, DOOR.qos)
         found.append(limit_sentence(limit, len(jobs), DOOR.jobs or len(jobs), str(Path.cwd())))

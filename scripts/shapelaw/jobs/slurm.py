@@ -1,4 +1,4 @@
-"""Slurm, by the commands that it documents: the states of jobs, what it refuses, its limits, and what jobs used.
+"""Slurm, by the commands that it documents: the states of jobs, its limits, what it refuses, and what jobs used.
 
 What jobs ask for is checked before the first submission: Slurm refuses each job of an unknown partition by itself, and
 Snakemake tries each again, hundreds of lines.
@@ -13,16 +13,14 @@ import pwd
 import re
 import shutil
 import subprocess
-import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from shapelaw.jobs.plan import Ask
-from shapelaw.jobs.resources import OUT_OF_MEMORY
 
 Ending = Literal["done", "failed", "active"]
 FAILED = frozenset(
@@ -34,11 +32,16 @@ FAILED = frozenset(
 REQUEUED = frozenset({"NODE_FAIL", "PREEMPTED"})  # Slurm puts such a job back into the queue by itself
 GONE = "GONE"  # Slurm has forgotten the job
 REQUEUE_SECONDS = 180.0  # a job that is not back in the queue by then has failed
-_KILLED_FOR_MEMORY = re.compile(r"slurmstepd.*(exceeded (job )?memory limit|oom.kill)", re.I)
-_MOST_PAUSE = 60.0
-_JOBS_A_SECOND = 5.0  # squeue's answer grows with the queue: a second's pause for so many jobs
 _ASK_SECONDS = 60
-_FORMAT = "%i|%T|%Z|%S|%k"
+
+
+def answer(*command: str) -> str | None:
+    """What a command of Slurm prints; None where it fails or doesn't answer."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 @dataclass(frozen=True)
@@ -64,22 +67,23 @@ class Job:
         """True if it waits or runs."""
         return self.state != "COMPLETED" and self.state not in FAILED
 
-
-def parse_queue(text: str) -> dict[str, Job]:
-    """The jobs of squeue's answer, by number."""
-    rows = [line.split("|", 4) for line in text.splitlines()]
-    return {row[0]: Job(*row) for row in rows if len(row) == 5}
+    @property
+    def began(self) -> float:
+        """When it began, in seconds since 1970; infinite for one that waits."""
+        try:
+            return math.inf if self.state == "PENDING" else datetime.fromisoformat(self.started).timestamp()
+        except ValueError:
+            return math.inf
 
 
 def my_jobs() -> dict[str, Job] | None:
-    """All jobs of this user that Slurm remembers, also finished ones; None where squeue doesn't answer."""
-    text = answer("squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", _FORMAT)
-    return None if text is None else parse_queue(text)
-
-
-def job_name(rule: str, wildcards: Iterable[str]) -> str:
-    """What a job is called in messages: its rule and run, as in `train_large.wiki-V2000-...-s0-3f2a9c01`."""
-    return ".".join((rule, *wildcards))
+    """All jobs of this user that Slurm remembers, also finished ones, by number; None where squeue doesn't answer."""
+    user = f"--user={os.getuid()}"
+    text = answer("squeue", "-h", "-r", "--states=all", user, "-o", "%i|%T|%Z|%S|%k")
+    if text is None:
+        return None
+    rows = [line.split("|", 4) for line in text.splitlines()]
+    return {row[0]: Job(*row) for row in rows if len(row) == 5}
 
 
 def comment_of(rule: str, wildcards: Iterable[str]) -> str:
@@ -95,14 +99,8 @@ def left_over(jobs: Mapping[str, Job], folder: str, mine: Collection[str]) -> li
         jobs: the queue.
         mine: numbers of the jobs that this workflow submitted or took over.
     """
-    return [
-        job
-        for job in jobs.values()
-        if job.is_active
-        and job.folder == folder
-        and job.comment.startswith("rule_")
-        and job.number not in mine
-    ]
+    ours = [job for job in jobs.values() if job.folder == folder and job.comment.startswith("rule_")]
+    return [job for job in ours if job.is_active and job.number not in mine]
 
 
 def find_orphan(left: Iterable[Job], comment: str, newest: float) -> str | None:
@@ -114,21 +112,9 @@ def find_orphan(left: Iterable[Job], comment: str, newest: float) -> str | None:
         left: jobs of earlier workflows.
         newest: when the newest input was written, in seconds since 1970; what began before took another one.
     """
-    found = [
-        int(job.number)
-        for job in left
-        # Slurm tells whole seconds
-        if job.comment == comment and job.number.isdecimal() and _began(job) >= math.floor(newest)
-    ]
-    return str(max(found)) if found else None
-
-
-def _began(job: Job) -> float:
-    """When a running job began, in seconds since 1970; infinite for one that waits."""
-    try:
-        return math.inf if job.state == "PENDING" else datetime.fromisoformat(job.started).timestamp()
-    except ValueError:
-        return math.inf
+    since = math.floor(newest)  # Slurm tells whole seconds
+    same = [job for job in left if job.comment == comment and job.number.isdecimal() and job.began >= since]
+    return max(same, key=lambda job: int(job.number)).number if same else None
 
 
 def left_over_sentence(left: Iterable[Job], wanted: Collection[str]) -> str:
@@ -149,32 +135,21 @@ def left_over_sentence(left: Iterable[Job], wanted: Collection[str]) -> str:
     )
 
 
-def parse_accounts(text: str) -> dict[str, str]:
-    """States by number, of sacct's answer; `CANCELLED by 1000` is CANCELLED."""
-    rows = [line.split("|") for line in text.splitlines()]
-    return {row[0]: row[1].split()[0] for row in rows if len(row) == 2 and row[1].strip()}
-
-
-def forgotten(numbers: Collection[str]) -> Mapping[str, str]:
-    """The states of jobs that squeue no longer has, from accounting; none where there is no accounting."""
-    if not numbers:
-        return {}
-    text = answer("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", ",".join(sorted(numbers)))
-    return parse_accounts(text or "")
-
-
 def states_of(numbers: Collection[str]) -> dict[str, str] | None:
     """The state of each job; None where Slurm doesn't answer.
 
-    A job that neither squeue nor accounting knows is `GONE`.
+    What squeue has forgotten accounting may know (`CANCELLED by 1000` is CANCELLED); what neither knows is `GONE`.
     """
     jobs = my_jobs()
     if jobs is None:
         return None
     known = {number: jobs[number].state for number in numbers if number in jobs}
-    lost = {number for number in numbers if number not in known}
-    accounts = forgotten(lost)
-    return known | {number: accounts.get(number, GONE) for number in lost}
+    if lost := sorted(set(numbers) - known.keys()):
+        known |= dict.fromkeys(lost, GONE)
+        text = answer("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", ",".join(lost)) or ""
+        rows = [line.split("|") for line in text.splitlines()]
+        known |= {row[0]: row[1].split()[0] for row in rows if len(row) == 2 and row[1].strip()}
+    return known
 
 
 def ending(state: str, requeues: bool, seconds: float) -> Ending:
@@ -192,113 +167,10 @@ def ending(state: str, requeues: bool, seconds: float) -> Ending:
     return "failed"
 
 
-def reason(state: str, said: str) -> str:
-    """Why a job failed: its state, or OUT_OF_MEMORY where Slurm says so only in the job's log."""
-    return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
-
-
-def said_in(log: str | Path | None) -> str:
-    """What Slurm's log of a job says; empty where there is none, or none yet."""
-    try:
-        return Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
-    except OSError:
-        return ""
-
-
 def nodes_of(number: str) -> list[str]:
     """The nodes of a job, as Slurm lists them, from accounting; none where there is no accounting."""
     text = answer("sacct", "-n", "-X", "-P", "-o", "NodeList", "-j", number) or ""
     return [line for line in text.splitlines() if line and " " not in line]  # not "None assigned"
-
-
-def pause(active: int, least: float) -> float:
-    """Seconds until states are asked for again: `least` for a small queue, a minute for 300 jobs or more."""
-    return max(least, min(_MOST_PAUSE, active / _JOBS_A_SECOND))
-
-
-def answer(*command: str) -> str | None:
-    """What a command of Slurm prints; None where it fails or doesn't answer."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-# of a limit on jobs in the queue, or of a controller that is busy, restarting or out of reach
-_PASSES = re.compile(
-    r"Submit\w*(Limit|Account|User)|temporar|try again|timed out|unable to contact|connect|communicat|socket|zero bytes"
-    r"|not responding|queue is full|too many",
-    re.I,
-)
-_SAID = re.compile(r"The error message was '(.*?)'\.\n", re.S)
-_ERROR = re.compile(r"sbatch: error: (?:Batch job submission failed: )?(.+)")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A refusal of a submission.
-
-    Attributes:
-        reason: what sbatch said, a clause.
-        passes: the same job may well be taken later.
-    """
-
-    reason: str
-    passes: bool
-
-
-def refusal_of(message: str) -> Refusal:
-    """The refusal in the plugin's message on a submission that failed."""
-    found = _SAID.search(message)
-    text = found[1] if found else message
-    lines = list(dict.fromkeys(line.strip().rstrip(".") for line in _ERROR.findall(text)))
-    reason = "; ".join(lines) or " ".join(text.split())
-    return Refusal(reason, _PASSES.search(reason) is not None)
-
-
-class WaitingRoom:
-    """The jobs that Slurm did not take for the moment; asked by several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._full = ""  # why Slurm takes no more jobs now
-        self._held: list[Any] = []
-        self._asking: set[Any] = set()  # those that are submitted again
-        self._told: set[str] = set()
-
-    def holds_back(self, job: Any) -> bool:
-        """Whether a job had better not be submitted now; it is kept then."""
-        with self._lock:
-            waits = bool(self._full) and job not in self._asking
-            if waits:
-                self._held.append(job)
-            return waits
-
-    def turned_away(self, job: Any, reason: str) -> bool:
-        """Keep a job that was refused; return whether this reason is a new one."""
-        with self._lock:
-            self._full = reason
-            self._asking.discard(job)
-            self._held.append(job)
-            is_new = reason not in self._told
-            self._told.add(reason)
-            return is_new
-
-    def taken(self, job: Any) -> None:
-        """Note that Slurm took a job: where it had refused it before, it has room again."""
-        with self._lock:
-            if job in self._asking:
-                self._asking.remove(job)
-                self._full = ""
-
-    def asks_again(self, ended: int) -> list[Any]:
-        """The jobs to submit again: as many as have ended, else one; all of them where there is room."""
-        with self._lock:
-            room = max(1, ended) if self._full else len(self._held)
-            again, self._held = self._held[:room], self._held[room:]
-            self._asking.update(again)
-            return again
 
 
 _UNQUOTED = frozenset("'\"$`\\%")  # the last one is of the names of logs, as in %j
@@ -314,7 +186,8 @@ def place_problems(places: Iterable[str]) -> list[str]:
     ]
 
 
-_FIELDS = ("MaxSubmitJobs", "GrpSubmitJobs"), ("MaxSubmitJobsPU", "MaxSubmitJobsPA", "GrpSubmitJobs")
+_OF_USER = ("MaxSubmitJobs", "GrpSubmitJobs")
+_OF_QUALITY = ("MaxSubmitJobsPU", "MaxSubmitJobsPA", "GrpSubmitJobs")
 
 
 @dataclass(frozen=True, order=True)
@@ -336,34 +209,27 @@ def lowest_limit(account: str, partition: str, qos: str) -> Limit | None:
     Args:
         account, partition, qos: those of the jobs; empty where the cluster's defaults are taken.
     """
-    config = _values(answer("scontrol", "show", "config"), " = ")
-    enforced = config.get("AccountingStorageEnforce", "").split(",")
-    limits = (
-        [Limit(int(config["MaxJobCount"]), "MaxJobCount")] if config.get("MaxJobCount", "").isdigit() else []
-    )
-    if {"limits", "safe", "qos", "all"} & set(enforced):
+    config = _values(answer("scontrol", "show", "config"))
+    limits = list(_limits([config], ["MaxJobCount"], ""))
+    if {"limits", "safe", "qos", "all"} & {*config.get("AccountingStorageEnforce", "").split(",")}:
         limits += _accounted(config.get("ClusterName", ""), account, partition, qos)
     return min(limits, default=None)
 
 
-def _accounted(cluster: str, account: str, partition: str, qos: str) -> Iterable[Limit]:
+def _accounted(cluster: str, account: str, partition: str, qos: str) -> Iterator[Limit]:
     """The limits of accounting: of the user in an account, of the account, and of the qualities of service."""
     user = pwd.getpwuid(os.getuid()).pw_name
     if not account:
         account = (answer("sacctmgr", "-nP", "show", "user", user, "format=DefaultAccount") or "").strip()
     where = ["where", f"cluster={cluster}", f"account={account}"]
-    ours = _rows("assoc", [*where, f"user={user}"], (*_FIELDS[0], "DefaultQOS"))
-    accounts = _rows("assoc", [*where, "user="], _FIELDS[0])
-    told = _values(
-        (answer("scontrol", "-o", "show", "partition", *filter(None, [partition])) or "").replace(" ", "\n")
-    )
+    ours = _rows("assoc", [*where, f"user={user}"], (*_OF_USER, "DefaultQOS"))
+    yield from _limits(ours, _OF_USER, f" of user {user} in account {account}")
+    yield from _limits(_rows("assoc", [*where, "user="], _OF_USER), _OF_USER, f" of account {account}")
+    told = answer("scontrol", "-o", "show", "partition", *filter(None, [partition])) or ""
     default = next((row["DefaultQOS"] for row in ours if row["DefaultQOS"]), "normal")
-    names = {qos or default, told.get("QoS", "N/A")} - {"N/A"}
-    qualities = _rows("qos", ["where", f"name={','.join(sorted(names))}"], ("Name", *_FIELDS[1]))
-    yield from _limits(ours, f"of user {user} in account {account}")
-    yield from _limits(accounts, f"of account {account}")
-    for row in qualities:
-        yield from _limits([row], f"of QOS {row['Name']}")
+    names = {qos or default, _values(told.replace(" ", "\n")).get("QoS", "N/A")} - {"N/A"}
+    for row in _rows("qos", ["where", f"name={','.join(sorted(names))}"], ("Name", *_OF_QUALITY)):
+        yield from _limits([row], _OF_QUALITY, f" of QOS {row['Name']}")
 
 
 def _rows(entity: str, where: Iterable[str], fields: tuple[str, ...]) -> list[dict[str, str]]:
@@ -371,18 +237,16 @@ def _rows(entity: str, where: Iterable[str], fields: tuple[str, ...]) -> list[di
     return [dict(zip(fields, line.split("|"), strict=True)) for line in text.splitlines()]
 
 
-def _limits(rows: Iterable[Mapping[str, str]], of: str) -> Iterable[Limit]:
-    return (
-        Limit(int(row[field]), f"{field} {of}")
-        for row in rows
-        for field in chain(*_FIELDS)
-        if row.get(field, "").isdigit()
-    )
+def _limits(rows: Iterable[Mapping[str, str]], fields: Iterable[str], of: str) -> Iterator[Limit]:
+    for row in rows:
+        for field in fields:
+            if row.get(field, "").isdigit():
+                yield Limit(int(row[field]), field + of)
 
 
-def _values(text: str | None, between: str = "=") -> dict[str, str]:
+def _values(text: str | None) -> dict[str, str]:
     """Names and values of scontrol's answer, a line each."""
-    pairs = (line.partition(between) for line in (text or "").splitlines())
+    pairs = (line.partition("=") for line in (text or "").splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -419,77 +283,75 @@ class Queue:
     account: str = ""
 
 
-def queues_of(default: Mapping[str, object], by_rule: Iterable[Mapping[str, object]]) -> set[Queue]:
-    """The queues of all rules.
+def queue_of(resources: Mapping[str, object]) -> Queue:
+    """The queue that resources ask for, as they were written: `slurm_partition`, `slurm_account` and others."""
+    return Queue(_name(resources.get("slurm_partition")), _name(resources.get("slurm_account")))
+
+
+def refusals(default: Mapping[str, object], by_rule: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A sentence for each queue whose partition or account Slurm refuses; other reasons are left to the jobs.
 
     Args:
-        default: resources of every job, as they were written: `slurm_partition`, `slurm_account` and others.
+        default: resources of every job, as they were written.
         by_rule: resources of single rules, which win.
     """
-    asked = [default, *({**default, **own} for own in by_rule)]
-    return {Queue(_name(one.get("slurm_partition")), _name(one.get("slurm_account"))) for one in asked}
+    if shutil.which("sbatch") is None:
+        return [
+            "There is no sbatch on this machine; start `snakemake --profile slurm` on a login node of the cluster."
+        ]
+    queues = {queue_of({**default, **own}) for own in ({}, *by_rule.values())}
+    return [sentence for queue in sorted(queues) if (sentence := _refusal(queue))]
 
 
-@dataclass(frozen=True)
-class Request:
-    """The jobs of a training rule, as Slurm is asked for them.
-
-    Attributes:
-        nodes: nodes of a job; more than one is refused here.
-        options: of sbatch.
-        said: the same in words.
-    """
-
-    rule: str
-    nodes: int
-    queue: Queue
-    options: tuple[str, ...]
-    said: str
+def _refusal(queue: Queue) -> str:
+    done = _tried(queue, ["-n", "1"])
+    lines = [one for one in done.stderr.splitlines() if re.search("invalid (partition|account)", one, re.I)]
+    if done.returncode == 0 or not lines:
+        return ""
+    asked = [f"{what} {name}" for what, name in vars(queue).items() if name]
+    return (
+        f"Slurm takes no job for {' and '.join(asked) or 'its default partition and account'} "
+        f"({lines[0].removeprefix('sbatch: error: ')}); `sinfo -s` lists partitions, `sacctmgr show assoc user=$USER` "
+        "accounts. Correct slurm_partition and slurm_account in slurm/config.yaml or on the command line."
+    )
 
 
-def requests_of(
+def impossible(
     asks: Iterable[Ask], default: Mapping[str, object], by_rule: Mapping[str, Mapping[str, object]]
-) -> list[Request]:
-    """What training asks for: the rules' own values, and those of `--set-resources`, which win.
+) -> list[str]:
+    """A sentence for each training rule whose jobs no node of their partition can take; other reasons are left to them.
 
     Args:
-        default, by_rule: resources as they were written; an expression in place of a number is left to the jobs.
+        asks: what the rules ask for.
+        default, by_rule: resources as they were written, which win; an expression in place of a number is left out.
     """
-    found = []
-    for ask in asks:
-        own = by_rule.get(ask.rule, {})
-        gpus, model = _number(own, "gpu", ask.gpus), _name(own.get("gpu_model"))
-        cpus = _number(own, "cpus_per_task", ask.cpus)
-        memory = _number(own, "mem_mb", ask.resources.memory_mb)
-        options = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", f"--mem={memory}"]
-        options += [f"--gpus={model + ':' if model else ''}{gpus}"] if gpus else []
-        options += [f"--constraint={own['constraint']}"] if "constraint" in own else []
-        said = f"{cpus} CPU{'s' * (cpus > 1)}, {memory:,} MB"
-        said += f", {gpus} {model + ' ' if model else ''}GPU{'s' * (gpus > 1)}" if gpus else ""
-        (queue,) = queues_of({}, [{**default, **own}]) - {Queue()} or {Queue()}
-        found.append(Request(ask.rule, _number(own, "nodes", 1), queue, tuple(options), said))
-    return found
+    told = [_impossible(ask, by_rule.get(ask.rule, {}), default) for ask in asks]
+    return [sentence for sentence in told if sentence]
 
 
-def impossible(requests: Iterable[Request]) -> list[str]:
-    """A sentence for each request that no node of its partition can meet; other reasons are left to the jobs."""
-    return [sentence for request in requests if (sentence := _impossible(request))]
-
-
-def _impossible(request: Request) -> str:
-    if request.nodes != 1:
+def _impossible(ask: Ask, own: Mapping[str, object], default: Mapping[str, object]) -> str:
+    if (nodes := _number(own, "nodes", 1)) != 1:
         return (
-            f"{request.rule} asks for {request.nodes} nodes (--set-resources), but a run trains on one node; leave "
+            f"{ask.rule} asks for {nodes} nodes (--set-resources), but a run trains on one node; leave "
             "nodes out, and set execution.gpus to train one run on several GPUs of a node."
         )
-    done = _tried(request.queue, request.options)
+    gpus, model = _number(own, "gpu", ask.gpus), _name(own.get("gpu_model"))
+    cpus = _number(own, "cpus_per_task", ask.cpus)
+    memory = _number(own, "mem_mb", ask.resources.memory_mb)
+    options = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", f"--mem={memory}"]
+    options += [f"--gpus={model + ':' if model else ''}{gpus}"] if gpus else []
+    options += [f"--constraint={own['constraint']}"] if "constraint" in own else []
+    queue = queue_of({**default, **own})
+    done = _tried(queue, options)
     if done.returncode == 0 or "node configuration is not available" not in done.stderr:
         return ""
-    where = f"partition {request.queue.partition}" if request.queue.partition else "Slurm's default partition"
+    said = f"{cpus} CPU{'s' * (cpus > 1)}, {memory:,} MB"
+    said += f", {gpus} {model + ' ' if model else ''}GPU{'s' * (gpus > 1)}" if gpus else ""
+    where = f"partition {queue.partition}" if queue.partition else "Slurm's default partition"
     return (
-        f"No node of {where} has what a job of {request.rule} asks for: {request.said}; a run trains on one node. "
+        f"No node of {where} has what a job of {ask.rule} asks for: {said}; a run trains on one node. "
         "Lower execution.gpus or execution.threads, take another partition (slurm_partition in slurm/config.yaml), or "
-        f"say what it may ask for: --set-resources {request.rule}:mem_mb=...; `sinfo -o '%P %c %m %G'` lists what "
+        f"say what it may ask for: --set-resources {ask.rule}:mem_mb=...; `sinfo -o '%P %c %m %G'` lists what "
         "nodes have."
     )
 
@@ -502,31 +364,6 @@ def _number(resources: Mapping[str, object], name: str, otherwise: int) -> int:
 def _name(value: object) -> str:
     text = str(value or "").strip("'\"")
     return text if _NAME.fullmatch(text) else ""
-
-
-def refusals(queues: Iterable[Queue]) -> list[str]:
-    """A sentence for each queue whose partition or account Slurm refuses; other reasons are left to the jobs."""
-    if shutil.which("sbatch") is None:
-        return [
-            "There is no sbatch on this machine; start `snakemake --profile slurm` on a login node of the cluster."
-        ]
-    return [sentence for queue in sorted(queues) if (sentence := _refusal(queue))]
-
-
-def _refusal(queue: Queue) -> str:
-    done = _tried(queue, ["-n", "1"])
-    lines = [
-        line for line in done.stderr.splitlines() if re.search("invalid (partition|account)", line, re.I)
-    ]
-    if done.returncode == 0 or not lines:
-        return ""
-    asked = [f"partition {queue.partition}"] * bool(queue.partition)
-    asked += [f"account {queue.account}"] * bool(queue.account)
-    return (
-        f"Slurm takes no job for {' and '.join(asked) or 'its default partition and account'} "
-        f"({lines[0].removeprefix('sbatch: error: ')}); `sinfo -s` lists partitions, `sacctmgr show assoc user=$USER` "
-        "accounts. Correct slurm_partition and slurm_account in slurm/config.yaml or on the command line."
-    )
 
 
 def _tried(queue: Queue, options: Iterable[str]) -> subprocess.CompletedProcess[str]:
@@ -547,16 +384,13 @@ def write_efficiency(names: Mapping[str, str], path: Path) -> None:
     Args:
         names: of the jobs by number, in place of Slurm's, which the plugin makes one for all.
     """
-    rows: list[list[str]] = []
     numbers = sorted(names)
-    for i in range(0, len(numbers), _JOBS_A_CALL):
-        some = ",".join(numbers[i : i + _JOBS_A_CALL])
-        text = answer("sacct", "-n", "-P", "-o", _EFFICIENCY, "-j", some)
-        if text is None:
-            return
-        rows += [line.split("|") for line in text.splitlines()]
-    for row in rows:
-        row[1] = names.get(row[0], row[1])
+    calls = [",".join(numbers[i : i + _JOBS_A_CALL]) for i in range(0, len(numbers), _JOBS_A_CALL)]
+    texts = [answer("sacct", "-n", "-P", "-o", _EFFICIENCY, "-j", some) for some in calls]
+    if None in texts:
+        return
+    rows = [line.split("|") for line in chain.from_iterable(text.splitlines() for text in texts if text)]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([_EFFICIENCY.split(","), *rows])
+        named = ([row[0], names.get(row[0], row[1]), *row[2:]] for row in rows)
+        csv.writer(file).writerows([_EFFICIENCY.split(","), *named])

@@ -16,12 +16,12 @@ from shapelaw.errors import UserError, exit_code
 from shapelaw.settings.loading import read_values
 
 _CONFIG = ("--config", "-C")
-_FILES = ("--configfile", "--configfiles")
+FILES = ("--configfile", "--configfiles")
 
 
 def command_line_problems(arguments: Sequence[str]) -> list[str]:
     """A sentence for each mistake in the arguments of `--config` and `--configfile`."""
-    pairs = list(_values_of(arguments, _CONFIG))
+    pairs = list(values_of(arguments, _CONFIG))
     unquoted = " ".join(pairs)
     key, equals, value = unquoted.partition("=")
     if (
@@ -35,7 +35,7 @@ def command_line_problems(arguments: Sequence[str]) -> list[str]:
     problems = [problem for pair in pairs for problem in _pair_problems(pair)]
     keys = [pair.partition("=")[0] for pair in pairs]
     problems += [f"--config has {key} twice; leave one out." for key in _repeated(keys)]
-    for name in _values_of(arguments, _FILES):
+    for name in values_of(arguments, FILES):
         try:
             read_values(Path(name))
         except UserError as error:
@@ -63,7 +63,7 @@ def main() -> int:
     return 0
 
 
-def _values_of(arguments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+def values_of(arguments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
     """What follows an option, up to the next one."""
     inside = False
     for argument in arguments:

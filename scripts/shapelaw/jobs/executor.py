@@ -1,0 +1,294 @@
+"""Our executor on Slurm: the plugin's, with the methods that Snakemake's executor plugins override.
+
+An attempt that advanced its run is free, jobs of a killed workflow are taken over, jobs that Slurm refuses for the
+moment wait, and a Slurm that doesn't answer is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from shapelaw.jobs import slurm
+from shapelaw.jobs.resources import OUT_OF_MEMORY, Attempts, together, verdict, written
+from shapelaw.jobs.snakemake_door import PluginExecutor, count, last_attempt, members_of, wildcards_of
+from shapelaw.storage.pool import snakemake_reason
+
+_QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
+_MOST_PAUSE = 60.0
+_JOBS_A_SECOND = 5.0  # squeue's answer grows with the queue: a second's pause for so many jobs
+_KILLED_FOR_MEMORY = re.compile(r"slurmstepd.*(exceeded (job )?memory limit|oom.kill)", re.I)
+# of a limit on jobs in the queue, or of a controller that is busy, restarting or out of reach
+_PASSES = re.compile(
+    r"Submit\w*(Limit|Account|User)|temporar|try again|timed out|unable to contact|connect|communicat|socket|zero bytes"
+    r"|not responding|queue is full|too many",
+    re.I,
+)
+_SAID = re.compile(r"The error message was '(.*?)'\.\n", re.S)
+_ERROR = re.compile(r"sbatch: error: (?:Batch job submission failed: )?(.+)")
+
+
+class SlurmExecutor(PluginExecutor):
+    """What is ours in the plugin's executor, which submits and cancels.
+
+    Attributes:
+        attempts: what the attempts at each job achieved.
+    """
+
+    attempts: ClassVar[Attempts]
+
+    def __init__(self, workflow: Any, logger: Any) -> None:
+        # before the plugin starts its thread, which uses them
+        self._names: dict[str, str] = {}  # of all jobs that this workflow submitted or took over, by number
+        self._since: dict[str, tuple[str, float]] = {}  # the state of a job, and when it was first seen
+        self._queue: tuple[float, dict[str, slurm.Job]] = (-math.inf, {})  # as it was, and when
+        self._tried: set[Any] = set()  # jobs that were submitted once
+        self._lock = threading.Lock()  # the plugin submits in two threads and asks for states in a third
+        self._silent = False  # Slurm doesn't answer
+        self._room = WaitingRoom()
+        self.attempts.watched = True
+        super().__init__(workflow, logger)
+
+    # --- submission ---
+
+    def run_job(self, job: Any) -> None:
+        """Submit a job, or take over an earlier workflow's job that does the same."""
+        self.begin(job)
+        if (number := self._orphan(job)) is not None:
+            self._take_over(job, number)
+        elif not self._room.holds_back(job):
+            super().run_job(job)
+
+    def begin(self, job: Any) -> None:
+        """Note that an attempt begins."""
+        for one in members_of(job):
+            self.attempts.begin(wildcards_of(one))
+        if job.is_group():
+            self.ask_in_turn(job)
+
+    def _orphan(self, job: Any) -> str | None:
+        """The number of an earlier workflow's job that trains the same; None for jobs that don't train.
+
+        A key or a pack's name says to the last option what is trained, so the plugin's comment tells whether it is the
+        same job. What began before its data was made anew is another one.
+        """
+        if job.is_group() or not self.attempts.folders(wildcards_of(job)):
+            return None
+        with self._lock:
+            if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
+                self._queue = time.monotonic(), slurm.my_jobs() or {}
+        left = slurm.left_over(self._queue[1], str(self.workflow.workdir_init), self._names)
+        newest = max(map(written, job.input), default=0.0)
+        return slurm.find_orphan(left, slurm.comment_of(job.name, wildcards_of(job)), newest)
+
+    def _take_over(self, job: Any, number: str) -> None:
+        from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+        self.logger.info(f"{_name(job)} is job {number} of an earlier workflow; taking it over.")
+        aux = {"slurm_logfile": self.log_of(job, number)}
+        self.report_job_submission(SubmittedJobInfo(job, external_jobid=number, aux=aux))
+
+    def report_job_submission(self, job_info: Any, register_job: bool = True) -> None:
+        """Note the number of a submitted job."""
+        self._room.taken(job_info.job)
+        self._names[str(job_info.external_jobid)] = _name(job_info.job)
+        super().report_job_submission(job_info, register_job)
+
+    def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
+        """Keep a job that Slurm did not take: it is submitted again where that may help, and has not failed.
+
+        Of jobs that it took, `_report_failure` tells.
+        """
+        job: Any = job_info.job
+        refusal = refusal_of(self.refused(msg))
+        if not refusal.passes:
+            self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
+            self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
+            count(job, math.inf)  # another attempt would be refused likewise
+            super().report_job_error(job_info)
+        elif self._room.turned_away(job, refusal.reason):
+            self.logger.warning(
+                f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
+                "They have not failed; this workflow can also be stopped, and the same command goes on later."
+            )
+
+    def printjob(self, job: Any) -> None:
+        """Tell what a job is at its first attempt."""
+        if job not in self._tried:
+            self._tried.add(job)
+            super().printjob(job)
+
+    def print_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
+        """Nothing: of each failure a line is printed already, in place of the job's whole command."""
+
+    def _tell(self, job: Any, reason: str) -> None:
+        for one in members_of(job):
+            self.attempts.told[one.name, *wildcards_of(one)] = reason
+
+    # --- states ---
+
+    async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+        """Report the jobs that have ended, and yield the others: all of them where Slurm doesn't answer.
+
+        The plugin's own gives up after a few questions, and drops all jobs then.
+        """
+        least = self.workflow.executor_settings.init_seconds_before_status_checks
+        self.next_seconds_between_status_checks = pause(len(active_jobs), least)
+        found = None
+        if active_jobs:
+            async with self.status_rate_limiter:
+                numbers = [str(info.external_jobid) for info in active_jobs]
+                found = await asyncio.to_thread(slurm.states_of, numbers)
+            self._say_silence(found is None)
+        ended = len(active_jobs)
+        for info in active_jobs:
+            if found is None or not self._has_ended(info, found[str(info.external_jobid)]):
+                ended -= 1
+                yield info
+        for job in self._room.asks_again(ended):
+            await asyncio.to_thread(self.run_job, job)
+
+    def _say_silence(self, silent: bool) -> None:
+        if silent != self._silent:
+            self.logger.warning(
+                "squeue doesn't answer; waiting for it." if silent else "squeue answers again."
+            )
+        self._silent = silent
+
+    def _has_ended(self, info: Any, state: str) -> bool:
+        """Report a job that has ended; False where it goes on."""
+        number, now = str(info.external_jobid), time.monotonic()
+        before, since = self._since.get(number, ("", now))
+        if before != state:
+            since = now
+            if state == "NODE_FAIL":
+                self.avoid(slurm.nodes_of(number))
+        self._since[number] = state, since
+        settings = self.workflow.executor_settings
+        ending = slurm.ending(state, bool(settings.requeue), now - since)
+        if ending == "done":
+            if info.aux and not settings.keep_successful_logs:
+                Path(info.aux["slurm_logfile"]).unlink(missing_ok=True)
+            self.report_job_success(info)
+        elif ending == "failed":
+            self._report_failure(info, state)
+        return ending != "active"
+
+    def _report_failure(self, info: Any, state: str) -> None:
+        """Say in a line what became of an attempt, and let Snakemake try again where that may help."""
+        job: Any = info.job
+        said = _said_in((info.aux or {}).get("slurm_logfile"))
+        state = reason(state, said)
+        known = snakemake_reason(said) if state == "FAILED" else f"Slurm ended it: {state}."
+        self._tell(job, known)
+        ended = together([self.attempts.end(wildcards_of(one), state) for one in members_of(job)])
+        found = verdict(ended, job.attempt, last_attempt(job), state, known)
+        count(job, found.counted)
+        log = "" if found.again or not job.log else f" Its log: {job.log[0]}"
+        self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {found.sentence}.{log}")
+        super().report_job_error(info)
+
+    def shutdown(self) -> None:
+        """Shut down, and write what the jobs asked for and used; the plugin's table has no names of jobs."""
+        settings = self.workflow.executor_settings
+        wanted, settings.efficiency_report = settings.efficiency_report, False
+        super().shutdown()
+        if wanted and self._names:
+            file = f"efficiency_report_{time.strftime('%Y%m%d-%H%M%S')}.csv"
+            slurm.write_efficiency(self._names, Path(settings.efficiency_report_path or ".") / file)
+
+
+def _name(job: Any) -> str:
+    """What a job is called in messages: its rule and run, as in `train_large.wiki-V2000-...-s0-3f2a9c01`."""
+    return ".".join((job.name, *wildcards_of(job)))
+
+
+def _said_in(log: str | Path | None) -> str:
+    """What Slurm's log of a job says; empty where there is none, or none yet."""
+    try:
+        return Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
+    except OSError:
+        return ""
+
+
+def reason(state: str, said: str) -> str:
+    """Why a job failed: its state, or OUT_OF_MEMORY where Slurm says so only in the job's log."""
+    return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
+
+
+def pause(active: int, least: float) -> float:
+    """Seconds until states are asked for again: `least` for a small queue, a minute for 300 jobs or more."""
+    return max(least, min(_MOST_PAUSE, active / _JOBS_A_SECOND))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal of a submission.
+
+    Attributes:
+        reason: what sbatch said, a clause.
+        passes: the same job may well be taken later.
+    """
+
+    reason: str
+    passes: bool
+
+
+def refusal_of(message: str) -> Refusal:
+    """The refusal in the plugin's message on a submission that failed."""
+    found = _SAID.search(message)
+    text = found[1] if found else message
+    lines = list(dict.fromkeys(line.strip().rstrip(".") for line in _ERROR.findall(text)))
+    reason = "; ".join(lines) or " ".join(text.split())
+    return Refusal(reason, _PASSES.search(reason) is not None)
+
+
+class WaitingRoom:
+    """The jobs that Slurm did not take for the moment; asked by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._full = ""  # why Slurm takes no more jobs now
+        self._held: list[Any] = []
+        self._asking: set[Any] = set()  # those that are submitted again
+        self._told: set[str] = set()
+
+    def holds_back(self, job: Any) -> bool:
+        """Whether a job had better not be submitted now; it is kept then."""
+        with self._lock:
+            waits = bool(self._full) and job not in self._asking
+            if waits:
+                self._held.append(job)
+            return waits
+
+    def turned_away(self, job: Any, reason: str) -> bool:
+        """Keep a job that was refused; return whether this reason is a new one."""
+        with self._lock:
+            self._full = reason
+            self._asking.discard(job)
+            self._held.append(job)
+            is_new = reason not in self._told
+            self._told.add(reason)
+            return is_new
+
+    def taken(self, job: Any) -> None:
+        """Note that Slurm took a job: where it had refused it before, it has room again."""
+        with self._lock:
+            if job in self._asking:
+                self._asking.remove(job)
+                self._full = ""
+
+    def asks_again(self, ended: int) -> list[Any]:
+        """The jobs to submit again: as many as have ended, else one; all of them where there is room."""
+        with self._lock:
+            room = max(1, ended) if self._full else len(self._held)
+            again, self._held = self._held[:room], self._held[room:]
+            self._asking.update(again)
+            return again

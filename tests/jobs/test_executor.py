@@ -1,0 +1,288 @@
+"""Our executor on Slurm: what becomes of a failed attempt, of jobs that are refused, and of a killed workflow's jobs.
+
+Without a Slurm; tests/slurm has the whole.
+"""
+
+import asyncio
+import logging
+import math
+import os
+import threading
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake_executor_plugin_slurm import Executor
+
+from shapelaw.jobs import slurm, snakemake_door
+from shapelaw.jobs.executor import Refusal, SlurmExecutor, WaitingRoom, pause, reason, refusal_of
+from shapelaw.jobs.resources import Attempt, Attempts
+from shapelaw.jobs.snakemake_door import LOST
+
+NAME = "train_large.k-s0"
+
+
+class Told(Attempts):
+    """Attempts that ended as the test says."""
+
+    def __init__(self, **ended: Any) -> None:
+        super().__init__(lambda name: [], watched=True)
+        self.ended = Attempt(**{"advanced": False, "for_good": False, "step": None, **ended})
+
+    def end(self, name: tuple[str, ...], reason: str) -> Attempt:
+        return self.ended
+
+
+class Job:
+    """As much of Snakemake's as the executor looks at."""
+
+    def __init__(self, attempt: int = 1, retries: int = 5) -> None:
+        self.name, self.wildcards, self.log = "train_large", ("k-s0",), ["results/k.log"]
+        self.restart_times, self._attempt = retries, attempt
+        self.input: list[str] = []
+        self.output, self.params, self.resources = ["summary.json"], {"spec": "{}"}, {"slurm_account": ""}
+
+    @property
+    def attempt(self) -> int:
+        return self._attempt
+
+    def is_group(self) -> bool:
+        return False
+
+
+def make_executor(attempts: Attempts) -> tuple[Any, list[Any]]:
+    """An executor that was not started, and the list of the jobs that it reports as failed."""
+    failed: list[Any] = []
+    ours = type("Ours", (SlurmExecutor, Executor), {"attempts": attempts})
+    made = ours.__new__(ours)
+    made.workflow = SimpleNamespace(
+        scheduler=SimpleNamespace(error_callback=failed.append),
+        workdir_init="/work",
+        executor_settings=SimpleNamespace(
+            init_seconds_before_status_checks=1,
+            requeue=False,
+            keep_successful_logs=True,
+            logdir=Path("results/logs/slurm"),
+        ),
+    )
+    made.logger = logging.getLogger("executor")
+    made.status_rate_limiter, made._room, made._silent = nullcontext(), WaitingRoom(), False
+    made._accounts, made._local, made._failed_nodes = {}, SimpleNamespace(), set()
+    made._names, made._since, made._lock, made._queue = {}, {}, threading.Lock(), (-math.inf, {})
+    return made, failed
+
+
+def submitted(job: Any, number: str) -> Any:
+    return SimpleNamespace(job=job, external_jobid=number, aux={})
+
+
+@pytest.mark.parametrize(
+    ("ended", "attempt", "retries", "state", "left", "said"),
+    [
+        ({}, 2, 5, "FAILED", True, "attempt 2 of 6; trying again."),
+        ({}, 6, 5, "FAILED", False, "attempt 6 of 6. Its log: results/k.log"),
+        (
+            {"advanced": True, "step": (40, 90)},
+            6,
+            5,
+            "CANCELLED",
+            True,
+            "at step 40 of 90; it advanced, so it doesn't",
+        ),
+        ({"advanced": True}, 1, 0, "CANCELLED", False, "attempt 1 of 1."),  # --retries 0 means none
+        ({"advanced": True, "for_good": True}, 1, 5, "FAILED", False, "another attempt would end the same."),
+        ({}, 1, 5, "OUT_OF_MEMORY", True, "attempt 1 of 6; trying again with more memory."),
+    ],
+)
+def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
+    ended: dict[str, Any],
+    attempt: int,
+    retries: int,
+    state: str,
+    left: bool,
+    said: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made, failed = make_executor(Told(**ended))
+    job = Job(attempt, retries)
+    made._report_failure(submitted(job, "45"), state)
+    assert failed == [job]
+    (line,) = caplog.messages
+    assert line.startswith(f"{NAME}: job 45 ended {state}")
+    assert said in line
+    assert (job.restart_times > job.attempt - 1) == left  # Snakemake's condition for another attempt
+    if left:
+        advanced = bool(ended.get("advanced"))
+        assert job.attempt + 1 == (attempt if advanced else attempt + 1)  # as Snakemake counts
+
+
+class NewerJob(Job):
+    """A job of a Snakemake that counts attempts, and adds up a group's resources, elsewhere."""
+
+    attempt = 1
+
+
+@pytest.mark.parametrize("lacks", ["_attempt", "restart_times", "_failed_nodes", "_resources"])
+def test_what_a_newer_plugin_lacks_is_told_once_and_jobs_go_on(
+    lacks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snakemake_door._miss.cache_clear()
+    made, failed = make_executor(Told(advanced=True))
+    monkeypatch.setattr(slurm, "nodes_of", lambda number: ["n1"])
+    job = NewerJob()
+    job._resources = {}  # type: ignore[attr-defined]
+    delattr(made if lacks == "_failed_nodes" else job, lacks)
+    for number in ("45", "46"):
+        assert made._has_ended(submitted(job, number), "NODE_FAIL")
+    assert failed == [job, job]
+    monkeypatch.setattr(NewerJob, "is_group", lambda self: True)
+    monkeypatch.setattr(NewerJob, "jobs", [Job()], raising=False)
+    made.begin(job)
+    said = f"This release of Snakemake or of its Slurm plugin has no {lacks}, so {LOST[lacks]}. "
+    assert capsys.readouterr().err.startswith(said)
+    assert lacks not in vars(job)
+    assert getattr(made, "_failed_nodes", {"n1"}) == {"n1"}
+
+
+def test_an_account_is_checked_once_and_none_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = make_executor(Told())
+    checked: list[Any] = []
+    monkeypatch.setattr(
+        Executor, "get_account_arg", lambda self, job: checked.append(job) or iter([" -A lab"])
+    )
+    job = Job()
+    assert list(made.get_account_arg(job)) == [""]
+    job.resources["slurm_account"] = "lab"
+    assert list(made.get_account_arg(job)) == list(made.get_account_arg(job)) == [" -A lab"]
+    assert len(checked) == 1
+
+
+def test_a_training_job_of_an_earlier_workflow_is_taken_over_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the log that the plugin gave it. A look at the queue holds while jobs are submitted."""
+    training = Attempts(lambda name: [tmp_path] if name == ("k-s0",) else [])
+    made, _ = make_executor(training)
+    job, store, looks = Job(), tmp_path / "train.bin", []
+    store.touch()
+    os.utime(store, (1, 1))
+    job.input = [str(store), str(tmp_path / "not there")]
+
+    def my_jobs() -> dict[str, slurm.Job]:
+        looks.append(1)
+        comment = slurm.comment_of("train_large", ["k-s0"])
+        return {"44": slurm.Job("44", "RUNNING", "/work", "2026-11-23T10:00:00", comment)}
+
+    taken: list[Any] = []
+    monkeypatch.setattr(slurm, "my_jobs", my_jobs)
+    monkeypatch.setattr(made, "report_job_submission", taken.append)
+    made.run_job(job)
+    (info,) = taken
+    assert info.external_jobid == made._orphan(job) == "44"
+    assert info.aux["slurm_logfile"] == Path("/work/results/logs/slurm/rule_train_large/k-s0/44.log")
+    assert len(looks) == 1
+    os.utime(store)  # made anew since it began
+    assert made._orphan(job) is None
+    os.utime(store, (1, 1))
+    made._queue = time.monotonic() - 100, {}
+    made._names["44"] = NAME  # taken over: its next attempt is a job of its own
+    assert made._orphan(job) is None
+    assert len(looks) == 2
+    made._names.clear()
+    made.attempts.folders = lambda name: []  # a job that doesn't train: its name says not all of what it does
+    assert made._orphan(job) is None
+
+
+def test_a_slurm_that_does_not_answer_loses_no_job(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it is asked; the plugin by itself drops all jobs after five questions."""
+    made, failed = make_executor(Told())
+    done: list[Any] = []
+    monkeypatch.setattr(made, "report_job_success", done.append)
+    jobs = [submitted(Job(), number) for number in ("45", "46")]
+
+    async def check(active: list[Any]) -> list[Any]:
+        return [info async for info in made.check_active_jobs(active)]
+
+    monkeypatch.setattr(slurm, "states_of", lambda numbers: None)
+    for _ in range(10):
+        assert asyncio.run(check(jobs)) == jobs
+    monkeypatch.setattr(slurm, "states_of", lambda numbers: {"45": "COMPLETED", "46": "RUNNING"})
+    assert asyncio.run(check(jobs)) == jobs[1:]
+    assert (done, failed) == (jobs[:1], [])
+    assert caplog.messages == ["squeue doesn't answer; waiting for it.", "squeue answers again."]
+
+
+def test_a_small_queue_is_asked_often_and_a_large_one_once_a_minute() -> None:
+    assert [pause(n, 10) for n in (0, 1, 50, 100, 300, 10_000)] == [10, 10, 10, 20, 60, 60]
+    assert pause(1, 3) == 3
+
+
+@pytest.mark.parametrize(
+    ("state", "log", "expected"),
+    [
+        (
+            "FAILED",
+            "slurmstepd-n1: error: StepId=12.0 exceeded memory limit (3 > 1), being killed",
+            "OUT_OF_MEMORY",
+        ),
+        ("FAILED", "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0.", "OUT_OF_MEMORY"),
+        ("FAILED", "The loss exceeded memory limit of a person.", "FAILED"),
+        ("CANCELLED", "slurmstepd-n1: error: Exceeded job memory limit", "CANCELLED"),
+    ],
+)
+def test_memory_is_told_from_other_failures_by_slurms_own_line(state: str, log: str, expected: str) -> None:
+    assert reason(state, f"Building DAG of jobs...\n{log}\n") == expected
+    assert reason(state, "") == state
+
+
+POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+FAILED = "Batch job submission failed: "
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        (["QOSMaxSubmitJobPerUserLimit", FAILED + POLICY], True),
+        (["AssocMaxSubmitJobLimit", FAILED + POLICY], True),
+        (["AssocGrpSubmitJobsLimit", FAILED + POLICY], True),
+        (["QOSGrpSubmitJobsLimit", FAILED + POLICY], True),
+        (["QOSMaxSubmitJobPerAccount", FAILED + POLICY], True),
+        ([FAILED + "Unable to contact slurm controller (connect failure)"], True),
+        ([FAILED + "Socket timed out on send/recv operation"], True),
+        (["Slurm temporarily unable to accept job, sleeping and retrying"], True),
+        (["QOSMaxCpuPerUserLimit", FAILED + POLICY], False),
+        ([FAILED + "Invalid account or account/partition combination specified"], False),
+        ([FAILED + "Requested time limit is invalid (missing or exceeds some limit)"], False),
+        (["invalid partition specified: x", FAILED + "Invalid partition name specified"], False),
+    ],
+)
+def test_a_limit_on_jobs_and_a_busy_controller_pass_and_a_wrong_job_does_not(
+    said: list[str], passes: bool
+) -> None:
+    lines = "\n".join(f"sbatch: error: {line}" for line in said)
+    message = f"SLURM sbatch failed. The error message was '{lines}'.\n    sbatch call:\n        sbatch --submit x\n"
+    expected = "; ".join(line.removeprefix(FAILED) for line in said)
+    assert refusal_of(message) == Refusal(expected, passes)
+
+
+def test_jobs_that_are_refused_wait_and_are_asked_again_as_others_end() -> None:
+    room = WaitingRoom()
+    assert not room.holds_back("a")
+    assert room.turned_away("a", "a limit")
+    assert room.holds_back("b")
+    assert room.holds_back("c")
+    assert not room.turned_away("d", "a limit")  # told already
+    assert room.asks_again(0) == ["a"]  # at least one, so that the end of other workflows' jobs is seen
+    assert not room.holds_back("a")
+    assert not room.turned_away("a", "a limit")
+    assert room.asks_again(2) == ["b", "c"]
+    room.taken("b")  # there is room
+    assert not room.holds_back("e")
+    assert room.asks_again(0) == ["d", "a"]
+    room.taken("e")  # never refused
+    assert room.asks_again(5) == []
