@@ -31,19 +31,14 @@ def test_a_study_is_a_question_with_its_answer_beside_the_published_one() -> Non
     assert again in findings_page([one])
 
 
-def test_an_open_question_says_undecided_and_why() -> None:
+def test_an_open_question_an_old_result_and_runs_made_elsewhere_are_told() -> None:
     text = findings_page([Finding("bread", "Bread", "Does it rise?", Answer("One loaf only.", False))])
     assert '<span class="undecided">undecided</span> One loaf only.' in text
     assert "nothing on this question" in text
     assert "0 answered by these runs, 1 undecided" in text
-
-
-def test_runs_made_elsewhere_old_results_and_html_are_told() -> None:
-    elsewhere = Finding("bread", "Bread", "a < b?", None, made_elsewhere="Baked last year.")
-    text = findings_page([elsewhere])
-    assert "Baked last year." in text
-    assert "a &lt; b?" in text
-    assert "older version" in text
+    text = findings_page([Finding("bread", "Bread", "a < b?", None, made_elsewhere="Baked last year.")])
+    for said in ("Baked last year.", "a &lt; b?", "older version"):
+        assert said in text
 
 
 def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
@@ -105,16 +100,10 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     assert (found.figure, found.published_as) == (folder / "crumb.svg", "our own")
     assert (found.made_elsewhere, found.links) == ("Baked last year.", {"runs": "http://h/#/experiments/1"})
     assert found.command.endswith(f" {folder}/fit.json")
-
-
-def test_results_of_an_older_version_have_no_answer_and_no_links(tmp_path: Path) -> None:
-    (tmp_path / "bread").mkdir()
-    (tmp_path / "bread" / "fit.json").write_text('{"status": "converged"}')
-    (tmp_path / "bread" / "logged").write_text("")
+    (folder / "fit.json").write_text('{"status": "converged"}')  # of an older version
+    (folder / "logged").write_text("")
     found = read_finding(replace(STUDY, figures={}), tmp_path)
     assert (found.answer, found.figure, found.links) == (None, None, {})
-
-
-def test_a_study_without_results_is_named_with_the_command(tmp_path: Path) -> None:
+    (folder / "fit.json").unlink()
     with pytest.raises(UserError, match=r"bread/fit.json is missing or broken; make it with: snakemake"):
         read_finding(STUDY, tmp_path)

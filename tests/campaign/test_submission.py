@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ ASKED = [name for name, study in STUDIES.items() if not study.extra]
 MODEL = CostModel(1.0, 0.1, 1e-9, 1e-11, 2.5, 1.2)
 
 
+@cache
 def submitted(scale: str = "demo") -> Submission:
     config = load_config(shipped(scale=scale, studies=ASKED), SCALES, REPOSITORY)
     return submission_of(config, REPOSITORY, REPOSITORY)
@@ -35,14 +37,13 @@ def submitted(scale: str = "demo") -> Submission:
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> None:
     """Every kind of run of every study."""
-    for submission in (submitted(scale), replace(submitted(scale), speed=MODEL)):
-        write_submission(submission, tmp_path)
-        read = read_submission(tmp_path / submission.path)
-        assert read == submission
-        assert [list(runs) for runs in read.runs.values()] == [
-            list(runs) for runs in submission.runs.values()
-        ]
-        assert read.digest == submission.digest == submission.path.stem
+    submission = submitted(scale)
+    submission = replace(submission, speed=MODEL) if scale == "laptop" else submission
+    write_submission(submission, tmp_path)
+    read = read_submission(tmp_path / submission.path)
+    assert read == submission
+    assert [list(runs) for runs in read.runs.values()] == [list(runs) for runs in submission.runs.values()]
+    assert read.digest == submission.digest == submission.path.stem
 
 
 def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
@@ -124,9 +125,8 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> No
             spec["training"]["momentum"] = 0.9
         case _:
             del values["runs"]
-    content = json.dumps(values)
-    other = submitted()
-    other.__dict__["content"] = content
+    other = replace(submitted())
+    other.__dict__["content"] = json.dumps(values)
     write_submission(other, tmp_path)
     with pytest.raises(UserError, match="is of another version of shapelaw"):
         read_submission(tmp_path / other.path)

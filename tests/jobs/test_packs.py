@@ -2,24 +2,22 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_grids, memorization_runs
-from memorizer_options import OPTIONS
 
 from shapelaw.jobs.packs import (
     in_packs,
     jobs_in_turn,
     jobs_of_packs,
-    keys_pattern,
     level_of,
     pack_flops,
     train_minutes,
 )
-from shapelaw.jobs.resources import LEVELS, filled_up, job_resources, packed_resources
-from shapelaw.settings.sections import MOST_RUNS, Execution
+from shapelaw.jobs.resources import filled_up, job_resources, packed_resources
+from shapelaw.settings.sections import Execution
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 
@@ -75,13 +73,6 @@ def test_chosen_packs_train_for_about_a_minute(some: list[Run], speed: float) ->
     assert len(shared) <= sum(shared) + 1  # jobs, for a minute each
 
 
-def test_ten_thousand_runs_of_seconds_are_no_ten_thousand_jobs() -> None:
-    runs = [a_run(1, 8, 1000, seed) for seed in range(10_000)]
-    packs = jobs_in_turn(runs, None, RATE)
-    assert 10_000 / MOST_RUNS < len(packs) < 1000
-    assert max(len(pack) for pack in packs.values()) <= MOST_RUNS
-
-
 @given(memorization_grids, st.integers(1, 5), st.integers(1, 4), st.sampled_from([1.0, 1.5, 10.0]))
 def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
     some: list[MemorizationRun], size: int, packs_per_job: int, padding: float
@@ -113,32 +104,6 @@ def test_packs_of_memorizers_ask_enough_for_the_longest(
     later = packed_resources([[some]], execution, 1440, attempt + 1)
     assert later.memory_mb >= together.memory_mb
     assert later.minutes >= together.minutes
-
-
-@given(st.lists(decoder_runs, max_size=20))
-def test_every_run_has_one_level_and_the_patterns_say_so(some: list[Run]) -> None:
-    by_level = {level: [run for run in some if level_of(run, RATE) == level] for level in LEVELS}
-    assert sum(map(len, by_level.values())) == len(some)
-    patterns = {level: re.compile(keys_pattern(chosen)) for level, chosen in by_level.items()}
-    for run in some:
-        matching = [level for level, pattern in patterns.items() if pattern.fullmatch(run.key)]
-        assert matching == [level_of(run, RATE)]
-
-
-@dataclass(frozen=True)
-class Named:
-    """All that a pattern looks at."""
-
-    key: str
-
-
-def test_keys_of_two_rules_that_end_in_the_same_digits_are_told_apart() -> None:
-    ours = [Named("wiki-L1-s0-0a1b2c3d"), Named("wiki-L1-s1-99999999")]
-    theirs = [Named("wiki-L9-s0-0a1b2c3d"), Named("wiki-L9-s1-88888888")]
-    patterns = [re.compile(keys_pattern(runs, {"0a1b2c3d"})) for runs in (ours, theirs)]  # type: ignore[arg-type]
-    for runs, wanted in ((ours, [True, False]), (theirs, [False, True])):
-        for run in runs:
-            assert [bool(pattern.fullmatch(run.key)) for pattern in patterns] == wanted
 
 
 def test_levels_follow_time() -> None:
@@ -175,11 +140,3 @@ def test_packs_are_joined_where_that_adds_least() -> None:
     runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 50, 60)]
     joined = in_packs(runs, 64, 1.2)
     assert [{run.memorizer.heads for run in pack} for pack in joined] == [{1, 5}, {50, 60}]
-
-
-def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
-    runs = [replace(run, seed=seed) for run in OPTIONS.values() for seed in range(5)]
-    packs = in_packs(runs, 2)
-    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
-    assert {len(pack) for pack in packs} == {1, 2}
-    assert all(len({run.group for run in pack}) == 1 for pack in packs)

@@ -30,7 +30,7 @@ from shapelaw.jobs.plan import (
 )
 from shapelaw.jobs.resources import JobResources
 from shapelaw.jobs.workload import Workload
-from shapelaw.settings.sections import Execution, Settings
+from shapelaw.settings.sections import MOST_RUNS, Execution, Settings
 from shapelaw.specs.cost import CostModel, duration, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
 
@@ -142,6 +142,10 @@ def test_each_rule_that_trains_has_its_jobs() -> None:
     assert asks["train_in_turn"].files == 5 * 6 + 2 * 4
     alone = {ask.rule: ask.jobs for ask in asks_of(workload_of([*DECODERS], runs_per_job=1))}
     assert alone == {"train_small": 5}
+    ask = Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
+    assert ask_line(ask) == (
+        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 7 files"
+    )
 
 
 @pytest.mark.parametrize(("threads", "gpus", "cpus"), [(1, 0, 1), (1, 4, 4), (8, 4, 8)])
@@ -151,13 +155,6 @@ def test_a_job_has_a_cpu_for_each_gpu(threads: int, gpus: int, cpus: int) -> Non
     assert (ask.cpus, ask.gpus) == (cpus, gpus)
     (packed,) = asks_of(workload_of([*MEMORIZERS], threads=threads, gpus=gpus))
     assert (packed.cpus, packed.gpus) == (threads, min(gpus, 1))
-
-
-def test_a_line_tells_what_a_job_asks_for() -> None:
-    ask = Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
-    assert ask_line(ask) == (
-        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 7 files"
-    )
 
 
 def test_the_last_line_is_the_sum() -> None:
@@ -182,9 +179,10 @@ def test_a_long_time_is_told_in_hours_too_and_a_large_disk_in_gib() -> None:
 def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs() -> None:
     """By default, jobs train for about a minute: ten thousand runs of half a second are some ninety jobs."""
     runs = [a_run(2, 8, steps=100, seed=seed) for seed in range(10_000)]
-    (ask,) = asks_of(workload_of([*runs]))
-    assert ask.rule == "train_in_turn"
-    assert ask.runs == 10_000
+    work = workload_of([*runs])
+    assert max(map(len, work.jobs_in_turn.values())) <= MOST_RUNS
+    (ask,) = asks_of(work)
+    assert (ask.rule, ask.runs) == ("train_in_turn", 10_000)
     seconds = 100 * 0.005  # no step is taken for shorter
     assert ask.jobs == pytest.approx(10_000 * seconds / 60, rel=0.3)
     assert ask.resources.minutes <= 10
@@ -216,7 +214,9 @@ def test_it_agrees_with_this_pytorch(tmp_path: Path) -> None:
     assert cpu_build(tmp_path) is None  # no PyTorch at all: a container or an environment of the job has it
 
 
-def test_gpus_are_refused_where_pytorch_can_use_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_refused_where_pytorch_can_use_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with_gpu, without = (Ask("train_large", 1, 1, 1, gpus, JobResources(1, 1)) for gpus in (1, 0))
     monkeypatch.setattr(plan, "cpu_build", lambda: "2.9.1+cpu")
     (sentence,) = refused_build([without, with_gpu], {})
@@ -224,16 +224,8 @@ def test_gpus_are_refused_where_pytorch_can_use_none(monkeypatch: pytest.MonkeyP
     assert "make env TORCH=cuda" in sentence
     assert refused_build([without], {}) == []
     assert refused_build([with_gpu], {"SHAPELAW_DEVICE": "cpu"}) == []
+    assert plan.tell_build() == 1  # what `make env TORCH=cuda` ends with
+    assert "make env TORCH=cuda TORCH_INDEX=" in capsys.readouterr().err
     monkeypatch.setattr(plan, "cpu_build", lambda: None)
     assert refused_build([with_gpu], {}) == []
-
-
-def test_an_installation_for_gpus_is_checked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What `make env TORCH=cuda` ends with."""
-    monkeypatch.setattr(plan, "cpu_build", lambda: None)
     assert plan.tell_build() == 0
-    monkeypatch.setattr(plan, "cpu_build", lambda: "2.9.1+cpu")
-    assert plan.tell_build() == 1
-    assert "make env TORCH=cuda TORCH_INDEX=" in capsys.readouterr().err

@@ -27,6 +27,7 @@ def checkpoint(folder: Path, step: int, age: float = -1.0) -> None:
 
 def test_an_attempt_advances_by_a_checkpoint_of_its_own(attempts: Attempts, tmp_path: Path) -> None:
     checkpoint(tmp_path, 100, age=60)  # of an earlier attempt
+    assert not attempts.end(NAME, "FAILED").advanced, "it was never submitted here"
     attempts.begin(NAME)
     assert not attempts.end(NAME, "FAILED").advanced
     attempts.begin(NAME)
@@ -42,13 +43,6 @@ def test_a_pack_advances_by_a_run_that_it_finished(attempts: Attempts, tmp_path:
     (tmp_path / COPY).touch()
     os.utime(tmp_path / COPY, (time.time() + 1,) * 2)
     assert attempts.end(NAME, "TIMEOUT").advanced
-
-
-def test_an_attempt_of_a_job_that_was_never_submitted_here_has_not_advanced(
-    attempts: Attempts, tmp_path: Path
-) -> None:
-    checkpoint(tmp_path, 100, age=60)
-    assert not attempts.end(NAME, "FAILED").advanced
 
 
 def test_a_run_that_diverged_is_not_worth_another_attempt(attempts: Attempts, tmp_path: Path) -> None:
@@ -82,18 +76,9 @@ def test_a_group_advances_where_one_of_its_jobs_does() -> None:
 
 def test_members_that_run_in_turn_ask_for_the_largest_and_for_their_time_together() -> None:
     record = {"_cores": 1, "_nodes": 1, "mem_mb": 1000, "runtime": 2, "slurm_partition": "gpu"}
-    encode = {"_cores": 8, "_nodes": 1, "mem_mb": 3000, "runtime": 60, "slurm_partition": "gpu"}
-    reckoned = {"_cores": 208, "_nodes": 1, "mem_mb": 203_000, "runtime": 62, "slurm_partition": "gpu"}
-    assert in_turn(reckoned, [record] * 200 + [encode]) == {
-        "_cores": 8,
-        "_nodes": 1,
-        "mem_mb": 3000,
-        "runtime": 460,
-        "slurm_partition": "gpu",
-    }
-
-
-def test_a_resource_of_one_member_is_that_of_the_group() -> None:
-    """Memory that follows from files of the group is no number yet."""
+    encode = {**record, "_cores": 8, "mem_mb": 3000, "runtime": 60}
+    reckoned = {**record, "_cores": 208, "mem_mb": 203_000, "runtime": 62}
+    assert in_turn(reckoned, [record] * 200 + [encode]) == {**encode, "runtime": 460}
+    # memory that follows from files of the group is no number yet; a resource of one member is that of the group
     members = [{"_cores": 1, "gpu": 2, "mem_mb": "<TBD>"}, {"_cores": 2, "mem_mb": "<TBD>"}]
     assert in_turn({"_cores": 3, "gpu": 2, "disk_mb": 5}, members) == {"_cores": 2, "gpu": 2, "disk_mb": 5}

@@ -2,7 +2,7 @@
 
 import os
 import pwd
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,6 @@ from shapelaw.jobs.slurm import (
     find_orphan,
     impossible,
     left_over,
-    left_over_sentence,
     limit_sentence,
     lowest_limit,
     queue_of,
@@ -66,16 +65,11 @@ def test_the_queue_is_read_and_what_it_has_forgotten_accounting_knows() -> None:
     assert states_of(list(known)) == known
 
 
-def test_the_nodes_of_a_job_are_those_of_accounting(commands_of_slurm: Path) -> None:
-    (commands_of_slurm / "sacct").write_text("#!/bin/sh\necho 'n[1-2]'\n")
+def test_without_an_answer_nothing_is_known(commands_of_slurm: Path) -> None:
+    (commands_of_slurm / "sacct").write_text("#!/bin/sh\necho 'n[1-2]'\necho 'None assigned'\n")
     assert slurm.nodes_of("5") == ["n[1-2]"]
-    (commands_of_slurm / "sacct").write_text("#!/bin/sh\necho 'None assigned'\n")
-    assert slurm.nodes_of("5") == []
     (commands_of_slurm / "sacct").unlink()
     assert slurm.nodes_of("5") == []
-
-
-def test_without_an_answer_nothing_is_known(commands_of_slurm: Path) -> None:
     (commands_of_slurm / "squeue").write_text("#!/bin/sh\nexit 1\n")
     assert states_of(["7"]) is None
     (commands_of_slurm / "squeue").unlink()
@@ -135,22 +129,10 @@ def test_a_job_that_does_the_same_is_an_orphan_and_the_newest_is_taken() -> None
     assert find_orphan([queued(comment="rule_train_large_wildcards_k-s1")], COMMENT, 0.0) is None
     # the first task has the comment of its array, and the comment says nothing of the others
     assert find_orphan([queued(number="9_1")], COMMENT, 0.0) is None
-
-
-def test_a_job_that_began_before_its_data_was_made_anew_is_another_one() -> None:
-    began = datetime.fromisoformat(queued().started).timestamp()
+    # what began before its data was made anew is another one; what waits will read the new
     assert find_orphan([queued()], COMMENT, began + 60) is None
     for waits in (queued(state="PENDING", started="N/A"), queued(state="PENDING")):
         assert find_orphan([waits], COMMENT, began + 60) == "5"
-
-
-def test_what_to_do_about_jobs_that_are_not_taken_over_is_told() -> None:
-    tasks = [queued(number="9_1"), queued(number="9_2")]
-    assert left_over_sentence([queued()], {COMMENT}) == ""
-    said = left_over_sentence([queued(), *tasks, queued(number="7", comment="rule_encode")], {COMMENT})
-    assert said.startswith("3 jobs wait or run in this folder since an earlier workflow; ")
-    assert "scancel 9 7 (" in said
-    assert left_over_sentence([queued()], set()).startswith("a job waits or runs in this folder")
 
 
 def test_what_jobs_used_is_a_table_with_their_names_where_there_is_accounting(
@@ -216,17 +198,12 @@ def test_the_lowest_limit_is_found(
 def test_it_is_said_where_the_workflow_has_more_jobs_than_the_limit_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def waiting(*folders: str) -> dict[str, Job]:
-        return {str(n): Job(str(n), "PENDING", folder, "", "") for n, folder in enumerate(folders)}
-
-    def said(jobs: int, most: int, *folders: Sequence[str]) -> str:
-        monkeypatch.setattr(slurm, "my_jobs", lambda: waiting(*folders))
+    def said(jobs: int, most: int, *folders: str) -> str:
+        waiting = {str(n): Job(str(n), "PENDING", folder, "", "") for n, folder in enumerate(folders)}
+        monkeypatch.setattr(slurm, "my_jobs", lambda: waiting)
         return limit_sentence(Limit(10, "MaxSubmitJobs of user me"), jobs, most, "/here")
 
     assert said(10, 500) == said(100, 10) == said(100, 10, "/here", "/here") == ""
-    assert said(11, 500).startswith(
-        "Slurm takes at most 10 jobs at once (MaxSubmitJobs of user me), and this workflow"
-    )
     assert said(11, 500).endswith("--jobs 10 keeps within it")
     assert said(9, 500, "/there", "/there").endswith("--jobs 8 keeps within it")
     assert said(9, 500, *["/there"] * 30).endswith("--jobs 1 keeps within it")

@@ -96,6 +96,8 @@ def test_no_two_rules_make_one_record_where_digests_begin_alike(monkeypatch: pyt
 def test_runs_are_told_apart_by_how_they_are_trained() -> None:
     assert (SOME.decoders, SOME.packed) == ([*DECODERS, LARGE], MEMORIZERS)
     assert SOME.vocab_sizes == {2000}
+    several = workload_of([*DECODERS], EXECUTION.model_copy(update={"gpus": 4}))  # a run shares no job then
+    assert (SOME.runs_per_job, several.runs_per_job, several.jobs_in_turn) == (3, 1, {})
     assert [len(SOME.of_level[level]) for level in LEVELS] == [5, 0, 1]
     nothing = workload_of([])
     for pattern in (nothing.in_turn_names, nothing.pack_names, nothing.keys("small"), nothing.keys("packed")):
@@ -119,13 +121,7 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
     alone = Workload({"depth_width": studies["depth_width"]}, EXECUTION, RATE)
     assert [work.job_path(run.key) for run in first] == [alone.job_path(run.key) for run in first]
     assert work.records("vocabulary") == [f"results/runs/{run.key}/summary.json" for run in second]
-
-
-def test_records_are_where_the_runs_are() -> None:
-    assert SOME.records("memorization_heads")[:2] == [
-        f"results/runs/{run.key}/summary.json" for run in MEMORIZERS[:2]
-    ]
-    assert SOME.records("vocabulary") == []
+    assert work.records("ranks") == []
 
 
 @pytest.mark.parametrize(
@@ -162,12 +158,6 @@ def test_jobs_ask_for_enough_and_for_more_the_second_time() -> None:
         SOME.resources(MEMORIZERS[0].key, 1)
 
 
-def test_a_run_on_several_gpus_shares_no_job() -> None:
-    assert SOME.runs_per_job == 3
-    several = workload_of([*DECODERS], EXECUTION.model_copy(update={"gpus": 4}))
-    assert (several.runs_per_job, several.jobs_in_turn) == (1, {})
-
-
 def test_the_checkpoints_of_a_job_are_those_of_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,15 +179,6 @@ def test_the_checkpoints_of_a_job_are_those_of_its_runs(
     assert SOME.checkpoint_folders((name,)) == [*(folder / key for key in keys), mine]
 
 
-def test_a_run_reads_the_stores_of_its_corpus_and_vocabulary() -> None:
-    run = replace(DECODERS[0], corpus="prose")
-    assert stores_of(run) == {
-        "train_store": "results/corpora/prose/V2000/train.json",
-        "test_store": "results/corpora/prose/V2000/test.json",
-        "tokens": ["results/corpora/prose/V2000/train.bin", "results/corpora/prose/V2000/test.bin"],
-    }
-
-
 def test_the_decoders_of_what_is_measured_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     every = {run.key: run for run in [*DECODERS, LARGE]}
     assert SOME.measured(Perplexity(of=["depth_width", "memorization_heads", "of another list"])) == every
@@ -207,14 +188,6 @@ def test_the_decoders_of_what_is_measured_keep_their_weights(monkeypatch: pytest
         UserError, match=r"perplexity\.of has 6 decoders, and the weights of 5 are kept at most"
     ):
         SOME.measured(Perplexity(of=["depth_width"]))
-
-
-def test_the_corpus_section_as_options() -> None:
-    corpus = Corpus(sources=["wiki", "folder:books,text_column=body"], test_fraction=0.1, limit_bytes=5000)
-    assert source_options(corpus, {2000}) == [
-        *("--source", "wiki", "--source", "folder:books,text_column=body"),
-        *("--test-fraction", "0.1", "--limit-bytes", "5000"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -232,14 +205,26 @@ def test_the_leads_of_wikipedia_are_joined_by_articles_where_they_cannot_fill_th
     assert [after for before, after in pairwise(options) if before == "--source"] == (collected)
 
 
-def test_where_the_vocabulary_is_gpt2s_it_is_not_trained() -> None:
+def test_the_corpus_section_as_options_and_where_its_files_are() -> None:
+    """Where the vocabulary is GPT-2's, it is not trained."""
+    own = Corpus(sources=["wiki", "folder:books,text_column=body"], test_fraction=0.1, limit_bytes=5000)
+    assert source_options(own, {2000}) == [
+        *("--source", "wiki", "--source", "folder:books,text_column=body"),
+        *("--test-fraction", "0.1", "--limit-bytes", "5000"),
+    ]
     corpus, named = Corpus(), Corpus(gpt2_files="my files")
     assert "gensim" not in source_options(corpus, {GPT2_VOCAB_SIZE})
     assert gpt2_options(corpus, GPT2_VOCAB_SIZE) == ["--gpt2"]
     assert gpt2_options(corpus, 2000) == []
     assert gpt2_options(named, GPT2_VOCAB_SIZE) == ["--gpt2-files", "my files"]
     assert gpt2_options(Corpus(tokenizer_50257="trained"), GPT2_VOCAB_SIZE) == []
-    assert tokenizer_path("wiki", 2000) == "results/corpora/wiki/V2000/tokenizer.json"
+    folder = "results/corpora/prose/V2000"
+    assert tokenizer_path("prose", 2000) == f"{folder}/tokenizer.json"
+    assert stores_of(replace(DECODERS[0], corpus="prose")) == {
+        "train_store": f"{folder}/train.json",
+        "test_store": f"{folder}/test.json",
+        "tokens": [f"{folder}/train.bin", f"{folder}/test.bin"],
+    }
 
 
 def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: Path) -> None:
@@ -257,12 +242,8 @@ def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: P
     seen.append(texts_digest(corpus))
     assert len(set(seen)) == 4
     assert texts_digest(Corpus(sources=["wiki"])) == texts_digest(Corpus(sources=["bible"]))  # no folder
-
-
-def test_a_folder_that_went_away_is_told(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"gone, a text of the corpus, went away; put it back, or correct corpus\.s"
-    ):
+    gone = r"gone, a text of the corpus, went away; put it back, or correct corpus\.sources"
+    with pytest.raises(UserError, match=gone):
         texts_digest(Corpus(sources=[f"folder:{tmp_path}/gone"]))
 
 
