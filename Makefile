@@ -1,7 +1,7 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
 # make env    the environment alone; make env TORCH=cuda puts the build of PyTorch for NVIDIA GPUs into it
 # make test   the same environment, then the tests that a change should pass: those not marked `slow`; none needs a
-#             cluster or a GPU; it installs no system packages: tests that need PostgreSQL or Chromium are skipped where
+#             cluster or a GPU; it installs no system packages: tests that need Chromium are skipped where
 #             there is none (.ci/run installs them)
 # make test-slow    the tests marked `slow`: kills in storms, compilers, variants of the workflow
 # make test-all     both

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from places import SCRIPTS, Done, Place, Script, serve
-from postgres import Cluster, cluster
 
 from shapelaw.tracking.command import SECRETS, URI_VARIABLE
 from shapelaw.tracking.store import default_uri
@@ -45,13 +44,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Itera
     shutil.copy(empty_store, folder / "mlflow.db")
     with serve(default_uri(folder), folder) as uri:
         yield uri
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
-    """A PostgreSQL of our own."""
-    with cluster() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

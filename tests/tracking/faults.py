@@ -1,12 +1,9 @@
-"""The tracker ill-treated while an import goes on: a proxy, a held database, and what must be left in the end."""
+"""The tracker ill-treated while an import goes on: a proxy, and what must be left in the end."""
 
 from __future__ import annotations
 
 import http.client
-import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,16 +23,6 @@ from shapelaw.tracking.importer import Outcome
 from shapelaw.tracking.store import default_uri
 
 HOP = {"transfer-encoding", "connection", "content-length", "host"}  # of one connection, not of the message
-
-
-_HOLD = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], timeout=600)
-connection.execute("BEGIN EXCLUSIVE")
-print("held", flush=True)
-sys.stdin.read()
-connection.rollback()
-"""
 
 
 @dataclass
@@ -114,38 +101,8 @@ def proxy(target: str) -> Iterator[Weather]:
         httpd.server_close()
 
 
-@contextmanager
-def held_by_another_process(database: Path) -> Iterator[None]:
-    """A SQLite file that another process has locked."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(database)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == "held\n"
-        yield
-    finally:
-        process.communicate()
-
-
-FULL_LENGTH = bool(os.environ.get("FULL_LENGTH"))
-
-
-NOTICE = 10.0 if FULL_LENGTH else 1.0  # seconds until a slow answer is said
-
-
-OUTAGE = 60.0 if FULL_LENGTH else 1.0  # seconds
-
-
-DELAY = 30.0 if FULL_LENGTH else 3.0  # seconds an answer
-
-
-RUNS = 2 if FULL_LENGTH else 3
-
-
+NOTICE = 1.0  # seconds until a slow answer is said
+RUNS = 3
 SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is back after "
 
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from job_server import warm_python
 from made_records import (
-    STARTED,
     ask,
     finish,
     make_rows,
     make_run,
     milliseconds,
-    other_recipe,
     write_finished,
     write_live,
 )
@@ -37,13 +30,11 @@ from mlflow.tracking import MlflowClient
 from places import SCRIPTS, Place, wait_for
 from stored import active_runs, content, curves, dump, logged_inputs, recorded_curves
 
-from shapelaw.errors import UserError
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.progress import Liveness
 from shapelaw.tracking.entities import run_name, shape_name
 from shapelaw.tracking.importer import list_runs
-from shapelaw.tracking.store import FINGERPRINT, IMPORTER, KEY, PAGE, Store, search_runs
-from shapelaw.tracking.table import read_runs
+from shapelaw.tracking.store import FINGERPRINT, KEY, PAGE, Store, find_experiment, search_runs
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:
@@ -58,6 +49,10 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
         milliseconds(90),
     )
     assert curves(store, found) == recorded_curves(folder)
+    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "loss/train")]
+    assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]  # spread over the run
+    (point,) = store.client.get_metric_history(found.info.run_id, "result/test_loss")
+    assert (point.step, point.timestamp) == (0, milliseconds(90))  # no curve
     expected = {
         **run_to_dict(run)["shape"],
         **asdict(run.training),
@@ -94,46 +89,18 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
     assert logged_inputs(store, found) == {("a" * 36, "training"), ("b" * 36, "testing")}
 
 
-def test_importing_twice_leaves_the_same_store(any_place: Place) -> None:
+def test_importing_twice_leaves_the_same_store(place: Place) -> None:
     for seed in range(3):
-        write_finished(any_place.results, make_run(seed))
-    write_live(any_place.results, make_run(3), "FAILED", message="The loss is not a number.")
-    assert len(any_place.import_all().written) == 4
-    before = dump(any_place.results)
-    runs = active_runs(any_place.store(), any_place.study)
-    outcome = any_place.import_all()
+        write_finished(place.results, make_run(seed))
+    write_live(place.results, make_run(3), "FAILED", message="The loss is not a number.")
+    assert len(place.import_all().written) == 4
+    before = dump(place.results)
+    runs = active_runs(place.store(), place.study)
+    outcome = place.import_all()
     assert (outcome.written, outcome.unchanged) == ([], 4)
-    assert dump(any_place.results) == before
-    again = active_runs(any_place.store(), any_place.study)
+    assert dump(place.results) == before
+    again = active_runs(place.store(), place.study)
     assert {k: r.to_dictionary() for k, r in again.items()} == {k: r.to_dictionary() for k, r in runs.items()}
-
-
-def test_a_run_that_two_studies_ask_for_has_a_copy_in_the_experiment_of_each(any_place: Place) -> None:
-    shared, own = make_run(0), make_run(1)
-    for run in (shared, own):
-        write_finished(any_place.results, run)
-    second = replace(any_place, study=f"{any_place.study} again")
-    ask(any_place.results, any_place.study, shared, own)
-    ask(any_place.results, second.study, shared)
-    for place, keys in ((any_place, [shared.key, own.key]), (second, [shared.key])):
-        assert sorted(place.import_all(keys).written) == sorted(keys)
-    for place in (any_place, second):
-        tags = {key: run.data.tags for key, run in active_runs(place.store(), place.study).items()}
-        assert tags[shared.key]["study"] == place.study
-        assert tags[shared.key]["studies"] == f"{any_place.study}, {second.study}"
-        assert all("studies" not in of for key, of in tags.items() if key != shared.key)
-    assert set(active_runs(second.store(), second.study)) == {shared.key}
-
-
-def test_a_run_that_was_imported_learns_of_a_second_study(any_place: Place) -> None:
-    run = make_run()
-    write_finished(any_place.results, run)
-    any_place.import_all()
-    ask(any_place.results, any_place.study, run)
-    ask(any_place.results, "vocabulary", run)
-    assert any_place.import_all().written == []
-    tags = active_runs(any_place.store(), any_place.study)[run.key].data.tags
-    assert tags["studies"] == f"{any_place.study}, vocabulary"
 
 
 def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place: Place) -> None:
@@ -162,90 +129,28 @@ def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
     assert set(active_runs(place.store(), place.study)) == {good.key}
 
 
-def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Place) -> None:
+def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(place: Place) -> None:
     run = make_run()
-    write_finished(any_place.results, run)
-    any_place.import_all()
-    write_finished(any_place.results, run, make_rows(run, shift=0.5))
-    any_place.import_all()
-    store = any_place.store()
-    experiment = store.client.get_experiment_by_name(any_place.study)
+    for shift in (0.0, 0.5):
+        write_finished(place.results, run, make_rows(run, shift=shift))
+        place.import_all()
+    store = place.store()
+    experiment = find_experiment(store, place.study)
     assert experiment is not None
     store.client.delete_experiment(experiment.experiment_id)
-    any_place.import_all()
-    assert set(active_runs(store, any_place.study)) == {run.key}
+    place.import_all()
+    assert set(active_runs(store, place.study)) == {run.key}
 
 
 def test_more_runs_than_a_page_holds(place: Place) -> None:
     keys = [make_run(seed).key for seed in range(5)]
     for seed in range(5):
         write_finished(place.results, make_run(seed))
-    place.import_all()
-    store = place.store()
-    experiment = store.client.get_experiment_by_name(place.study)
+    store = place.importer().import_study(place.study)[0]
+    experiment = find_experiment(store, place.study)
     assert experiment is not None
     runs = search_runs(store.client, experiment.experiment_id, page_size=2)
     assert sorted(run.data.tags["key"] for run in runs) == sorted(keys)
-
-
-def test_a_second_machine_is_told_that_there_is_one_and_doubles_nothing(
-    any_place: Place, tmp_path: Path
-) -> None:
-    """Two colleagues, one server, the same study: runs of both stand in it, and live ones are left to their own."""
-    run, live, other = make_run(), make_run(1), other_recipe(make_run())
-    elsewhere = Place(tmp_path / "elsewhere", any_place.uri, any_place.study)
-    write_finished(any_place.results, run)
-    write_live(any_place.results, live)
-    shutil.copytree(any_place.results / "runs", elsewhere.results / "runs")
-    write_finished(elsewhere.results, other)
-    assert set(any_place.import_all().written) == {run.key, live.key}
-    mine = active_runs(any_place.store(), any_place.study)
-    said = list[str]()
-    importer = elsewhere.importer(said.append)
-    for written in ([other.key], []):
-        assert importer.import_study(elsewhere.study)[1].written == written
-    (sentence,) = said
-    assert f"was imported from {socket.gethostname()}:{any_place.results} so far" in sentence
-    assert f"now from {socket.gethostname()}:{elsewhere.results}; a study has one importer" in sentence
-    assert any_place.import_all().written == []
-    found = active_runs(any_place.store(), any_place.study)
-    assert set(found) == {run.key, live.key, other.key}
-    assert {key: found[key].info.run_id for key in mine} == {
-        key: each.info.run_id for key, each in mine.items()
-    }
-    assert found[live.key].info.status == "RUNNING"
-
-
-def test_copies_that_two_machines_wrote_at_once_are_one_after_the_next_import(any_place: Place) -> None:
-    run = make_run()
-    folder = write_finished(any_place.results, run)
-    any_place.import_all()
-    store = any_place.store()
-    first = active_runs(store, any_place.study)[run.key]
-    twin = store.client.create_run(first.info.experiment_id, tags=dict(first.data.tags)).info.run_id
-    with pytest.raises(UserError, match="two active runs"):
-        read_runs(store, any_place.study)
-    any_place.import_all()
-    (left,) = active_runs(store, any_place.study).values()
-    assert left.info.run_id == min(first.info.run_id, twin)
-    assert read_runs(store, any_place.study).num_rows == 1
-    assert folder.exists()
-
-
-def test_the_login_nodes_of_a_cluster_are_one_importer(
-    any_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What one of them imported, the other goes on with, a run that was trained again too."""
-    run, said = make_run(), list[str]()
-    write_finished(any_place.results, run)
-    any_place.import_all()
-    shutil.rmtree(any_place.results / "runs")
-    monkeypatch.setattr("socket.gethostname", lambda: "login2")
-    folder = write_finished(any_place.results, run, make_rows(run, shift=0.5))
-    outcome = any_place.importer(said.append).import_study(any_place.study)[1]
-    assert (outcome.written, outcome.problems, said) == ([run.key], {}, [])
-    (found,) = active_runs(any_place.store(), any_place.study).values()
-    assert curves(any_place.store(), found) == recorded_curves(folder)
 
 
 def test_a_store_that_was_deleted_is_filled_again(place: Place, empty_store: Path) -> None:
@@ -275,12 +180,12 @@ class Pages:
         return PagedList(runs, str(page + 1) if page + 1 < self.pages else None)
 
     def run(self, number: int) -> Run:
-        tags = {KEY: f"key-{number}", FINGERPRINT: f"{number:032}", IMPORTER: "here"}
-        tags |= {f"tag{index}": f"{number} " * 10 for index in range(30)}
+        tags = {KEY: f"key-{number}", FINGERPRINT: f"{number:032}"}
+        tags |= {f"tag{index}": f"{number} " * 10 for index in range(10)}
         info = RunInfo(f"{number:032}", "1", "me", "FINISHED", 0, 1, "active")
         data = RunData(
-            metrics=[Metric(f"m{i}", float(number), 0, 0) for i in range(20)],
-            params=[Param(f"p{i}", str(number)) for i in range(40)],
+            metrics=[Metric(f"m{i}", float(number), 0, 0) for i in range(5)],
+            params=[Param(f"p{i}", str(number)) for i in range(10)],
             tags=[RunTag(name, text) for name, text in tags.items()],
         )
         return Run(info, data)
@@ -290,21 +195,13 @@ def test_ten_thousand_runs_are_listed_in_bounded_memory() -> None:
     """A page of runs at a time; of each, what tells whether it is up to date stays."""
     peaks = []
     for pages in (1, 10):
-        store = Store("", cast(MlflowClient, Pages(pages)), None, "here")
+        store = Store("", cast(MlflowClient, Pages(pages)), None)
         tracemalloc.start()
         known = list_runs(store, "1", None)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(known) == pages * PAGE
     assert peaks[1] < 3 * peaks[0], "ten pages are held"
-
-
-def test_a_heartbeat_alone_writes_nothing(place: Place) -> None:
-    run = make_run()
-    write_live(place.results, run, step=21, updated=datetime.now(UTC) - timedelta(seconds=9))
-    place.import_all()
-    write_live(place.results, run, step=29)
-    assert place.import_all().unchanged == 1
 
 
 def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> None:
@@ -326,22 +223,26 @@ def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> No
 
 
 def test_a_run_that_resumed_with_other_numbers_is_written_anew(place: Place) -> None:
+    """On another machine, say. A finished record wins over the live one beside it, which may stay for a while."""
     run = make_run()
     write_live(place.results, run, last=40)
     place.import_all()
-    folder = finish(place.results, run, rows=make_rows(run, shift=1e-9))  # on another machine, say
+    write_live(place.results, run, last=40, updated=datetime.now(UTC) - timedelta(seconds=9))
+    assert place.import_all().unchanged == 1, "a heartbeat alone writes nothing"
+    folder = write_finished(place.results, run, make_rows(run, shift=1e-9))
     place.import_all()
     found = active_runs(place.store(), place.study)[run.key]
+    assert found.info.status == "FINISHED"
     assert curves(place.store(), found) == recorded_curves(folder)
 
 
-def test_a_long_history_takes_several_batches(any_place: Place) -> None:
+def test_a_long_history_takes_several_batches(place: Place) -> None:
     run = make_run()
     rows = [(step, 1 / step, 1e-3, 1.0, 2 / step) for step in range(1, 701)]
-    folder = write_finished(any_place.results, run, rows)
-    any_place.import_all()
-    store = any_place.store()
-    found = active_runs(store, any_place.study)[run.key]
+    folder = write_finished(place.results, run, rows)
+    place.import_all()
+    store = place.store()
+    found = active_runs(store, place.study)[run.key]
     assert curves(store, found) == recorded_curves(folder)
     assert found.data.metrics["result/train_loss"] == 1 / 700
 
@@ -374,120 +275,39 @@ def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> No
     assert place.import_all().unchanged == 1
 
 
-def test_the_device_and_the_versions_are_tags(place: Place) -> None:
-    run = make_run()
-    machine = {
-        "device_type": "cuda",
-        "device": "NVIDIA A100",
-        "cuda_version": "12.8",
-        "python_version": "3.11.7",
-    }
-    write_finished(place.results, run, **machine)
-    place.import_all()
-    tags = active_runs(place.store(), place.study)[run.key].data.tags
-    assert {name: tags[name] for name in [*machine, "torch_version"]} == {**machine, "torch_version": "2.9.0"}
-
-
-def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: Place) -> None:
-    run = make_run()
-    write_finished(place.results, run)
-    place.import_all()
-    store = place.store()
-    found = active_runs(store, place.study)[run.key]
-    (point,) = store.client.get_metric_history(found.info.run_id, "result/test_loss")
-    assert (point.step, point.timestamp) == (0, milliseconds(90))
-    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "loss/train")]
-    assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]
-
-
-def test_a_run_that_died_says_so(place: Place) -> None:
-    run = make_run()
-    write_live(place.results, run, "FAILED", message="The GPU fell off the bus.", updated=STARTED)
-    place.import_all()
-    found = active_runs(place.store(), place.study)[run.key]
-    assert (found.info.status, found.data.tags["message"]) == ("FAILED", "The GPU fell off the bus.")
-    assert found.info.end_time == milliseconds(0)
-
-
 def test_a_run_that_went_silent_is_killed_and_may_come_back(place: Place) -> None:
-    run = make_run()
-    now = datetime.now(UTC)
-    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=9))
-    place.import_all()
-    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
-    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=11))
-    place.import_all()
-    dead = active_runs(place.store(), place.study)[run.key]
-    assert (dead.info.status, dead.info.end_time) == (
-        "KILLED",
-        round((now - timedelta(minutes=11)).timestamp() * 1000),
-    )
-    assert "10 minutes" in dead.data.tags["message"]
-    write_live(place.results, run, host="elsewhere", updated=now)
-    place.import_all()
-    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
+    run, now = make_run(), datetime.now(UTC)
+    for minutes, expected in ((9, "RUNNING"), (11, "KILLED"), (0, "RUNNING")):
+        updated = now - timedelta(minutes=minutes)
+        write_live(place.results, run, host="elsewhere", updated=updated)
+        place.import_all()
+        found = active_runs(place.store(), place.study)[run.key]
+        assert found.info.status == expected
+        if expected == "KILLED":
+            assert found.info.end_time == round(updated.timestamp() * 1000)
+            assert "10 minutes" in found.data.tags["message"]
 
 
-def test_a_run_whose_process_is_gone_is_killed_at_once(place: Place) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    gone, alive = make_run(0), make_run(1)
-    write_live(place.results, gone, pid=process.pid)
-    write_live(place.results, alive, pid=os.getpid())
-    place.import_all()
-    runs = active_runs(place.store(), place.study)
-    assert {key: run.info.status for key, run in runs.items()} == {gone.key: "KILLED", alive.key: "RUNNING"}
-
-
-def test_the_finished_record_wins_over_the_checkpoint_directory(place: Place) -> None:
-    both, left = make_run(0), make_run(1)
-    write_live(place.results, both, "KILLED")
-    write_finished(place.results, both)
-    write_finished(place.results, left, place="checkpoints")  # training ended, then Snakemake died
-    place.import_all()
-    runs = active_runs(place.store(), place.study)
-    assert {key: run.info.status for key, run in runs.items()} == {both.key: "FINISHED", left.key: "FINISHED"}
-
-
-@pytest.mark.parametrize("missing", [{"started_at": None}, {"finished_at": "yesterday"}])
-def test_a_record_without_its_times_is_named(place: Place, missing: dict[str, Any]) -> None:
-    run = make_run()
-    write_finished(place.results, run, **missing)
-    (sentence,) = place.import_all().problems.values()
-    assert next(iter(missing)) in sentence
-
-
-def test_one_record_that_changed_leaves_its_neighbours_as_they_are(place: Place) -> None:
-    first, second = make_run(0), make_run(1)
-    ask(place.results, place.study, first, second)
+def test_a_look_writes_what_changed_and_does_not_even_open_the_store_where_nothing_did(place: Place) -> None:
+    """A record that no study asks for is not imported."""
+    done, first, second, other = map(make_run, range(4))
+    ask(place.results, place.study, done, first, second)
+    write_finished(place.results, done)
+    write_finished(place.results, other)
     write_live(place.results, first)
     write_live(place.results, second)
     importer = place.importer()
     importer.look()
     before = active_runs(place.store(), place.study)
+    assert set(before) == {done.key, first.key, second.key}
     write_live(place.results, second, last=40)
     importer.look()
     runs = active_runs(place.store(), place.study)
-    assert {key: (run.info.run_id, run.info.status) for key, run in runs.items()} == {
-        key: (run.info.run_id, "RUNNING") for key, run in before.items()
-    }
+    for key, run in before.items():
+        assert (runs[key].info.run_id, runs[key].info.status) == (run.info.run_id, run.info.status)
     assert len(curves(place.store(), runs[second.key])["train_loss"]) == 4
-
-
-@contextmanager
-def following(place: Place) -> Iterator[list[str]]:
-    """Follow mode in a thread; yields what it says."""
-    stop = threading.Event()
-    said: list[str] = []
-    importer = place.importer(said.append, patience=600, stop=stop)
-    thread = threading.Thread(target=importer.follow, args=(0.05,))
-    thread.start()
-    try:
-        yield said
-    finally:
-        stop.set()
-        thread.join(600)
-        assert not thread.is_alive()
+    importer.uri = "sqlite:////proc/nothing/there.db"
+    importer.look()
 
 
 def status(place: Place, key: str, study: str | None = None) -> str | None:
@@ -501,29 +321,20 @@ def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
     write_finished(any_place.results, done)
     write_live(any_place.results, run, last=0)
     ask(any_place.results, any_place.study, done, run)
-    with following(any_place):
-        wait_for(lambda: status(any_place, run.key) == "RUNNING")
-        started = active_runs(any_place.store(), any_place.study)[run.key]
-        for last in (10, 30, 40):
-            folder = write_live(any_place.results, run, last=last)
-            expected = recorded_curves(folder)
-            wait_for(lambda expected=expected: curves(any_place.store(), started) == expected)  # type: ignore[misc]
-        folder = finish(any_place.results, run)
-        wait_for(lambda: status(any_place, run.key) == "FINISHED")
+    importer = any_place.importer()
+    importer.look()
+    started = active_runs(any_place.store(), any_place.study)[run.key]
+    assert started.info.status == "RUNNING"
+    for last in (10, 30, 40):
+        folder = write_live(any_place.results, run, last=last)
+        importer.look()
+        assert curves(any_place.store(), started) == recorded_curves(folder)
+    folder = finish(any_place.results, run)
+    importer.look()
     runs = active_runs(any_place.store(), any_place.study)
     assert set(runs) == {done.key, run.key}
-    assert runs[run.key].info.run_id == started.info.run_id
+    assert (runs[run.key].info.run_id, runs[run.key].info.status) == (started.info.run_id, "FINISHED")
     assert curves(any_place.store(), runs[run.key]) == recorded_curves(folder)
-
-
-def test_studies_that_begin_later_and_records_that_vanish(place: Place) -> None:
-    late = make_run()
-    with following(place):
-        ask(place.results, "vocabulary", late)
-        write_live(place.results, late)
-        wait_for(lambda: status(place, late.key, "vocabulary") == "RUNNING")
-        shutil.rmtree(place.results / "checkpoints")
-        wait_for(lambda: status(place, late.key, "vocabulary") == "KILLED")
 
 
 def test_a_run_that_a_second_study_asks_for_later_appears_there_too(place: Place) -> None:
@@ -549,63 +360,32 @@ def test_a_run_that_a_second_study_asks_for_later_appears_there_too(place: Place
     assert "studies" not in runs[place.study][own.key].data.tags
 
 
-def test_a_record_that_no_study_asks_for_is_not_imported(place: Place) -> None:
-    asked, other = make_run(0), make_run(1)
-    for run in (asked, other):
-        write_finished(place.results, run)
-    ask(place.results, place.study, asked)
-    place.importer().look()
-    assert list(active_runs(place.store(), place.study)) == [asked.key]
-
-
 def test_a_broken_record_is_told_once(place: Place) -> None:
-    run = make_run()
-    good = make_run(1)
+    run, good = make_run(), make_run(1)
     ask(place.results, place.study, run, good)
     broken = write_finished(place.results, run) / "history.parquet"
     broken.unlink()
-    with following(place) as said:
-        wait_for(lambda: bool(said))
-        write_finished(place.results, good)
-        wait_for(lambda: status(place, good.key) == "FINISHED")
+    said: list[str] = []
+    importer = place.importer(said.append)
+    importer.look()
+    write_finished(place.results, good)
+    importer.look()
+    assert status(place, good.key) == "FINISHED"
     assert len([sentence for sentence in said if str(broken.parent) in sentence]) == 1
 
 
-def test_a_second_look_at_unchanged_records_does_not_even_open_the_store(place: Place) -> None:
-    write_finished(place.results, make_run(0))
-    write_live(place.results, make_run(1))
-    ask(place.results, place.study, make_run(0), make_run(1))
-    importer = place.importer()
-    importer.look()
-    importer.uri = "sqlite:////proc/nothing/there.db"
-    importer.look()
-
-
-def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> None:
-    run = make_run()
-    ask(place.results, place.study, run)
-    write_live(place.results, run, host="elsewhere", updated=datetime.now(UTC) - timedelta(seconds=5))
+def test_a_live_run_that_falls_silent_or_vanishes_between_two_looks_is_killed(place: Place) -> None:
+    silent, gone = make_run(), make_run(1)
+    ask(place.results, place.study, silent, gone)
+    write_live(place.results, silent, host="elsewhere", updated=datetime.now(UTC) - timedelta(seconds=5))
+    folder = write_live(place.results, gone)
     importer = place.importer(liveness=Liveness(silence=600))
     importer.look()
-    assert status(place, run.key) == "RUNNING"
+    assert [status(place, run.key) for run in (silent, gone)] == ["RUNNING", "RUNNING"]
     importer.liveness = Liveness(silence=4)
+    shutil.rmtree(folder)
     importer.look()
-    assert status(place, run.key) == "KILLED"
-
-
-def test_another_importer_gets_its_turn_and_neither_doubles_the_other(place: Place) -> None:
-    ask(place.results, place.study, make_run(10), *map(make_run, range(5)))
-    with following(place):
-        for seed in range(5):
-            write_finished(place.results, make_run(seed))
-            write_live(place.results, make_run(10), last=10 * (seed + 1))
-            place.import_all()
-    before = dump(place.results)
-    assert len(active_runs(place.store(), place.study)) == 6
-    assert place.import_all().unchanged == 6
-    assert dump(place.results) == before
-    live = active_runs(place.store(), place.study)[make_run(10).key]
-    assert [step for step, _ in curves(place.store(), live)["train_loss"]] == [10, 20, 30, 40, 50]
+    assert [status(place, run.key) for run in (silent, gone)] == ["KILLED", "KILLED"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from commands import run_here
 from made_records import ask, make_rows, make_run, write_finished, write_live
 from places import Place, Script
-from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.storage.pool import read_keys
 from shapelaw.tracking.table import read_runs, table_schema
-from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import Runtime
 
 RECIPE = (
     "optimizer",
@@ -157,22 +149,6 @@ def test_a_study_without_records_is_a_sentence(place: Place, tmp_path: Path, scr
     assert not (tmp_path / "runs.parquet").exists()
 
 
-def test_equal_records_give_equal_tables_apart_from_run_ids(
-    place: Place, tmp_path: Path, empty_store: Path
-) -> None:
-    for seed in (2, 0, 1):
-        write_finished(place.results, make_run(seed))
-    place.import_all()
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copytree(place.results / "runs", other / "runs")
-    shutil.copy(empty_store, other)
-    there = Place(other, f"sqlite:///{other}/mlflow.db", place.study)
-    there.import_all()
-    tables = [read_runs(each.store(), each.study).drop_columns("run_id") for each in (place, there)]
-    assert tables[0].equals(tables[1])
-
-
 def test_a_loss_that_is_not_finite_in_the_curve_stays_out_of_the_table(place: Place) -> None:
     run = make_run()
     rows = [*make_rows(run)[:-1], (60, math.nan, 0.0, math.nan, math.nan)]
@@ -189,19 +165,6 @@ def test_a_study_without_runs(place: Place) -> None:
         read_runs(place.store(), "nothing", many)
 
 
-def test_a_file_of_keys_has_one_a_line(tmp_path: Path) -> None:
-    (tmp_path / "keys.txt").write_text("\n b-s0-2\na-s0-1 \n\n")
-    assert read_keys(tmp_path / "keys.txt") == ["b-s0-2", "a-s0-1"]
-
-
-def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
-    (tmp_path / "keys.txt").write_text(" \n\n")
-    with pytest.raises(UserError, match="names no run"):
-        read_keys(tmp_path / "keys.txt")
-    with pytest.raises(UserError, match="can't be read"):
-        read_keys(tmp_path / "nothing.txt")
-
-
 def test_a_broken_record_among_the_wanted_stops_the_table(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
@@ -213,59 +176,10 @@ def test_a_broken_record_among_the_wanted_stops_the_table(
     assert "spec.json is not whole JSON" in done.errors
 
 
-def test_what_was_observed_on_the_way_is_read_back(any_place: Place) -> None:
+def test_what_was_observed_on_the_way_is_read_back(place: Place) -> None:
     run = make_run(block="llama", kv_heads=1, tied=True)
-    write_finished(any_place.results, run, observations="30:2.25 60:1.5")
-    any_place.import_all()
-    (row,) = read_runs(any_place.store(), any_place.study).to_pylist()
+    write_finished(place.results, run, observations="30:2.25 60:1.5")
+    place.import_all()
+    (row,) = read_runs(place.store(), place.study).to_pylist()
     assert row["observations"] == "30:2.25 60:1.5"
     assert (row["block"], row["kv_heads"], row["tied"]) == ("llama", 1, "True")
-
-
-STUDY = "memorization_heads"
-
-
-RUN = MemorizationRun(
-    Memorizer(heads=2, context=4, head_dim=8, width=8, value_dim=1, outputs=6),
-    "classification",
-    "shared",
-    examples=120,
-    steps=300,
-    seed=0,
-    batch_size=40,
-    learning_rate=1e-2,
-    evaluate_every=100,
-    keep_attention=True,
-)
-
-
-@pytest.mark.slow
-def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    runs = []
-    for heads in (1, 2, 3, 4):
-        same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
-        train_packs([same], results / "runs", results / "checkpoints", Runtime("cpu", threads=1))
-        runs += same
-    out = results / STUDY / "runs.parquet"
-    arguments = ("--results", results, "--study", STUDY, "--out", out)
-    done = run_here(SCRIPTS / "import_runs.py", *arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    table = {row["key"]: row for row in pq.read_table(out).to_pylist()}
-    assert set(table) == {run.key for run in runs}
-    for run in runs:
-        summary = json.loads((results / "runs" / run.key / "summary.json").read_text())
-        row = table[run.key]
-        assert (row["heads"], row["examples"], row["seed"]) == (run.memorizer.heads, 120, run.seed)
-        assert (row["accuracy"], row["loss"]) == (summary["final_accuracy"], summary["final_loss"])
-        assert (row["task"], row["classes"], row["value_dim"], row["width"]) == ("classification", 6, 1, 8)
-        assert row["steps_done"] == summary["steps_done"]
-    for options in (
-        (STUDY, "--input", out),
-        ("memorization_saturation", "--attention", results / "runs"),
-    ):
-        arguments = (*options, "--out", tmp_path / options[0])
-        fitted = run_here(SCRIPTS / "analyse.py", *arguments, cwd=tmp_path)
-        assert fitted.returncode == 0, fitted.stderr
-    shares = (tmp_path / STUDY / "points.csv").read_text().splitlines()
-    assert len(shares) == 1 + 4

@@ -68,7 +68,6 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
         for run in runs:
             find(f"//a[contains(., 'L2 d16 s{run.seed}')]")
         find("//*[text()='train.py']")  # the column Source
-        screenshot(browser, tmp_path / "runs.png")
 
         click("//a[contains(., 'L2 d16 s0')]")
         find("//*[text()='Finished']")
@@ -76,19 +75,12 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
         find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("loss/train"))
         find("//*[text()='train']")  # in the group "loss"
         wait(drawn, "the loss curve")
-        screenshot(browser, tmp_path / "curve.png")
 
         browser.get(pages(place.store(), place.study, uri)[RUNS])
         find("//*[contains(., 'viewing a shared view')]")
         heads = "//*[@role='columnheader']//span[text()='{}']"
         for column in ("corpus", "seed", "rounded/test_loss", "rounded/bits_per_byte"):
             find(heads.format(column))
-        screenshot(browser, tmp_path / "view.png")
-
-
-def screenshot(browser: Any, path: Path) -> None:
-    """For people: pytest keeps the folder of the last runs."""
-    assert browser.save_screenshot(str(path))
 
 
 def falls_like(path: str, losses: list[float]) -> bool:

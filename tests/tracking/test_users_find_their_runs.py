@@ -32,7 +32,7 @@ from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
 from shapelaw.tracking.command import LOCAL, address
-from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name, stored_result
+from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name
 from shapelaw.tracking.store import default_uri, find_experiment
 from shapelaw.tracking.summary import (
     RUNS,
@@ -51,6 +51,14 @@ def test_names_begin_with_what_differs() -> None:
     run = make_run(seed=3, depth=4)
     assert run_name(run) == "L4 d16 s3 wiki V257 H2 lr0.003 t60"
     assert sorted(run_name(run).split()) == sorted(run.label.split("-"))
+    object.__setattr__(run, "corpus", "L9-s7-text")  # with letters like a part of the shape
+    assert run_name(run).startswith("L4 d16 s3 L9 s7 text ")
+    one = MemorizationRun(Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
+    assert run_name(one).startswith("H2 T20 n4 h8 s1 ")
+    degree = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
+    assert run_name(degree).startswith("k3x2 R2 d8 s0 ")
+    assert "lr1e-05" in run_name(degree).split()
+    assert "s0" not in shape_name(degree).split()
 
 
 def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
@@ -60,59 +68,16 @@ def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
     assert shape_name(other_recipe(run)) != shape_name(run)
 
 
-def test_names_of_packed_runs() -> None:
-    one = MemorizationRun(Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
-    assert run_name(one).startswith("H2 T20 n4 h8 s1 ")
-    degree = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
-    assert run_name(degree).startswith("k3x2 R2 d8 s0 ")
-    assert "lr1e-05" in run_name(degree).split()
-    assert "s0" not in shape_name(degree).split()
-
-
-def test_a_corpus_with_letters_like_a_part_of_the_shape() -> None:
-    run = make_run()
-    object.__setattr__(run, "corpus", "L9-s7-text")
-    assert run_name(run).startswith("L2 d16 s0 L9 s7 text ")
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("test_loss", "result/test_loss"),
-        ("final_test_loss", "result/test_loss"),
-        ("final_accuracy", "result/accuracy"),
-        ("tokens_per_second", "system/tokens_per_second"),
-        ("peak_memory_bytes", "system/peak_memory_bytes"),
-        ("model_flops_utilisation", "system/model_flops_utilisation"),
-        ("steps_to_0.5", "result/steps_to_0.5"),
-    ],
-)
-def test_metrics_are_in_groups(name: str, metric: str) -> None:
-    assert result_name(name) == metric
-
-
-def test_results_are_read_from_stores_of_both_ages() -> None:
-    new = {"result/test_loss": 1.5, "loss/test": 1.6, "system/wall_seconds": 3.0}
-    old = {"final_test_loss": 1.5, "test_loss": 1.6, "wall_seconds": 3.0, "tokens_trained": 12.0}
-    for metrics, params in ((new, {"tokens_trained": "12"}), (old, {})):
-        read = {
-            column.name: stored_result(column.logged_as, params, metrics) for column in KINDS[None].metrics
-        }
-        assert (read["test_loss"], read["wall_seconds"]) == (1.5, 3.0)
-        assert int(read["tokens_trained"] or 0) == 12
-        assert read["bits_per_byte"] is None
-
-
 def test_no_result_has_the_name_of_a_curve() -> None:
     results = {result_name(column.logged_as) for kind in KINDS.values() for column in kind.metrics}
     assert not results & set(CURVES.values())
-    assert plain_metrics(
-        {"loss/test": 1.0, "result/test_loss": 2.0, "system/wall_seconds": 3.0, "mine": 4.0}
-    ) == {
-        "test_loss": 2.0,
-        "wall_seconds": 3.0,
-        "mine": 4.0,
+    logged = {
+        "loss/test": 1.0,
+        "result/test_loss": 2.04,
+        "rounded/test_loss": 2.0,
+        "system/wall_seconds": 3.0,
     }
+    assert plain_metrics(logged) == {"test_loss": 2.04, "wall_seconds": 3.0}
 
 
 def test_the_columns_are_those_that_answer() -> None:
@@ -151,24 +116,12 @@ def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() ->
     assert varied_columns(LANGUAGE, [first]) == varied_columns(LANGUAGE, [])
 
 
-def test_the_list_shows_rounded_results_and_tables_every_digit(place: Place) -> None:
+def test_an_imported_study_opens_as_model_training_with_its_views(place: Place) -> None:
     write_finished(place.results, make_run())
     place.import_all()
-    (run,) = active_runs(place.store(), place.study).values()
-    metrics = run.data.metrics
-    assert (
-        metrics["rounded/test_loss"] == round(metrics["result/test_loss"], 4) != metrics["result/test_loss"]
-    )
-    assert "rounded/test_loss" not in plain_metrics(metrics)
-    assert plain_metrics(metrics)["test_loss"] == metrics["result/test_loss"]
-
-
-def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Place) -> None:
-    write_finished(any_place.results, make_run())
-    any_place.import_all()
-    store = any_place.store()
-    write_note(store, any_place.study, "**Deep or wide?**")
-    experiment = find_experiment(store, any_place.study)
+    store = place.store()
+    write_note(store, place.study, "**Deep or wide?**")
+    experiment = find_experiment(store, place.study)
     assert experiment
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     assert experiment.tags["mlflow.note.content"].startswith(
@@ -176,14 +129,14 @@ def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Pla
     )
     kept = experiment.tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
     assert json.loads(zlib.decompress(base64.b64decode(kept))) == view(LANGUAGE, averaged=False)
-    links = pages(store, any_place.study, LOCAL)
+    links = pages(store, place.study, LOCAL)
     start = f"{LOCAL}/#/experiments/{experiment.experiment_id}/runs"
     assert links[RUNS] == f"{start}?workflowType=machine_learning&viewStateShareKey=runs"
     assert links[SEEDS] == f"{start}?workflowType=machine_learning&viewStateShareKey=seeds"
     assert SUMMARY not in links
-    run_id = log_summary(store, any_place.study, [], None)
+    run_id = log_summary(store, place.study, [], None)
     assert (
-        pages(store, any_place.study, LOCAL)[SUMMARY]
+        pages(store, place.study, LOCAL)[SUMMARY]
         == f"{start}/{run_id}?workflowType=machine_learning"  # its description is what to read
     )
     write_note(store, "nothing", "no such study")
@@ -234,35 +187,30 @@ def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path],
     assert any_place.import_all().unchanged == 1
 
 
-def test_a_server_over_the_store_serves_the_figures(place: Place, server: str, files: list[Path]) -> None:
-    """Artifacts of a SQLite store lie in the results folder; a server sends what its own experiments hold."""
-    run_id = log_summary(place.store(), place.study, files, None)
-    location = place.results / "mlartifacts" / place.study / run_id / "artifacts" / "figures" / "figure.svg"
-    assert location.read_text() == "<svg/>"
+def test_a_server_has_the_figures_of_its_own_experiments(
+    place: Place, server: str, files: list[Path]
+) -> None:
     through = Place(place.results, server, f"{place.study} served")
     run_id = log_summary(through.store(), through.study, files, None)
     with urllib.request.urlopen(f"{server}/get-artifact?path=figures/figure.svg&run_uuid={run_id}") as answer:
         assert answer.read() == b"<svg/>"
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"), [("{", "are not JSON"), ("[1]", "not a JSON object"), (None, "There is no file")]
-)
-def test_wrong_metrics_are_a_sentence(
-    place: Place, tmp_path: Path, content: str | None, sentence: str
-) -> None:
+def test_wrong_files_are_a_sentence(place: Place, tmp_path: Path, files: list[Path]) -> None:
     path = tmp_path / "fit.json"
-    if content is not None:
+
+    def said(artifacts: list[Path]) -> str:
+        with pytest.raises(UserError) as caught:
+            log_summary(place.store(), place.study, artifacts, path)
+        return str(caught.value)
+
+    assert "There is no file" in said([])
+    for content, sentence in (("{", "are not JSON"), ("[1]", "not a JSON object")):
         path.write_text(content)
-    with pytest.raises(UserError, match=sentence):
-        log_summary(place.store(), place.study, [], path)
-
-
-def test_two_artifacts_of_one_name(place: Place, files: list[Path]) -> None:
-    (files[0].parent / "other").mkdir()
-    twin = files[0].rename(files[0].parent / "other" / "transitions.csv")
-    with pytest.raises(UserError, match=r"Two artifacts are named transitions\.csv"):
-        log_summary(place.store(), place.study, [files[1], twin], None)
+        assert sentence in said([])
+    (tmp_path / "other").mkdir()
+    twin = shutil.copy(files[1], tmp_path / "other")
+    assert "Two artifacts are named transitions.csv" in said([*files, Path(twin)])
 
 
 def test_the_command(place: Place, files: list[Path], fit: Path, script: Script) -> None:
@@ -404,20 +352,22 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "port", "sentence"),
     [
-        ("tracking: {url: http://example.org}\nscale: demo\n", "tracking.url"),
-        ("scale: [demo\n", "line 2 is not YAML"),
+        ("tracking: {url: http://example.org}\nscale: demo\n", 5999, "tracking.url"),
+        ("scale: [demo\n", 5999, "line 2 is not YAML"),
+        ("scale: demo\n", 0, "--port is 0; a port is a number from 1 to 65535: make ui PORT=5001\n"),
+        ("scale: demo\n", 99999, "--port is 99999; a port is a number from 1 to 65535: make ui PORT=5001\n"),
     ],
 )
-def test_a_wrong_config_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+def test_a_wrong_config_or_port_is_a_sentence(
+    tmp_path: Path, script: Script, content: str, port: int, sentence: str
+) -> None:
     (tmp_path / "config.yaml").write_text(content)
-    command = [sys.executable, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path)]
-    command += ["--config", str(tmp_path / "config.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    options = ("--results", tmp_path, "--config", tmp_path / "config.yaml", "--port", port)
+    done = script("browse_runs.py", *options)
+    assert done.code == 2
+    assert sentence in done.errors
 
 
 def test_make_gives_it_the_config_of_the_checkout() -> None:
@@ -426,23 +376,11 @@ def test_make_gives_it_the_config_of_the_checkout() -> None:
     assert "scripts/browse_runs.py --results results --config config.yaml --port 5999" in said
 
 
-@pytest.mark.parametrize("port", [99999, 0, -1])
-def test_a_port_that_is_none_is_a_sentence(tmp_path: Path, port: int) -> None:
-    with browsing("--results", tmp_path, "--port", port) as process:
-        assert process.wait(60) == 2
-        assert process.stderr is not None
-        assert process.stderr.read() == (
-            f"--port is {port}; a port is a number from 1 to 65535: make ui PORT=5001\n"
-        )
-
-
-def test_a_port_in_use_is_a_sentence(place: Place) -> None:
+def test_a_port_in_use_is_a_sentence(place: Place, script: Script) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with browsing("--results", place.results, "--uri", place.uri, "--port", port) as process:
-            assert process.wait(60) == 2
-            assert process.stderr is not None
-            said = process.stderr.read()
-    assert said.startswith(
+        done = script("browse_runs.py", "--results", place.results, "--uri", place.uri, "--port", port)
+    assert done.code == 2
+    assert done.errors.startswith(
         f"Port {port} can't be used (Address already in use), by another UI perhaps; take another"
     )

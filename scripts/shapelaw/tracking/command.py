@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
-from tenacity import RetryCallState, Retrying, retry_if_exception_type
+from tenacity import Retrying, retry_if_exception_type
 
 from shapelaw import errors
 from shapelaw.errors import UserError, command_line, say
@@ -160,12 +160,11 @@ class ImportProgress:
     Attributes:
         done: number of things that are done for good.
         failures: of the tracker, one after the other, since something was done.
-        failed: True where it ever failed: what it was asked for may still arrive late.
     """
 
     def __init__(self, say: Say, notice: float = NOTICE, repeat: float = REPEAT) -> None:
         self.say, self.notice, self.repeat = say, notice, repeat
-        self.done, self.failures, self.failed = 0, 0, False
+        self.done, self.failures = 0, 0
         self._down_since: float | None = None
         self._failing_since = 0.0
         self._said: dict[str, float] = {}  # when each reason was reported
@@ -187,26 +186,23 @@ class ImportProgress:
             self.say(f"The tracker is back after {time.monotonic() - self._down_since:.0f} seconds.")
             self._down_since = None
 
-    def fail(self) -> None:
-        """Note that the tracker failed."""
+    def fail(self, reason: str, patience: float) -> None:
+        """Note that the tracker failed, and report that it is waited for; a reason is reported once."""
         now = time.monotonic()
         if self.failures == 0:
             self._failing_since = now
             self._said = {text: at for text, at in self._said.items() if now - at < self.repeat}
-        self.failures, self.failed = self.failures + 1, True
+        self.failures += 1
         self.at("")
+        if (left := self.left(patience)) > 0 and reason not in self._said:
+            self._said[reason] = now
+            self._down_since = self._down_since or now
+            limit = f" up to {left:.0f} seconds" if left < float("inf") else ""
+            self.say(f"Waiting{limit} for the tracker: {reason}.")
 
     def left(self, patience: float) -> float:
         """Seconds of the patience that are left; each thing done starts it afresh."""
         return patience - (time.monotonic() - self._failing_since)
-
-    def tell(self, reason: str, left: float) -> None:
-        """Report that the tracker is waited for; a reason is reported once."""
-        if reason not in self._said:
-            self._said[reason] = now = time.monotonic()
-            self._down_since = self._down_since or now
-            limit = f" up to {left:.0f} seconds" if left < float("inf") else ""
-            self.say(f"Waiting{limit} for the tracker: {reason}.")
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -285,16 +281,16 @@ def patiently(
     """
     stop = stop or Event()
 
-    def pause(state: RetryCallState) -> float:
-        return float(
-            min(FIRST_PAUSE * 2 ** min(progress.failures - 1, 10), LONGEST_PAUSE, progress.left(patience))
-        )
+    def attempt() -> T:
+        try:
+            return operation()
+        except TrackerDown as reason:
+            progress.fail(str(reason), patience)
+            raise
 
-    def give_up(state: RetryCallState) -> NoReturn:
-        reason = _reason(state)
-        raise TrackerDown(
-            f"Gave up after {patience:g} seconds: {reason}. No record is lost: import again once it is back."
-        ) from reason
+    def pause(_: object) -> float:
+        left = progress.left(patience)
+        return float(min(FIRST_PAUSE * 2 ** min(progress.failures - 1, 10), LONGEST_PAUSE, left))
 
     def sleep(seconds: float) -> None:
         if stop.wait(seconds):
@@ -302,18 +298,17 @@ def patiently(
 
     retrying = Retrying(
         retry=retry_if_exception_type(TrackerDown),
-        after=lambda _: progress.fail(),
         wait=pause,
         stop=lambda _: progress.left(patience) <= 0,
-        retry_error_callback=give_up,
-        before_sleep=lambda state: progress.tell(str(_reason(state)), progress.left(patience)),
         sleep=sleep,
+        reraise=True,
     )
-    with progress.watched():
-        result = retrying(operation)
+    try:
+        with progress.watched():
+            result = retrying(attempt)
+    except TrackerDown as reason:
+        raise TrackerDown(
+            f"Gave up after {patience:g} seconds: {reason}. No record is lost: import again once it is back."
+        ) from reason
     progress.up()
     return result
-
-
-def _reason(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None

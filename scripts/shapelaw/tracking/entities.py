@@ -1,7 +1,7 @@
 """A record as MLflow's entities, under names that MLflow's users read: params, metrics, tags, logged inputs.
 
 MLflow's charts have a section for each group (the part of a metric's name before the slash), and a tab of their own for
-`system/`. Stores of older versions have plain names, such as `final_test_loss`; they are read too.
+`system/`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW
 
 from shapelaw.specs.kinds import AnyRun, kind_of
 from shapelaw.storage.records import Record
-from shapelaw.tracking.store import FINGERPRINT, IMPORTER, KEY, STUDY
+from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 CURVES = {  # columns of histories
     "train_loss": "loss/train",
@@ -72,17 +72,8 @@ def shown_name(name: str) -> str:
 
 
 def stored_result(name: str, params: Mapping[str, str], metrics: Mapping[str, float]) -> str | float | None:
-    """A number of a run's summary as MLflow has it, in a store of this version or an older one; None where it has none.
-
-    Args:
-        name: of the summary, or that of an older store: `final_test_loss`, `tokens_per_second`.
-    """
-    if name in CONSTANTS and name in params:
-        return params[name]
-    for stored in (result_name(name), name):
-        if stored in metrics:
-            return metrics[stored]
-    return None
+    """A number of a run's summary as MLflow has it; None where it has none."""
+    return params.get(name) if name in CONSTANTS else metrics.get(result_name(name))
 
 
 def plain_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -129,8 +120,8 @@ def params(record: Record) -> list[Param]:
     return [Param(name, str(value)) for name, value in values.items() if value is not None]
 
 
-def tags(record: Record, study: str, message: str, importer: str, studies: str) -> list[RunTag]:
-    """Tags: key, study, importer, git commit, host, attempts, the caller's tags, all other texts.
+def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]:
+    """Tags: key, study, git commit, host, attempts, the caller's tags, all other texts.
 
     Args:
         studies: that ask for the run, where several do; else empty.
@@ -144,19 +135,16 @@ def tags(record: Record, study: str, message: str, importer: str, studies: str) 
             texts[name] = str(value)
     texts |= {KEY: record.run.key, STUDY: study, SPEC_DIGEST: record.run.digest}
     texts |= {SHAPE: shape_name(record.run), MLFLOW_RUN_NOTE: note(record, message)}
-    texts |= {MLFLOW_SOURCE_NAME: source(record), MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
+    script = "train_together" if kind_of(record.run).packed else "train"  # in MLflow's column Source
+    texts |= {MLFLOW_SOURCE_NAME: f"scripts/{script}.py"}
+    texts |= {MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
         texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
     texts.pop(FINGERPRINT, None)  # the importer's own, and the last one
-    for name, text in ((IMPORTER, importer), (MESSAGE, message), (STUDIES, studies)):
+    for name, text in ((MESSAGE, message), (STUDIES, studies)):
         texts.pop(name, None)
         texts |= {name: text} if text else {}
     return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]
-
-
-def source(record: Record) -> str:
-    """The script that trains such runs, for MLflow's column Source."""
-    return "scripts/train_together.py" if kind_of(record.run).packed else "scripts/train.py"
 
 
 def note(record: Record, message: str) -> str:

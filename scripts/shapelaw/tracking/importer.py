@@ -3,9 +3,6 @@
 There is one importer of a store, under `<results>/mlflow.lock`. It lists what MLflow has and writes what differs.
 A run's fingerprint tag is written last: a run without it was left half imported, and is imported again from the start.
 So an import may be killed anywhere, and the next one completes it.
-
-A lock doesn't reach a second machine with a results folder of its own. There the experiment's tag `importer` says who
-wrote last, and an importer that finds another there says so.
 """
 
 from __future__ import annotations
@@ -19,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-from mlflow.entities import Experiment, Metric, Run
+from mlflow.entities import Metric, Run, RunTag
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import Kind, kind_of
+from shapelaw.specs.kinds import kind_of
 from shapelaw.storage.files import COPY, FILES, content
 from shapelaw.storage.pool import read_asked, studies_by_key
 from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
@@ -32,7 +29,6 @@ from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_wri
 from shapelaw.tracking.entities import CURVES, MESSAGE, SPEC_DIGEST, STUDIES, run_name
 from shapelaw.tracking.store import (
     FINGERPRINT,
-    IMPORTER,
     KEY,
     Store,
     find_experiment,
@@ -74,7 +70,8 @@ class Listed:
 
     run_id: str
     status: str
-    tags: Mapping[str, str]  # FINGERPRINT, IMPORTER and STUDIES
+    fingerprint: str | None
+    studies: str | None
 
 
 @dataclass
@@ -93,8 +90,7 @@ class Importer:
     liveness: Liveness = field(default_factory=Liveness)
     stop: Event = field(default_factory=Event)
     # what the last look found; only files are remembered, MLflow is asked each time
-    _states: dict[str, str] | None = None  # the state of each record, by `_state`; None before the first look
-    _asked: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys by study
+    _states: dict[str, tuple[str, ...]] | None = None  # of each record; None before the first look
     _told: set[str] = field(default_factory=set)
 
     def import_study(self, study: str, keys: Collection[str] | None = None) -> tuple[Store, Outcome]:
@@ -113,8 +109,7 @@ class Importer:
             with self._writing() as store:
                 on_disk = find_records(self.results)
                 found = on_disk if keys is None else {key: on_disk[key] for key in on_disk.keys() & set(keys)}
-                shared = shared_of(read_asked(self.results))
-                import_records(self, store, study, found, on_disk, shared, outcome)
+                import_records(self, store, study, found, on_disk, read_asked(self.results), outcome)
                 return store
 
         return patiently(once, self.patience, self.progress, self.stop), outcome
@@ -144,12 +139,10 @@ class Importer:
     def look(self) -> None:
         """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
         found, asked, before = find_records(self.results), read_asked(self.results), self._states or {}
-        states = {key: _state(item, self.liveness) for key, item in found.items()}
+        studies = studies_by_key(asked)
+        # who asks for it belongs to it: where another study has since, its copies here and there say so
+        states = {key: (_state(item, self.liveness), *studies.get(key, ())) for key, item in found.items()}
         changed = {key for key in states.keys() | before.keys() if states.get(key) != before.get(key)}
-        # also where another study has asked for it since, which its copies here and there then say
-        changed |= {
-            key for study, keys in asked.items() for key in set(keys) - set(self._asked.get(study, ()))
-        }
         first = self._states is None
         if not (changed or first):
             return
@@ -158,24 +151,16 @@ class Importer:
                 touched, outcome = changed.intersection(keys), Outcome()
                 items = {key: found[key] for key in sorted(touched) if key in found}
                 if touched or first:
-                    shared = shared_of(asked)
-                    import_records(
-                        self, store, study, items, found, shared, outcome, None if first else touched
-                    )
-                for sentence in outcome.problems.values():
-                    self.say_once(sentence)
+                    looked_at = None if first else touched
+                    import_records(self, store, study, items, found, asked, outcome, looked_at)
+                for sentence in sorted(set(outcome.problems.values()) - self._told):
+                    self._told.add(sentence)
+                    self.progress.say(sentence)
                 if self.stop.is_set():
                     return
                 if outcome.written:
                     self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
-        self._states, self._asked = states, asked
-        self.progress.failed = False
-
-    def say_once(self, sentence: str) -> None:
-        """Say what this importer has not said yet."""
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self.progress.say(sentence)
+        self._states = states
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
@@ -184,31 +169,13 @@ class Importer:
             yield open_store(self.uri, self.results)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """The import of a study's records into its experiment."""
-
-    importer: Importer
-    store: Store
-    study: str
-    experiment: str
-    studies: Mapping[str, Sequence[str]]  # that ask for each run, where several do
-    outcome: Outcome
-    kinds: list[Kind] = field(default_factory=list)  # of the runs written
-
-
-def shared_of(asked: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The studies of each run that several ask for; `asked` has the keys of each study."""
-    return {key: studies for key, studies in studies_by_key(asked).items() if len(studies) > 1}
-
-
 def import_records(
     importer: Importer,
     store: Store,
     study: str,
     found: Mapping[str, RecordFolder],
     on_disk: Collection[str],
-    studies: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Sequence[str]],
     outcome: Outcome,
     touched: Collection[str] | None = None,
 ) -> None:
@@ -216,8 +183,8 @@ def import_records(
 
     Args:
         found: records by key.
-        on_disk: the keys of all records: any other run of this importer that says RUNNING in MLflow was killed.
-        studies: of runs that several studies ask for, their names, which a tag of each copy says.
+        on_disk: the keys of all records: any other run that says RUNNING in MLflow was killed.
+        asked: keys by study; of a run that several studies ask for, a tag of each copy says which.
         outcome: what an import that the tracker interrupted has written; it is completed.
         touched: keys of the runs to look at in MLflow; None takes all of the experiment.
 
@@ -225,48 +192,45 @@ def import_records(
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
     """
     outcome.problems.clear()
-    progress = importer.progress
+    progress, shared, kind = importer.progress, studies_by_key(asked), None
     with tracker_errors(store.uri):
         progress.at(f"looking for {study} in {store.shown}")
         if not found and not find_experiment(store, study):
             return
-        experiment = make_experiment(store, study)
-        _note_writer(importer, store, study, experiment)
-        job = _Job(importer, store, study, experiment.experiment_id, studies, outcome)
-        # what a tracker was asked for before it failed may be done after the first look
-        for _ in range(2 if progress.failed else 1):
-            progress.at(f"listing the runs of {study} in {store.shown}")
-            known = list_runs(store, job.experiment, touched)
-            for key, item in found.items():
-                if importer.stop.is_set():
-                    break
-                written = f"{len(outcome.written)} of {len(found)} runs written"
-                progress.at(f"writing {key} in {store.shown} ({written})")
-                try:
-                    _settle(job, item, known.get(key, ()))
-                except UserError as problem:
-                    if (
-                        item.directory.exists()
-                    ):  # else it was moved while it was read, and will be found again
-                        outcome.problems[key] = str(problem)
-            for key in known.keys() - set(on_disk):
-                _bury(store, known[key])
-        if job.kinds:
-            show_as_training(store, job.experiment, job.kinds[0], touched is None)
+        experiment = str(make_experiment(store, study).experiment_id)
+        progress.at(f"listing the runs of {study} in {store.shown}")
+        known = list_runs(store, experiment, touched)
+        for key, item in found.items():
+            if importer.stop.is_set():
+                break
+            written = f"{len(outcome.written)} of {len(found)} runs written"
+            progress.at(f"writing {key} in {store.shown} ({written})")
+            studies = ", ".join(shared[key]) if len(shared.get(key, ())) > 1 else ""
+            there = known.get(key, [])
+            try:
+                fingerprint, reading = _described(item, importer.liveness)
+                kept = _up_to_date(store, fingerprint, studies, there)
+                if kept is None:
+                    reading = reading or _read(item, importer.liveness)
+                    texts = entities.tags(reading.record, study, reading.message, studies)
+                    kept = _write(store, experiment, reading, fingerprint, texts, there)
+                    kind = kind_of(reading.record.run)
+                    outcome.written += [] if key in outcome.written else [key]
+                    progress.advance()
+            except UserError as problem:
+                if item.directory.exists():  # else it was moved while it was read, and will be found again
+                    outcome.problems[key] = str(problem)
+            else:
+                for run in there:
+                    if run.run_id != kept:
+                        store.client.delete_run(run.run_id)
+        for run in (run for key in known.keys() - set(on_disk) for run in known[key]):
+            if run.status == RUNNING:
+                store.client.set_tag(run.run_id, MESSAGE, "Its record was deleted while it ran.")
+                store.client.set_terminated(run.run_id, KILLED)
+        if kind is not None:
+            show_as_training(store, experiment, kind, touched is None)
     outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
-
-
-def _note_writer(importer: Importer, store: Store, study: str, experiment: Experiment) -> None:
-    """Say so where another importer wrote into the experiment last, and note that it is this one now."""
-    last = experiment.tags.get(IMPORTER)
-    if last == store.importer:
-        return
-    store.client.set_experiment_tag(experiment.experiment_id, IMPORTER, store.importer)
-    if last is not None:
-        importer.say_once(
-            f"{study} in {store.shown} was imported from {last} so far, and is now from {store.importer}; a study has "
-            "one importer: stop the other one, or give one of them another store (tracking.uri)."
-        )
 
 
 def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> dict[str, list[Listed]]:
@@ -281,44 +245,22 @@ def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> di
     for run in runs:
         tags = run.data.tags
         if KEY in tags:
-            kept = {name: tags[name] for name in (FINGERPRINT, IMPORTER, STUDIES) if name in tags}
-            known.setdefault(tags[KEY], []).append(Listed(run.info.run_id, run.info.status, kept))
+            listed = Listed(run.info.run_id, run.info.status, tags.get(FINGERPRINT), tags.get(STUDIES))
+            known.setdefault(tags[KEY], []).append(listed)
     return known
 
 
-def _bury(store: Store, runs: Sequence[Listed]) -> None:
-    """Mark runs as killed that still say RUNNING: their records were deleted."""
-    for run in runs:
-        # one that another folder's importer follows is none of ours; older runs don't say who imported them
-        if run.status == RUNNING and run.tags.get(IMPORTER, store.importer) == store.importer:
-            store.client.set_tag(run.run_id, MESSAGE, "Its record was deleted while it ran.")
-            store.client.set_terminated(run.run_id, KILLED)
-
-
-def _settle(job: _Job, item: RecordFolder, known: Sequence[Listed]) -> None:
-    """Make MLflow agree with the record, in one run."""
-    fingerprint, reading = _describe(item, job.importer.liveness)
-    studies = ", ".join(job.studies.get(item.key, ()))
-    whole = sorted(
-        (run for run in known if run.tags.get(FINGERPRINT) == fingerprint), key=lambda run: run.run_id
-    )
-    if whole:
-        kept = whole[0].run_id
-        if studies and whole[0].tags.get(STUDIES) != studies:
-            job.store.client.set_tag(kept, STUDIES, studies)
-    else:
-        reading = reading or _read(item, job.importer.liveness)
-        kept = _write(job, reading, fingerprint, studies, known)
-        if item.key not in job.outcome.written:
-            job.outcome.written.append(item.key)
-        job.kinds.append(kind_of(reading.record.run))
-        job.importer.progress.advance()
+def _up_to_date(store: Store, fingerprint: str, studies: str, known: Sequence[Listed]) -> str | None:
+    """The id of the run that is whole and agrees with the record, which learns of the studies; None without one."""
     for run in known:
-        if run.run_id != kept:
-            job.store.client.delete_run(run.run_id)
+        if run.fingerprint == fingerprint:
+            if studies and run.studies != studies:
+                store.client.set_tag(run.run_id, STUDIES, studies)
+            return run.run_id
+    return None
 
 
-def _describe(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | None]:
+def _described(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | None]:
     """The fingerprint of a record, and the record where it had to be read for that."""
     if item.finished:
         return finished_fingerprint(item.directory), None
@@ -371,14 +313,20 @@ def live_fingerprint(record: Record, status: str) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _write(job: _Job, reading: Reading, fingerprint: str, studies: str, known: Sequence[Listed]) -> str:
+def _write(
+    store: Store,
+    experiment: str,
+    reading: Reading,
+    fingerprint: str,
+    texts: Sequence[RunTag],
+    known: Sequence[Listed],
+) -> str:
     """Write what is missing: params, points, tags, inputs, status; the fingerprint last. Return the run's id."""
-    client, record = job.store.client, reading.record
-    texts = entities.tags(record, job.study, reading.message, job.store.importer, studies)
-    current, last_step = _continued(job.store, reading, known)
+    client, record = store.client, reading.record
+    current, last_step = _continued(store, reading, known)
     if current is None:
         run = client.create_run(
-            job.experiment,
+            experiment,
             start_time=entities.milliseconds(reading.started),
             tags={tag.key: tag.value for tag in texts},
             run_name=run_name(record.run),
@@ -416,7 +364,7 @@ def _continued(store: Store, reading: Reading, known: Sequence[Listed]) -> tuple
     record = reading.record
     losses = dict(zip(*(record.history[name].to_pylist() for name in ("step", "train_loss")), strict=True))
     for listed in known:
-        if FINGERPRINT not in listed.tags or listed.status == FINISHED:
+        if listed.fingerprint is None or listed.status == FINISHED:
             continue
         run = store.client.get_run(listed.run_id)
         half_written = run.data.metrics.keys() - set(CURVES.values())

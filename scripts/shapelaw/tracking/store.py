@@ -12,11 +12,10 @@ import re
 import secrets
 import shlex
 import shutil
-import socket
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,11 +37,10 @@ from urllib3.exceptions import ReadTimeoutError
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import follow_folder
-from shapelaw.tracking.command import LOCK_NAME, WEATHER, TrackerDown, redact
+from shapelaw.tracking.command import WEATHER, TrackerDown, redact
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
 FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
-IMPORTER = "importer"  # tag of a run and of an experiment: who wrote it
 # a place below the folder that a server serves (`make ui`: results/mlartifacts): so results can be moved
 SERVED = "mlflow-artifacts:/"
 PAGE = 1000  # runs a page of a search
@@ -87,13 +85,11 @@ class Store:
         uri: tracking URI; it may hold a password, so show `redact(uri)`.
         client: MLflow's client of it.
         artifacts: folder of the artifacts; None where a tracking server keeps them.
-        importer: the writer: a machine and its results folder.
     """
 
     uri: str
     client: MlflowClient
     artifacts: Path | None
-    importer: str
 
     @property
     def shown(self) -> str:
@@ -127,7 +123,7 @@ def open_store(uri: str, results: Path) -> Store:
         client = MlflowClient(uri)
         client.search_experiments(max_results=1)
     artifacts = results.absolute() / "mlartifacts"
-    return Store(uri, client, artifacts if _is_database(uri) else None, _importer_of(results))
+    return Store(uri, client, artifacts if _is_database(uri) else None)
 
 
 @contextmanager
@@ -268,7 +264,9 @@ def _age(uri: str, shown: str) -> str:
             f"The store {shown} is not a whole MLflow store: tables are missing, or their version is; delete or repair "
             "it and import again: the records hold everything."
         )
-    steps = _migrations()
+    config = Config()
+    config.set_main_option("script_location", str(Path(mlflow.__file__).parent / "store" / "db_migrations"))
+    steps = ScriptDirectory.from_config(config)
     if revisions == {steps.get_current_head()}:
         return "current"
     if not revisions <= {step.revision for step in steps.walk_revisions()}:
@@ -277,31 +275,6 @@ def _age(uri: str, shown: str) -> str:
             f"{revisions.pop()}; install that one, or give the address of its server."
         )
     return "older"
-
-
-def _migrations() -> ScriptDirectory:
-    """The steps of this MLflow's schema."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(mlflow.__file__).parent / "store" / "db_migrations"))
-    return ScriptDirectory.from_config(config)
-
-
-def _importer_of(results: Path) -> str:
-    """The importer of this results folder: the machine that imported from it first, and the folder.
-
-    It is kept in the importers' lock file, so that the login nodes of a cluster are one importer and not rivals.
-    """
-    path, folder = results / LOCK_NAME, str(results.absolute())
-    try:
-        kept = path.read_text().strip()
-        if kept.partition(":")[2] == folder:
-            return kept
-    except FileNotFoundError:
-        pass  # the first import
-    importer = f"{socket.gethostname()}:{folder}"
-    with suppress(OSError):  # on a full disk: the next import keeps it
-        path.write_text(importer + "\n")
-    return importer
 
 
 def _create_sqlite(path: Path) -> None:

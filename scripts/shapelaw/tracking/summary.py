@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from mlflow.entities import Metric, Param, Run, RunTag, SourceType
+from mlflow.entities import Metric, Param, Run, SourceType
 from mlflow.utils.mlflow_tags import (
     MLFLOW_LOGGED_IMAGES,
     MLFLOW_RUN_NOTE,
@@ -82,66 +82,38 @@ def log_summary(
         TrackerDown: the tracker failed; log again, nothing is doubled.
     """
     files = [*artifacts, *([metrics] if metrics else [])]
-    _check_files(files)
-    numbers, texts = _flatten_file(metrics) if metrics else ({}, {})
-    fingerprint = _fingerprint(files)
-    with tracker_errors(store.uri):
-        experiment = str(make_experiment(store, study).experiment_id)
-        known = list(search_runs(store.client, experiment, f"tags.`{SUMMARY_OF}` = '{study}'"))
-        whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
-        kept = (
-            whole[0] if whole else _write(store, experiment, study, files, numbers, texts, fingerprint, note)
-        )
-        for run in known:
-            if run.info.run_id != kept:
-                store.client.delete_run(run.info.run_id)
-        return str(kept)
-
-
-def _write(
-    store: Store,
-    experiment: str,
-    study: str,
-    files: Sequence[Path],
-    numbers: Mapping[str, float],
-    texts: Mapping[str, str],
-    fingerprint: str,
-    note: str,
-) -> str:
-    """Write a new summary run, its fingerprint last, and return its id."""
-    client, tags = store.client, {SUMMARY_OF: study, STUDY: study}
-    tags |= {
-        MLFLOW_SOURCE_NAME: "scripts/analyse.py",
-        MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL),
-    }
-    if note:
-        tags[MLFLOW_RUN_NOTE] = note
-    run = client.create_run(experiment, tags=tags, run_name=f"{study} summary")
-    run_id = str(run.info.run_id)
-    now = milliseconds(datetime.now(UTC))
-    points = [Metric(name, value, now, 0) for name, value in numbers.items()]
-    words = [Param(name, text) for name, text in texts.items()]
-    for start in range(0, len(points), 1000):  # MLflow's limits for one request
-        client.log_batch(run_id, metrics=points[start : start + 1000])
-    for start in range(0, len(words), 100):
-        client.log_batch(run_id, params=words[start : start + 100])
-    keep_files(store, run, files)
-    client.set_terminated(run_id, FINISHED)
-    client.log_batch(run_id, tags=[RunTag(FINGERPRINT, fingerprint)])
-    return run_id
-
-
-def _check_files(files: Sequence[Path]) -> None:
     if missing := [str(file) for file in files if not file.is_file()]:
         raise UserError(f"There is no file {', '.join(missing)}; make it first, or leave it out.")
     names = [file.name for file in files]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"Two artifacts are named {', '.join(twice)}; rename one, they are stored by name.")
-
-
-def _fingerprint(files: Sequence[Path]) -> str:
+    numbers, texts = _flatten_file(metrics) if metrics else ({}, {})
     contents = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
-    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
+    fingerprint = hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
+    client = store.client
+    with tracker_errors(store.uri):
+        experiment = str(make_experiment(store, study).experiment_id)
+        known = list(search_runs(client, experiment, f"tags.`{SUMMARY_OF}` = '{study}'"))
+        kept = next((run for run in known if run.data.tags.get(FINGERPRINT) == fingerprint), None)
+        if kept is None:
+            tags = {SUMMARY_OF: study, STUDY: study, MLFLOW_SOURCE_NAME: "scripts/analyse.py"}
+            tags |= {MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
+            tags |= {MLFLOW_RUN_NOTE: note} if note else {}
+            kept = client.create_run(experiment, tags=tags, run_name=f"{study} summary")
+            run_id, now = kept.info.run_id, milliseconds(datetime.now(UTC))
+            points = [Metric(name, value, now, 0) for name, value in numbers.items()]
+            words = [Param(name, text) for name, text in texts.items()]
+            for start in range(0, len(points), 1000):  # MLflow's limits for one request
+                client.log_batch(run_id, metrics=points[start : start + 1000])
+            for start in range(0, len(words), 100):
+                client.log_batch(run_id, params=words[start : start + 100])
+            keep_files(store, kept, files)
+            client.set_terminated(run_id, FINISHED)
+            client.set_tag(run_id, FINGERPRINT, fingerprint)  # last: without it the run is written anew
+        for run in known:
+            if run.info.run_id != kept.info.run_id:
+                client.delete_run(run.info.run_id)
+        return str(kept.info.run_id)
 
 
 def _flatten_file(path: Path) -> tuple[dict[str, float], dict[str, str]]:
@@ -188,8 +160,13 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
             there = folder / FOLDERS.get(file.suffix, "") / file.name
             there.parent.mkdir(exist_ok=True)
             shutil.copyfile(file, there)
-        for image in sorted(set(shown.values())):
-            _write_image(image, folder / IMAGES)
+        for image in sorted(set(shown.values())):  # under the names by which charts find it, with its preview
+            (folder / IMAGES).mkdir(exist_ok=True)
+            name = f"figures~{image.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
+            shutil.copyfile(image, folder / IMAGES / f"{name}.png")
+            with Image.open(image) as opened:
+                opened.thumbnail((PREVIEW, PREVIEW))
+                opened.save(folder / IMAGES / f"{name}+compressed.webp")
         uri = str(run.info.artifact_uri)
         if store.artifacts is not None and uri.startswith(SERVED):
             shutil.copytree(folder, store.artifacts / uri.removeprefix(SERVED), dirs_exist_ok=True)
@@ -197,16 +174,6 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
             store.client.log_artifacts(run.info.run_id, str(folder))
         if (folder / IMAGES).exists():
             store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_IMAGES, "True")
-
-
-def _write_image(file: Path, folder: Path) -> None:
-    """A figure under the names by which MLflow's charts find an image, in the group "figures", and its preview."""
-    folder.mkdir(exist_ok=True)
-    name = f"figures~{file.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
-    shutil.copyfile(file, folder / f"{name}.png")
-    with Image.open(file) as image:
-        image.thumbnail((PREVIEW, PREVIEW))
-        image.save(folder / f"{name}+compressed.webp")
 
 
 def varied_columns(kind: Kind, runs: Sequence[Mapping[str, str]]) -> list[str]:

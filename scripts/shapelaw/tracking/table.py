@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from mlflow.entities import Run
-from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import with_numbers
@@ -132,7 +131,15 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
     """
     shown = redact(uri, uri)
     with reading(uri) as client:
-        runs = [run for run in search_runs(client, _experiment_id(client, name, shown)) if _is_logged(run)]
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
+            there = [one.name for one in client.search_experiments(max_results=SHOWN)]
+            raise UserError(f"{shown} has no experiment {name!r}; it has {', '.join(there) or 'none'}.")
+        runs = [
+            run
+            for run in search_runs(client, experiment.experiment_id)
+            if run.data.params and run.data.metrics and SUMMARY_OF not in run.data.tags
+        ]
     if not runs:
         raise UserError(f"The experiment {name!r} of {shown} has no run with parameters and metrics.")
     table = with_numbers(pd.DataFrame([_logged_row(run) for run in runs]))
@@ -151,18 +158,6 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
         if (numbers.notna() == table[column].notna()).all():
             table[column] = numbers
     return table
-
-
-def _experiment_id(client: MlflowClient, name: str, shown: str) -> str:
-    experiment = client.get_experiment_by_name(name)
-    if experiment is None:
-        there = [one.name for one in client.search_experiments(max_results=SHOWN)]
-        raise UserError(f"{shown} has no experiment {name!r}; it has {', '.join(there) or 'none'}.")
-    return str(experiment.experiment_id)
-
-
-def _is_logged(run: Run) -> bool:
-    return bool(run.data.params and run.data.metrics and SUMMARY_OF not in run.data.tags)
 
 
 def _logged_row(run: Run) -> dict[str, str | float | None]:
