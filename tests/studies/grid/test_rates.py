@@ -4,13 +4,11 @@ import pandas as pd
 import pytest
 from grid_runs import grid_runs
 
-from shapelaw.errors import UserError
 from shapelaw.studies.grid.cells import cells_of
 from shapelaw.studies.grid.rates import (
     OTHER_SEEDS,
     OWN_LOSS,
-    RatesAnalysis,
-    analyse_rates,
+    RatesStudy,
     at_best_rates,
     at_rate,
     best_of_seeds,
@@ -22,28 +20,23 @@ from shapelaw.studies.grid.rates import (
 )
 from shapelaw.studies.transitions.analysis import Options
 
-AT_RATES = {
-    rate: pd.DataFrame({"depth": [1, 1, 2], "width": [8, 8, 4], "seed": [1, 0, 0], "loss": loss})
-    for rate, loss in ((0.001, [1.0, 1.1, 3.0]), (0.002, [2.0, 0.9, 2.0]))
-}
-
-
-def test_a_rate_for_a_shape_holds_for_all_of_its_seeds() -> None:
-    best = pd.DataFrame({"depth": [1, 2], "width": [8, 4], "learning_rate": [0.001, 0.002]})
-    runs = at_best_rates(AT_RATES, best)
-    assert runs[["depth", "width", "seed"]].to_numpy().tolist() == [[1, 8, 0], [1, 8, 1], [2, 4, 0]]
-    assert runs["loss"].tolist() == [1.1, 1.0, 2.0]
-
-
-def test_each_seed_can_have_its_own_rate_and_a_shape_without_one_is_left_out() -> None:
-    best = pd.DataFrame({"depth": 1, "width": 8, "seed": [0, 1], "learning_rate": [0.002, 0.001]})
-    assert at_best_rates(AT_RATES, best)["loss"].tolist() == [0.9, 1.0]
-
 
 def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:
     """Runs of depth 1: losses by width and seed."""
     rows = [{"depth": 1, "width": w, "seed": s, "loss": loss} for (w, s), loss in losses.items()]
     return pd.DataFrame(rows)
+
+
+def test_a_shape_or_each_of_its_seeds_has_a_rate_and_a_shape_without_one_is_left_out() -> None:
+    at_rates = {
+        0.001: made({(8, 1): 1.0, (8, 0): 1.1, (16, 0): 3.0}),
+        0.002: made({(8, 1): 2.0, (8, 0): 0.9, (16, 0): 2.0}),
+    }
+    of_shapes = pd.DataFrame({"depth": 1, "width": [8, 16], "learning_rate": [0.001, 0.002]})
+    runs = at_best_rates(at_rates, of_shapes)
+    assert runs[["width", "seed", "loss"]].to_numpy().tolist() == [[8, 0, 1.1], [8, 1, 1.0], [16, 0, 2.0]]
+    of_seeds = pd.DataFrame({"depth": 1, "width": 8, "seed": [0, 1], "learning_rate": [0.002, 0.001]})
+    assert at_best_rates(at_rates, of_seeds)["loss"].tolist() == [0.9, 1.0]
 
 
 def test_a_rate_is_picked_on_the_other_seeds_and_the_edge_is_said() -> None:
@@ -59,46 +52,31 @@ def test_a_rate_is_picked_on_the_other_seeds_and_the_edge_is_said() -> None:
     assert best["at_edge"].tolist() == [False, False, False, True]
 
 
-def test_a_shape_without_every_rate_has_no_best_one_of_its_seeds() -> None:
-    best = best_of_seeds({1e-3: made({(8, 0): 1.0, (16, 0): 1.0}), 2e-3: made({(8, 0): 2.0})})
-    assert best["width"].tolist() == [8]
-
-
 def test_the_best_rate_is_that_of_least_mean_loss_and_says_whether_it_is_at_the_edge() -> None:
-    def runs(losses: list[float]) -> pd.DataFrame:
-        return pd.DataFrame({"depth": 1, "width": [8, 8, 16], "seed": [0, 1, 0], "loss": losses})
-
-    best = best_of_shapes(
-        {1e-3: runs([2.0, 1.0, 1.0]), 2e-3: runs([1.4, 1.4, 1.3]), 4e-3: runs([1.6, 1.6, 1.4])}
-    )
+    low = made({(8, 0): 2.0, (8, 1): 1.0, (16, 0): 1.0})
+    middle = made({(8, 0): 1.4, (8, 1): 1.4, (16, 0): 1.3})
+    high = made({(8, 0): 1.6, (8, 1): 1.6, (16, 0): 1.4})
+    best = best_of_shapes({1e-3: low, 2e-3: middle, 4e-3: high})
     assert best["width"].tolist() == [8, 16]
     assert best["learning_rate"].tolist() == [2e-3, 1e-3]
     assert best["loss"].tolist() == [1.4, 1.0]
     assert best["at_edge"].tolist() == [False, True]
 
 
-def test_a_shape_without_every_rate_has_no_best_one() -> None:
-    one = pd.DataFrame({"depth": 1, "width": [8, 16], "seed": 0, "loss": [2.0, 1.0]})
-    assert best_of_shapes({1e-3: one, 2e-3: one[one["width"] == 8]})["width"].tolist() == [8]
-
-
-def cells() -> RatesAnalysis:
-    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.001)
-    table = pd.concat([runs.assign(learning_rate=0.001), runs.assign(test_loss=runs["test_loss"] + 0.1)])
-    found = cells_of(with_recipe(table, "x"), ("learning_rate",), source="x").cells
-    return analyse_rates(
-        [({"steps": 100}, found)],
-        *("x", Options(draws=100), best_of_shapes),
-        pool=lambda _: "all",
-        what="rate",
-    )
+@pytest.mark.parametrize("pick", [best_of_seeds, best_of_shapes])
+def test_a_shape_without_every_rate_has_no_best_one(pick) -> None:
+    best = pick({1e-3: made({(8, 0): 1.0, (16, 0): 1.0}), 2e-3: made({(8, 0): 2.0})})
+    assert best["width"].tolist() == [8]
 
 
 def test_the_best_rates_are_a_cell_of_their_own() -> None:
-    analysis = cells()
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.001)
+    table = pd.concat([runs.assign(learning_rate=0.001), runs.assign(test_loss=runs["test_loss"] + 0.1)])
+    found = cells_of(with_recipe(table, "x"), ("learning_rate",), source="x").cells
+    study = RatesStudy("x", ("steps",), rate_of, str, "", "rate", best_of_shapes, lambda _: "all")
+    analysis = study.analyse(found, "x", Options(draws=100))
     assert [rate_of(one) for one in analysis.cells] == ["0.001", "0.002", "best rates"]
-    assert in_order(analysis.cells) == ["rate 0.001", "rate 0.002", "best rates"]
-    assert in_order(analysis.cells[::-1]) == in_order(analysis.cells)
+    assert in_order(analysis.cells[::-1]) == ["rate 0.001", "rate 0.002", "best rates"]
     assert [is_best(one) for one in analysis.cells] == [False, False, True]
     assert analysis.trained == list(analysis.cells[:2])
     assert at_rate(analysis.cells[1]) == "rate 0.002"
@@ -106,13 +84,3 @@ def test_the_best_rates_are_a_cell_of_their_own() -> None:
     assert analysis.best_rates.columns[0] == "steps"
     assert analysis.best_rates["learning_rate"].unique().tolist() == [0.001]
     assert list(analysis.noise) == ["all"]
-
-
-def test_recipes_that_are_none_are_sentences() -> None:
-    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
-    for change, sentence in (
-        ({"steps": 1.5}, "steps must be a whole"),
-        ({"learning_rate": 0}, "must be above zero"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            with_recipe(runs.assign(**change), "x")

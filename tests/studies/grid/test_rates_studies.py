@@ -1,8 +1,6 @@
 """What the studies of several learning rates find and write: undertraining and today's decoder."""
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,7 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
-from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.report.write import Table, check_declared
 from shapelaw.studies.grid.cells import Best
 from shapelaw.studies.grid.rates import RatesAnalysis, rates_figure
 from shapelaw.studies.grid.tables import NO_RATIO, losses_table
@@ -81,16 +79,9 @@ def titles_of(figure: Any) -> list[str]:
 
 
 @BOTH
-def test_all_that_is_declared_is_made(tmp_path: Path, name: str) -> None:
-    study, room = STUDIES[name], CASES[name].room
-    CASES[name].runs().to_csv(tmp_path / "runs.csv", index=False)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("input", type=Path)
-    parser.add_argument("--keep", action="store_true")
-    room.add_options(parser)
-    made = room.results(parser.parse_args([str(tmp_path / "runs.csv"), "--draws", "100"]))
-    check_declared(made, study.tables, study.figures)
-    write_results(made, tmp_path / "out", study.name)
+def test_all_that_is_declared_is_made_and_told(analyses: dict[str, RatesAnalysis], name: str) -> None:
+    made = CASES[name].room.present(analyses[name])
+    check_declared(made, STUDIES[name].tables, STUDIES[name].figures)
     said = {
         "undertraining": (
             "4,000 steps, rate 0.001: depth 4 against 8: width 2",
@@ -159,6 +150,7 @@ def test_unusable_runs_are_a_sentence(name: str) -> None:
         (runs.drop(columns="learning_rate"), "lacks learning_rate"),
         (runs.assign(steps=0), "steps must be above zero"),
         (runs.assign(steps=10.5), "steps must be a whole number"),
+        (runs.assign(learning_rate=0), "learning_rate must be above zero"),
         (runs[runs["depth"] == 4], f"no {CASES[name].what} with two depths"),
     ):
         with pytest.raises(UserError, match=sentence):
@@ -172,23 +164,13 @@ def test_each_cell_of_undertraining_has_its_transition(analyses: dict[str, Rates
     assert found == pytest.approx(UNDERTRAINING | best, rel=0.06)
 
 
-def test_the_noise_of_other_cells_serves_a_cell_without_repeats() -> None:
-    runs = undertraining_runs()
-    once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
-    analysis = undertraining.analyse_cells(once, "runs.csv", FAST)
-    assert {cell.transitions.bootstrap_rows[0]["status"] for cell in analysis.cells} == {"crossing"}
-
-
 @pytest.mark.parametrize("name", TEXT_AND_BLOCK)
 def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
     runs = with_recipe(undertraining_runs())
+    assert not any(runs[column].nunique() > 1 for column in TEXT_AND_BLOCK)
     other = with_another(runs, name, runs["steps"] == runs["steps"].min())
     with pytest.raises(UserError, match=f"with different values of {name} "):
         undertraining.analyse_cells(other, "runs.csv", Options())
-
-
-def test_texts_and_blocks_that_are_the_same_are_usable() -> None:
-    assert undertraining.analyse_cells(with_recipe(undertraining_runs()), "runs.csv", Options(draws=2)).cells
 
 
 def test_a_transition_that_moves_is_told_from_one_that_stays(analyses: dict[str, RatesAnalysis]) -> None:
@@ -201,9 +183,10 @@ def test_a_transition_that_moves_is_told_from_one_that_stays(analyses: dict[str,
     assert (table["ratio"] < table["ratio_high"]).all()
 
 
-def test_a_bound_gives_no_ratio() -> None:
-    beyond = undertraining_runs({**UNDERTRAINING, (4000, 0.001): 5000.0})
-    table = undertraining.ratios_table(undertraining.analyse_cells(beyond, "runs.csv", FAST))
+def test_a_bound_gives_no_ratio_and_the_noise_of_other_cells_serves_one_without_repeats() -> None:
+    runs = undertraining_runs({**UNDERTRAINING, (4000, 0.001): 5000.0})
+    once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
+    table = undertraining.ratios_table(undertraining.analyse_cells(once, "runs.csv", FAST))
     table = table.set_index("learning_rate")
     assert table.loc["0.001", "status"] == NO_RATIO
     assert table["ratio"].isna().to_dict() == {"0.001": True, "0.002": False, "best rates": True}
@@ -215,6 +198,9 @@ def test_each_cell_of_todays_decoder_has_its_transition(analyses: dict[str, Rate
     known = {(block, f"{steps:,} steps", rate): width for (block, steps, rate), width in TODAYS.items()}
     assert {key: widths[key] for key in known} == pytest.approx(known, rel=0.06)
     assert widths["llama", "1,000 steps", Best.RATES] == pytest.approx(240.0, rel=0.06)
+    table = todays.crossings_table(analyses["todays_decoder"])
+    assert table["width"].tolist() == list(widths.values())
+    assert (table["width_low"] < table["width_high"]).all()
 
 
 def test_the_noise_of_one_block_is_not_that_of_the_other(analyses: dict[str, RatesAnalysis]) -> None:
@@ -240,17 +226,14 @@ def test_another_budget_or_scaling_is_another_series() -> None:
     }
 
 
-def test_runs_of_two_parametrizations_are_refused() -> None:
+def test_runs_of_two_parametrizations_and_observations_of_no_loss_are_refused() -> None:
     runs = todays_runs(ONE)
     both = pd.concat([runs, runs.assign(parametrization="completep")], ignore_index=True)
     with pytest.raises(UserError, match=r"different values of parametrization \(empty, completep\)"):
         todays_of(both)
-
-
-def test_an_observation_that_cannot_be_read_is_a_sentence() -> None:
-    runs = todays_runs(ONE).assign(schedule="constant", observations="1000=2.3")
+    unread = runs.assign(schedule="constant", observations="1000=2.3")
     with pytest.raises(UserError, match="row 1: observations must be `steps:loss` pairs"):
-        todays_of(runs, 500)
+        todays_of(unread, 500)
 
 
 def test_test_losses_on_the_way_are_budgets_of_their_own() -> None:
@@ -283,14 +266,6 @@ def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
         f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
     }
     assert width_of(cells["1,000 steps, undecayed"]) == pytest.approx(240.0, rel=0.06)
-
-
-def test_crossings_stand_by_block_budget_and_rate(analyses: dict[str, RatesAnalysis]) -> None:
-    table = todays.crossings_table(analyses["todays_decoder"])
-    table = table.set_index(["block", "budget", "learning_rate"])
-    assert len(table) == 8
-    assert table.loc[("llama", "1,000 steps", "best rates"), "width"] == pytest.approx(240, rel=0.06)
-    assert (table["width_low"] < table["width_high"]).all()
 
 
 def test_cells_that_differ_in_one_thing_are_compared(analyses: dict[str, RatesAnalysis]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -22,7 +23,7 @@ from shapelaw.studies.grid.analysis import (
     pooled,
     require_two_depths,
 )
-from shapelaw.studies.grid.cells import Best, Cell, Value, order_of
+from shapelaw.studies.grid.cells import Best, Cell, Value, frame_of, order_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import curves_chart, transition_points
@@ -111,50 +112,6 @@ def with_recipe(table: pd.DataFrame, source: str) -> pd.DataFrame:
         refuse(table, keys[name] <= 0, source, f"{name} must be above zero")
     refuse(table, keys["steps"] % 1 != 0, source, "steps must be a whole number")
     return table.assign(steps=keys["steps"].astype("int64"), learning_rate=keys[RATE])
-
-
-def analyse_rates(
-    series: Sequence[tuple[Mapping[str, Value], Sequence[Cell]]],
-    source: str,
-    options: Options,
-    pick: Pick,
-    *,
-    pool: Pool,
-    what: str,
-    least_rates: int = 1,
-) -> RatesAnalysis:
-    """The cells of every rate with their transitions, and those of the best rates of each series.
-
-    Args:
-        series: the values of each series, and its cells, of one rate each, by rate.
-        pick: picks the best rates of a series from its checked runs by rate.
-        pool: cells with equal keys share their noise; one without repeated shapes takes that of all cells.
-        what: what a transition needs two depths of, in a message.
-        least_rates: rates from which a series has best ones.
-
-    Raises:
-        UserError: the runs can't be used, or no cell has two depths.
-    """
-    known = [(cell, checked_runs(cell, source, options)) for _, cells in series for cell in cells]
-    require_two_depths((runs for _, runs in known), source, what)
-    noise = pooled(((pool(cell), runs) for cell, runs in known), options.noise, borrow=True)
-    checked, found, best_rates = iter(known), list[CellAnalysis](), list[pd.DataFrame]()
-    for values, cells in series:
-        of = noise[pool(cells[0])]
-        mine = [(cell, next(checked)[1]) for cell in cells]
-        found += [CellAnalysis(cell, runs, analyse_runs(runs, options, of)) for cell, runs in mine]
-        if len(cells) >= least_rates:
-            at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
-            best = pick(at_rates)
-            best_rates.append(best.assign(**values))
-            cell = replace(cells[0], values={**cells[0].values, RATE: Best.RATES})
-            runs = at_best_rates(at_rates, best)
-            found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, of)))
-    names = list(series[0][0])
-    every = (
-        pd.concat(best_rates, ignore_index=True) if best_rates else pd.DataFrame(columns=[*names, *PICKED])
-    )
-    return RatesAnalysis(tuple(found), every[[*names, *(name for name in every if name not in names)]], noise)
 
 
 def at_best_rates(at_rates: Mapping[float, pd.DataFrame], best: pd.DataFrame) -> pd.DataFrame:
@@ -250,6 +207,10 @@ class RatesStudy:
         named: the columns that name a cell in a table; cells that share their noise share the first.
         series_of: the name of a cell's series.
         of: what its transitions are of, for a caption.
+        what: what a transition needs two depths of, in a message.
+        pick: picks the best rates of a series from its checked runs by rate.
+        pool: cells with equal keys share their noise; one without repeated shapes takes that of all cells.
+        least_rates: rates from which a series has best ones.
     """
 
     name: str
@@ -257,6 +218,40 @@ class RatesStudy:
     named: tables.Named
     series_of: Callable[[CellAnalysis], str]
     of: str
+    what: str
+    pick: Pick
+    pool: Pool
+    least_rates: int = 1
+
+    def analyse(self, cells: Sequence[Cell], source: str, options: Options) -> RatesAnalysis:
+        """The cells of every rate with their transitions, and those of the best rates of each series.
+
+        Args:
+            cells: of one rate each, those of a series together.
+
+        Raises:
+            UserError: the runs can't be used, or no cell has two depths.
+        """
+        checked = [checked_runs(cell, source, options) for cell in cells]
+        require_two_depths(checked, source, self.what)
+        noise = pooled(zip(map(self.pool, cells), checked, strict=True), options.noise, borrow=True)
+        found, best_rates = list[CellAnalysis](), list[tuple[Mapping[str, Value], pd.DataFrame]]()
+
+        def add(cell: Cell, runs: pd.DataFrame) -> None:
+            found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[self.pool(cell)])))
+
+        pairs = zip(cells, checked, strict=True)
+        for values, series in groupby(pairs, lambda pair: {name: pair[0].value(name) for name in self.keys}):
+            mine = list(series)
+            for cell, runs in mine:
+                add(cell, runs)
+            if len(mine) >= self.least_rates:
+                at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
+                best, first = self.pick(at_rates), mine[0][0]
+                best_rates.append((values, best))
+                add(replace(first, values={**first.values, RATE: Best.RATES}), at_best_rates(at_rates, best))
+        every = frame_of(best_rates) if best_rates else pd.DataFrame(columns=[*self.keys, *PICKED])
+        return RatesAnalysis(tuple(found), every, noise)
 
     def results(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -21,7 +22,7 @@ from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
@@ -44,8 +45,21 @@ from shapelaw.studies.transitions.tables import gaps_table
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
 SIGNIFICANT = 0.05
 SHOWN_SIZES = 5
-T = TypeVar("T", bound=Hashable)
+T = TypeVar("T")
 Row = Mapping[Hashable, Any]
+CELL_TABLES = {
+    "transitions": TableOf(
+        lambda one: one.transitions.transitions,
+        "Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
+        WIDTH_FORMATS,
+    ),
+    "size_axes": TABLES_OF_RUNS["size_axes"],
+    "gaps": TableOf(
+        lambda one: gaps_table(one.compared),
+        "How much better the deeper network is at equal size.",
+        GAP_FORMATS,
+    ),
+}
 MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
 MOST_PAIRS = 40  # of one axis
 MOST_LOOKS = 40  # cells in one panel
@@ -57,15 +71,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_size_options(parser)
 
 
-def results(arguments: argparse.Namespace) -> Results:
-    """The results of a table of runs.
+def results_of(
+    arguments: argparse.Namespace,
+    analyse: Callable[[pd.DataFrame, str, Options], T],
+    present: Callable[[T], Results],
+) -> Results:
+    """The results of a study's table of runs, with the options of `add_size_options`.
 
     Raises:
         UserError: the table can't be used.
     """
     options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
     given = study_runs(arguments.input, arguments.keep)
-    return present(analyse_grid(given.table, given.source, options, arguments.axes)).after(given.notes)
+    return present(analyse(given.table, given.source, options)).after(given.notes)
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return results_of(arguments, partial(analyse_grid, axes=arguments.axes), present)
 
 
 def present(analysis: GridAnalysis) -> Results:
@@ -89,26 +116,9 @@ def cell_tables(
         named: the columns that name a cell.
         of: what the transitions are of, for the caption.
     """
-    made: dict[str, tuple[Callable[[CellAnalysis], pd.DataFrame], str, dict[str, str]]] = {
-        "transitions": (
-            lambda one: one.transitions.transitions,
-            f"Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
-            WIDTH_FORMATS,
-        ),
-        "size_axes": (
-            lambda one: one.compared.size_axes,
-            TABLES_OF_RUNS["size_axes"].caption,
-            WIDTH_FORMATS,
-        ),
-        "gaps": (
-            lambda one: gaps_table(one.compared),
-            "How much better the deeper network is at equal size.",
-            GAP_FORMATS,
-        ),
-    }
     return {
-        name: Table(tables.stack(analyses, frame, named), caption, formats)
-        for name, (frame, caption, formats) in made.items()
+        name: Table(tables.stack(analyses, table.frame, named), table.caption.format(of=of), table.formats)
+        for name, table in CELL_TABLES.items()
     }
 
 
@@ -139,7 +149,7 @@ def _tables(analysis: GridAnalysis) -> dict[str, Table]:
             tables.surface_costs_table(analysis),
             "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
         ),
-        "seed_noise": Table(tables.seed_noise_table(every, analysis.pool), "Spread of the loss over seeds."),
+        "seed_noise": Table(tables.seed_noise_table(every), "Spread of the loss over seeds."),
     }
 
 

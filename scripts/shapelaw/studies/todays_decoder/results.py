@@ -9,36 +9,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, groupby
+from functools import partial
+from itertools import combinations
 
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SizeAxis, TransitionStatus
+from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.inputs import refuse_mixed
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table
-from shapelaw.studies.given_runs import study_runs
+from shapelaw.studies.grid import rates
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Cell, Value, cells_of, order_of, said
-from shapelaw.studies.grid.rates import (
-    OWN_LOSS,
-    RATE,
-    SHAPE,
-    RatesAnalysis,
-    RatesStudy,
-    analyse_rates,
-    at_rate,
-    best_of_seeds,
-    edge_sentence,
-    is_best,
-    moves,
-    rate_of,
-    widths_panel,
-    with_recipe,
-)
+from shapelaw.studies.grid.rates import RATE, RatesAnalysis
+from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions.analysis import Options
@@ -66,7 +53,7 @@ def analyse_cells(
 ) -> RatesAnalysis:
     """A transition for every block, scaling, budget and learning rate, and for the best rates where there are several.
 
-    The noise of a block is pooled over its cells: each repeats few shapes. Cells come by budget, block and scaling.
+    Cells come by budget, block and scaling.
 
     Args:
         observed_steps: steps at which the losses of runs without a cosine count as budgets of their own.
@@ -85,17 +72,7 @@ def analyse_cells(
         block, base, budget = _series(cell)
         return fewest[block, base, budget], block, base is not None, order_of(base), budget, cell.number(RATE)
 
-    groups = groupby(sorted(cells, key=order), _series)
-    series_cells = [(dict(zip(SERIES, values, strict=True)), list(kin)) for values, kin in groups]
-    return analyse_rates(
-        series_cells,
-        source,
-        options,
-        best_of_seeds,
-        pool=lambda cell: cell.value("block"),
-        what="block, budget and rate",
-        least_rates=2,
-    )
+    return STUDY.analyse(sorted(cells, key=order), source, options)
 
 
 def _series(cell: Cell) -> tuple[Value, ...]:
@@ -116,13 +93,13 @@ def series_of(one: CellAnalysis) -> str:
 
 def name_of(one: CellAnalysis) -> str:
     """`llama, 4,000 steps, rate 0.002`."""
-    return f"{series_of(one)}, {at_rate(one)}"
+    return f"{series_of(one)}, {rates.at_rate(one)}"
 
 
 def named(one: CellAnalysis) -> Mapping[str, Value]:
     """The columns that name a cell in a table."""
     block, budget = one.cell.value("block"), one.cell.value("budget")
-    return {"block": block, "rates": scaling_of(one), "budget": budget, RATE: rate_of(one)}
+    return {"block": block, "rates": scaling_of(one), "budget": budget, RATE: rates.rate_of(one)}
 
 
 def is_undecayed(analysis: RatesAnalysis) -> bool:
@@ -140,7 +117,7 @@ def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
         UserError: a column is missing, steps or rates are not positive numbers, or there are two parametrizations.
     """
     refuse_mixed(table, ["parametrization"], source)
-    table = with_recipe(table, source)
+    table = rates.with_recipe(table, source)
     for name in (*SERIES, "schedule", "observations"):
         if name not in table:
             table[name] = None
@@ -162,7 +139,7 @@ def with_observations(table: pd.DataFrame, observed_steps: Sequence[int], source
     Raises:
         UserError: an observation can't be read.
     """
-    one = [*SERIES, *SHAPE, "learning_rate", "seed"]
+    one = [*SERIES, *rates.SHAPE, "learning_rate", "seed"]
     rows = [table]
     for place, run in table[table["observations"].notna()].iterrows():
         try:
@@ -201,14 +178,21 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    given = study_runs(arguments.input, arguments.keep)
-    return present(analyse_cells(given.table, given.source, options, arguments.observed_steps)).after(
-        given.notes
-    )
+    analyse = partial(analyse_cells, observed_steps=arguments.observed_steps)
+    return results_of(arguments, analyse, present)
 
 
-STUDY = RatesStudy(NAME, SERIES, named, series_of, "each block, budget and rate")
+STUDY = rates.RatesStudy(
+    NAME,
+    SERIES,
+    named,
+    series_of,
+    of="each block, budget and rate",
+    what="block, budget and rate",
+    pick=rates.best_of_seeds,
+    pool=lambda cell: cell.value("block"),  # of a block's cells: each repeats few shapes
+    least_rates=2,
+)
 
 
 def present(analysis: RatesAnalysis) -> Results:
@@ -252,7 +236,7 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
     for one, other in combinations(analysis.cells, 2):
         its, others = named(one), named(other)
         differing = [name for name, value in its.items() if others[name] != value]
-        if len(differing) != 1 or (differing == [RATE] and not is_best(other)):
+        if len(differing) != 1 or (differing == [RATE] and not rates.is_best(other)):
             continue
         (name,) = differing
         same = ", ".join(str(value) for key, value in its.items() if key != name)
@@ -277,7 +261,9 @@ def crossings_figure(analysis: RatesAnalysis) -> Chart | str:
     budgets = list(dict.fromkeys(map(_budget, told)))
     kinds = list(dict.fromkeys(map(_kind, analysis.cells)))
     panels = [
-        widths_panel([one for one in told if _budget(one) == budget], kinds, _kind, analysis.rates, budget)
+        rates.widths_panel(
+            [one for one in told if _budget(one) == budget], kinds, _kind, analysis.rates, budget
+        )
         for budget in budgets
     ]
     silent = dict.fromkeys(budget for budget in map(_budget, analysis.cells) if budget not in budgets)
@@ -300,13 +286,13 @@ def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
         yield from (f"{one}." for one in transition_sentences(name_of(cell), cell.transitions))
     for row in ratios[ratios["p_equal"].notna()].to_dict("records"):
         yield (
-            f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} {moves(row)}; "
-            f"{chance_words(row['p_equal'])} that it does not move."
+            f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} "
+            f"{rates.moves(row)}; {chance_words(row['p_equal'])} that it does not move."
         )
     yield from (f"{block}: {noise_sentence(noise)}" for block, noise in analysis.noise.items())
     best = analysis.best_rates
-    yield from edge_sentence(best)
-    if own := int((best["picked_on"] == OWN_LOSS).sum()):
+    yield from rates.edge_sentence(best)
+    if own := int((best["picked_on"] == rates.OWN_LOSS).sum()):
         yield (
             f"{own} of {len(best)} best rates are of shapes with one seed and picked by the loss that is compared; the "
             "others are picked on other seeds."

@@ -8,31 +8,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Answer, Results, Table
-from shapelaw.studies.given_runs import study_runs
+from shapelaw.studies.grid import rates
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
-from shapelaw.studies.grid.rates import (
-    RATE,
-    RatesAnalysis,
-    RatesStudy,
-    analyse_rates,
-    best_of_shapes,
-    edge_sentence,
-    moves,
-    rate_of,
-    widths_panel,
-    with_recipe,
-)
+from shapelaw.studies.grid.rates import RATE, RatesAnalysis
+from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
@@ -50,31 +38,26 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    given = study_runs(arguments.input, arguments.keep)
-    return present(analyse_cells(given.table, given.source, options)).after(given.notes)
+    return results_of(arguments, analyse_cells, present)
 
 
 def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> RatesAnalysis:
     """A transition for every learning rate and number of steps, and for the best rates.
 
-    The noise is pooled over all cells: each repeats few shapes.
-
     Raises:
         UserError: the table can't be used.
     """
     refuse_mixed(table, TEXT_AND_BLOCK, source)
-    cells = cells_of(with_recipe(table, source), ("steps", RATE), source=source, loss=options.loss).cells
-    cells = tuple(sorted(cells, key=lambda cell: (cell.number("steps"), cell.number(RATE))))
-    groups = groupby(cells, lambda cell: cell.value("steps"))
-    series = [({"steps": steps}, list(kin)) for steps, kin in groups]
-    what = "learning rate and steps"
-    return analyse_rates(series, source, options, best_of_shapes, pool=lambda _: None, what=what)
+    cells = cells_of(
+        rates.with_recipe(table, source), ("steps", RATE), source=source, loss=options.loss
+    ).cells
+    in_order = sorted(cells, key=lambda cell: (cell.number("steps"), cell.number(RATE)))
+    return STUDY.analyse(in_order, source, options)
 
 
 def named(one: CellAnalysis) -> Mapping[str, Value]:
     """The columns that name a cell in a table."""
-    return {"steps": one.cell.value("steps"), RATE: rate_of(one)}
+    return {"steps": one.cell.value("steps"), RATE: rates.rate_of(one)}
 
 
 def steps_of(one: CellAnalysis) -> str:
@@ -82,7 +65,16 @@ def steps_of(one: CellAnalysis) -> str:
     return f"{one.cell.value('steps'):,} steps"
 
 
-STUDY = RatesStudy(NAME, ("steps",), named, steps_of, "each number of steps and learning rate")
+STUDY = rates.RatesStudy(
+    NAME,
+    ("steps",),
+    named,
+    steps_of,
+    of="each number of steps and learning rate",
+    what="learning rate and steps",
+    pick=rates.best_of_shapes,
+    pool=lambda _: None,  # of all cells: each repeats few shapes
+)
 
 
 def present(analysis: RatesAnalysis) -> Results:
@@ -103,8 +95,8 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
     where the steps don't matter.
     """
     rows = []
-    for rate in dict.fromkeys(map(rate_of, analysis.cells)):
-        mine = [one for one in analysis.cells if rate_of(one) == rate]
+    for rate in dict.fromkeys(map(rates.rate_of, analysis.cells)):
+        mine = [one for one in analysis.cells if rates.rate_of(one) == rate]
         few, many = mine[0], mine[-1]
         for one, other, ratio in ratios_of(few, many) if few is not many else ():
             row = {RATE: rate, "depth": one["depth"], "deeper_depth": one["deeper_depth"]}
@@ -120,7 +112,7 @@ def transition_rate_figure(analysis: RatesAnalysis) -> Chart | str:
     """
     kinds = list(dict.fromkeys(map(steps_of, analysis.cells)))
     title = "bars: 68% intervals; triangles: bounds"
-    panel = widths_panel(analysis.cells, kinds, steps_of, analysis.rates, title)
+    panel = rates.widths_panel(analysis.cells, kinds, steps_of, analysis.rates, title)
     return NO_TRANSITION if panel is None else Chart([panel])
 
 
@@ -131,10 +123,10 @@ def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
     for row in _measured(ratios).to_dict("records"):
         steps = f"From {row['few_steps']:,} to {row['many_steps']:,} steps"
         yield (
-            f"{steps} the transition from depth {row['depth']} {moves(row)}, at {_rate(row)}; "
+            f"{steps} the transition from depth {row['depth']} {rates.moves(row)}, at {_rate(row)}; "
             f"{chance_words(row['p_equal'])} that it does not move."
         )
-    yield from edge_sentence(analysis.best_rates)
+    yield from rates.edge_sentence(analysis.best_rates)
 
 
 def _measured(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -159,7 +151,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     best = measured[measured[RATE] == Best.RATES]
     row = (measured if best.empty else best).iloc[0].to_dict()
     moved = row["p_equal"] < SIGNIFICANT
-    said = moves(row) if moved else moves(row).replace("moves", "does not move significantly:", 1)
+    said = rates.moves(row) if moved else rates.moves(row).replace("moves", "does not move significantly:", 1)
     return Answer(
         f"{'Yes' if moved else 'Not at these sizes'}: from {row['few_steps']:,} to {row['many_steps']:,} steps, at "
         f"{_rate(row)}, the width where depth {row['deeper_depth']} overtakes {row['depth']} {said}.",
