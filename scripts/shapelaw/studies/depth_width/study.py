@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,16 +18,10 @@ from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import depth_scaling_sentence
-from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
-from shapelaw.studies.grid.language import axes_of, block_of
+from shapelaw.studies.grid.expansion import Block, Defaults, reasons
+from shapelaw.studies.grid.language import block_of
 from shapelaw.studies.grid.settings import BlockKeys, Combinations, Repeats
-from shapelaw.studies.grid.study import (
-    block_warnings,
-    defaults_of,
-    own_keys,
-    sections_problems,
-    width_lines,
-)
+from shapelaw.studies.grid.study import Grid, block_warnings, defaults_of, own_keys, sections_problems
 from shapelaw.studies.shape_grids import absent_shapes
 from shapelaw.studies.study import Key, Study, published_json
 
@@ -61,46 +55,11 @@ class DepthWidth(Repeats, Combinations, Decoders, Blocks):
     rates: Rates = Field(Rates(), description="The learning rate of each width.")
 
 
-def _section(config: Settings) -> DepthWidth:
-    return config.section(NAME, DepthWidth)
-
-
 def _keys(study: DepthWidth, **more: Any) -> BlockKeys:
     """The section as a block of the grid language, with other widths where they are given."""
     if study.rates.base_width is not None:
         more["base_width"] = study.rates.base_width
     return own_keys(study, **more)
-
-
-def _block(config: Settings, root: Path) -> Block:
-    """The grid.
-
-    Raises:
-        UserError: the grid file can't be used, or a repeated shape isn't in the grid.
-    """
-    study = _section(config)
-    if study.grid_file is None:
-        return block_of(NAME, _keys(study))
-    widths = read_grid(root / study.grid_file, study)
-    if absent := absent_shapes(widths, study.repeated):
-        raise UserError(
-            f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
-        )
-    return block_of(NAME, _keys(study, widths=widths))
-
-
-def runs(config: Settings, root: Path) -> Iterator[Run]:
-    """All runs of the grid, some shapes with more seeds.
-
-    Raises:
-        UserError: the grid file can't be used, or a repeated shape isn't in the grid.
-    """
-    study = _section(config)
-    networks = [
-        replace(one, training=study.rates.training(one.training, one.shape.width))
-        for one in networks_of([_block(config, root)], defaults_of(config, study.recipe))
-    ]
-    yield from runs_of_networks(networks)
 
 
 def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
@@ -124,7 +83,8 @@ def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
         except (TypeError, ValueError):
             problems.append(f"line {number}: depth and width must be whole numbers")
             continue
-        problems += [f"line {number}: {problem}" for problem in _wrong(study, depth, width)]
+        shape = block_of(NAME, _keys(study, widths={depth: [width]}))
+        problems += [f"line {number}: {problem}" for problem in reasons(shape)]
         widths.setdefault(depth, []).append(width)
     if problems:
         raise UserError("\n".join([f"{NAME}.grid_file {path} has rows that are not shapes:", *problems]))
@@ -150,58 +110,88 @@ def by_information(runs: Iterable[Run]) -> list[Run]:
     return sorted(chosen, key=distance)
 
 
-def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: two grids at once, or none; impossible networks."""
-    study = _section(config)
-    axes, found = study.axes.values(), recipe_problems(config, NAME, study.recipe)
-    if (study.widths is None and not axes) == (study.grid_file is None):
-        found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV), or axes")
-    wanted = {*axes.get("width", ()), *(width for row in (study.widths or {}).values() for width in row)}
-    found += rate_problems(study.rates, wanted, f"{NAME}.rates")
-    found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
-    if study.grid_file is None or axes:
-        if study.rates.by_width is not None and "learning_rate" in axes:
-            found.append(
-                f"{NAME}.rates.by_width and {NAME}.axes.learning_rate are both set; leave one of them out"
+@dataclass(frozen=True)
+class DepthWidthGrid(Grid):
+    """The study's grid, whose shapes may be in a file, with a learning rate for each width."""
+
+    def _section(self, config: Settings) -> DepthWidth:
+        return config.section(NAME, DepthWidth)
+
+    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
+        """The section itself as a block."""
+        return [(NAME, _keys(self._section(config)))]
+
+    def blocks(self, config: Settings, root: Path | None = None) -> list[Block]:
+        """The block, with the shapes of the file where there is one and a folder to find it in.
+
+        Raises:
+            UserError: the grid file can't be used, or a repeated shape isn't in the grid.
+        """
+        study = self._section(config)
+        if study.grid_file is None or root is None:
+            return super().blocks(config)
+        widths = read_grid(root / study.grid_file, study)
+        if absent := absent_shapes(widths, study.repeated):
+            raise UserError(
+                f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
             )
-        if study.widths is not None or axes:
-            defaults = defaults_of(config, {} if found else study.recipe, NAME)
-            found += sections_problems(config, NAME, [(NAME, _keys(study))], defaults)
-    elif not found:
-        scaling = config.training.spec(study.recipe).parametrization
-        if sentence := depth_scaling_sentence(study.block, scaling):
-            found.append(f"{NAME}: {sentence}")
-    return found
+        return [block_of(NAME, _keys(study, widths=widths))]
+
+    def defaults(self, config: Settings) -> Defaults:
+        """With the study's own recipe."""
+        return defaults_of(config, self._section(config).recipe, NAME)
+
+    def runs(self, config: Settings, root: Path) -> Iterator[Run]:
+        """All runs, some shapes with more seeds.
+
+        Raises:
+            UserError: the grid file can't be used, or a repeated shape isn't in the grid.
+        """
+        rates = self._section(config).rates
+        for run in super().runs(config, root):
+            yield replace(run, training=rates.training(run.training, run.shape.width))
+
+    def problems(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each problem: two grids at once, or none; impossible networks."""
+        study = self._section(config)
+        axes, found = study.axes.values(), recipe_problems(config, NAME, study.recipe)
+        if (study.widths is None and not axes) == (study.grid_file is None):
+            found.append(
+                f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV), or axes"
+            )
+        wanted = {*axes.get("width", ()), *(width for row in (study.widths or {}).values() for width in row)}
+        found += rate_problems(study.rates, wanted, f"{NAME}.rates")
+        found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
+        if study.grid_file is None or axes:
+            if study.rates.by_width is not None and "learning_rate" in axes:
+                found.append(
+                    f"{NAME}.rates.by_width and {NAME}.axes.learning_rate are both set; leave one of them out"
+                )
+            if study.widths is not None or axes:
+                defaults = defaults_of(config, {} if found else study.recipe, NAME)
+                found += sections_problems(config, NAME, self.sections(config), defaults)
+        elif not found:
+            scaling = config.training.spec(study.recipe).parametrization
+            if sentence := depth_scaling_sentence(study.block, scaling):
+                found.append(f"{NAME}: {sentence}")
+        return found
+
+    def warnings(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each result that the grid can't give: a transition, a line through them."""
+        where = NAME, self.blocks(config, root), self.defaults(config), self.size_axis(config)
+        return block_warnings(*where, listed=True, line=True)
+
+    def sized(self, config: Settings) -> list[str]:
+        """The option for the size at which networks are compared."""
+        return ["--size", self.size_axis(config)]
+
+    def options(self, config: Settings) -> list[str]:
+        """The same, and what the grid varies beside depth and width."""
+        listed = self._section(config).axes.values() and self.axes(config)
+        return super().options(config) if listed else self.sized(config)
 
 
-def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
-    return reasons(block_of(NAME, _keys(study, widths={depth: [width]})))
-
-
-def warnings(config: Settings, root: Path) -> list[str]:
-    """A sentence for each result that the grid can't give: a transition, a line through them."""
-    study, blocks = _section(config), [_block(config, root)]
-    defaults = defaults_of(config, study.recipe)
-    return block_warnings(NAME, blocks, defaults, study.size_axis, listed=True, line=True)
-
-
-def costs(config: Settings) -> list[str]:
-    """Lines of `snakemake plan` on widths that follow from parameters."""
-    return width_lines(NAME, [block_of(NAME, _keys(_section(config)))])
-
-
-def sized(config: Settings) -> list[str]:
-    """The option for the size at which networks are compared."""
-    return ["--size", _section(config).size_axis]
-
-
-def options(config: Settings) -> list[str]:
-    """The same, and what the grid varies beside depth and width."""
-    study = _section(config)
-    axes = study.axes.values() and axes_of([block_of(NAME, _keys(study))], study.axes.values())
-    return [*sized(config), *(["--axes", *axes] if axes else [])]
-
-
+GRID = DepthWidthGrid(NAME)
 BOTH: dict[str, Any] = {  # what the runs of a config and the committed ones share
     "title": "Depth and width",
     "room": ROOM,
@@ -217,18 +207,13 @@ STUDIES = (
         message="transitions and fits of depth_width",
         kind=LANGUAGE,
         sections={NAME: Key(DepthWidth, "The study of depth against width.")},
-        runs=runs,
-        problems=problems,
-        warnings=warnings,
-        options=options,
-        costs=costs,
         informative_first=by_information,
-        **BOTH,
+        **GRID.attributes | BOTH,
     ),
     Study(
         "committed_runs",
         message="analysing the committed runs of Llama's block",
-        options=sized,
+        options=GRID.sized,
         input=str(COMMITTED),
         made_elsewhere="115 decoders of Llama's block, trained in 18 minutes of one H200 and committed; all with 3,000 "
         "steps of 128 windows at one learning rate: other steps or another block move the crossings "

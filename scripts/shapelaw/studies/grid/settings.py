@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +25,7 @@ from shapelaw.settings.fields import (
     Tokens,
     Vocabulary,
     Widths,
+    section_of,
 )
 from shapelaw.settings.sections import DecoderStudy
 from shapelaw.specs.runs import Training
@@ -77,18 +77,10 @@ SHAPE_AXES: dict[
 
 def _recipe_axes() -> dict[str, tuple[Any, str]]:
     """The fields of a recipe, with their types and bounds, and what they mean."""
-    hints, found = get_type_hints(Training, include_extras=True), {}
-    for one in fields(Training):
-        kind, doc = get_args(hints[one.name])
-        bounds = {
-            name: value for name in ("ge", "gt", "lt", "le") if (value := getattr(doc, name)) is not None
-        }
-        if type(None) in get_args(kind):
-            inner = next(part for part in get_args(kind) if part is not type(None))
-            kind = Annotated[inner, Field(**bounds)] | None
-        elif bounds:
-            kind = Annotated[kind, Field(**bounds)]
-        found[one.name] = (kind, doc.description)
+    found: dict[str, tuple[Any, str]] = {}
+    for name, key in section_of(Training, Section, "Training").model_fields.items():
+        kind: Any = key.annotation
+        found[name] = Annotated[(kind, *key.metadata)] if key.metadata else kind, key.description or ""
     return found
 
 
@@ -188,13 +180,17 @@ class Combinations(Dumped):
     )
 
 
+Repeated = Annotated[
+    Widths,
+    Field(description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."),
+]
+
+
 class Repeats(Section):
     """The seeds of a grid's networks, and the size in which they are compared."""
 
     seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
-    repeated: Widths = Field(
-        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
-    )
+    repeated: Repeated = Field({})
     repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"
 

@@ -13,6 +13,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import EQUAL_SHARE
+from shapelaw.studies.grid import language
 from shapelaw.studies.grid.expansion import (
     Block,
     Defaults,
@@ -20,18 +21,6 @@ from shapelaw.studies.grid.expansion import (
     all_pairings,
     networks_of,
     runs_of_networks,
-)
-from shapelaw.studies.grid.language import (
-    axes_of,
-    block_of,
-    left_out,
-    named,
-    network_problems,
-    placed,
-    section_problems,
-    shape_names,
-    shown_names,
-    size_problems,
 )
 from shapelaw.studies.grid.settings import BlockKeys, GridBlock, OneOrMore, OwnAxes, Repeats
 from shapelaw.studies.shape_grids import depth_problems, size_of, transition_warnings
@@ -133,14 +122,14 @@ def sections_problems(
     config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
 ) -> list[str]:
     """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
-    found = [one for at, keys in sections for one in section_problems(at, keys, config.all_corpora)]
+    found = [one for at, keys in sections for one in language.section_problems(at, keys, config.all_corpora)]
     sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
     if len(sizes) > 1:
         found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
     if found:
         return found
-    blocks = [block_of(at, keys) for at, keys in sections]
-    return size_problems(where, blocks) or network_problems(config, where, blocks, defaults)
+    blocks = [language.block_of(at, keys) for at, keys in sections]
+    return language.size_problems(where, blocks) or language.network_problems(config, where, blocks, defaults)
 
 
 def own_keys(section: Repeats, *, but: Sequence[str] = (), **more: Any) -> BlockKeys:
@@ -173,11 +162,11 @@ class Grid:
         """The sections of its blocks, each with its place."""
         name = self.name
         found: Any = config.section(name, object) if name == self.place else grids_of(config)[name]
-        return placed(self.place, found)
+        return language.placed(self.place, found)
 
-    def blocks(self, config: Settings) -> list[Block]:
-        """Its blocks, without problems."""
-        return [block_of(where, keys) for where, keys in self.sections(config)]
+    def blocks(self, config: Settings, _root: Path | None = None) -> list[Block]:
+        """Its blocks, without problems; relative paths start from the folder given."""
+        return [language.block_of(where, keys) for where, keys in self.sections(config)]
 
     def defaults(self, config: Settings) -> Defaults:
         """What its blocks leave out."""
@@ -186,7 +175,7 @@ class Grid:
     def axes(self, config: Settings) -> list[str]:
         """What it varies beside depth and width."""
         listed = {axis for _, keys in self.sections(config) for axis in keys.axes.values()}
-        return axes_of(self.blocks(config), listed)
+        return language.axes_of(self.blocks(config), listed)
 
     def size_axis(self, config: Settings) -> str:
         """The size at which its networks are compared, whichever of its blocks says it."""
@@ -194,9 +183,9 @@ class Grid:
         said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
         return str(said.size_axis)
 
-    def runs(self, config: Settings, _root: Path) -> Iterator[Run]:
+    def runs(self, config: Settings, root: Path) -> Iterator[Run]:
         """All runs."""
-        yield from runs_of_networks(networks_of(self.blocks(config), self.defaults(config)))
+        yield from runs_of_networks(networks_of(self.blocks(config, root), self.defaults(config)))
 
     def problems(self, config: Settings, _root: Path) -> list[str]:
         """A sentence for each problem (`sections_problems`)."""
@@ -254,12 +243,12 @@ class OwnGrids(Grid):
             return [(self.name, own_keys(section))]
         return [(self.at(place), keys) for place, keys in self.listed(section)]
 
-    def blocks(self, config: Settings) -> list[Block]:
+    def blocks(self, config: Settings, _root: Path | None = None) -> list[Block]:
         """The blocks, without problems."""
         if self._section(config).axes.values():
             return super().blocks(config)
         return [
-            block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
+            language.block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
             for where, keys in self.sections(config)
         ]
 
@@ -284,11 +273,11 @@ class OwnGrids(Grid):
         found += self._list_problems(section)
         few = list[str]()
         for where, keys in dict(self.sections(config)).items():
-            found += section_problems(where, keys, config.all_corpora)
+            found += language.section_problems(where, keys, config.all_corpora)
             few += depth_problems(keys.widths or {}, where)
         if not found:
             blocks, defaults = self.blocks(config), self.defaults(config)
-            found = network_problems(config, self.name, blocks, defaults, "correct them")
+            found = language.network_problems(config, self.name, blocks, defaults, "correct them")
         return few + found
 
     def _list_problems(self, section: Any) -> Iterator[str]:
@@ -357,7 +346,7 @@ def block_warnings(
     """
     found = list[str]()
     for block in blocks:
-        found += [*left_out(block, defaults), *pairing_warnings(block)]
+        found += [*language.left_out(block, defaults), *pairing_warnings(block)]
     return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis, **shapes)
 
 
@@ -365,10 +354,10 @@ def pairing_warnings(block: Block) -> Iterator[str]:
     """A sentence for each size in parameters at which depths are not paired to 2%."""
     if "block_params" not in block.values:
         return
-    names = shown_names([block])
+    names = language.shown_names([block])
     for settings, pair in all_pairings(block):
         if pair.mismatch > EQUAL_SHARE:
-            of = named(settings, names)
+            of = language.named(settings, names)
             widths = ", ".join(f"depth {depth} width {width}" for depth, width in pair.widths.items())
             yield (
                 f"{block.where}: near {pair.block_params:,.0f} block_params{f', {of},' if of else ''} the sizes of the "
@@ -416,10 +405,10 @@ def cell_warnings(
         listed: the shapes stand in `widths`, of which a single depth is told too.
         line: True where the study draws a line through its transitions.
     """
-    size, names = size_of(axis), shape_names(blocks)
+    size, names = size_of(axis), language.shape_names(blocks)
     cells: dict[str, dict[int, set[float]]] = {}
     for one in networks:
-        label = named({name: one.settings.get(name) for name in names}, names)
+        label = language.named({name: one.settings.get(name) for name in names}, names)
         cells.setdefault(label, {}).setdefault(one.shape.depth, set()).add(size(one.shape))
     if repeats is None:
         repeats = any(one.seeds > 1 for one in networks)

@@ -14,11 +14,12 @@ from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Budget, Training
 from shapelaw.specs.shapes import Block as BlockName
-from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes, Positive, Repeated
 from shapelaw.studies.grid.study import OwnGrids, own_keys, repeats_anywhere
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "todays_decoder"
+MEANING = "The study of whether transitions survive today's block, rates and budgets."
 OWN = {  # keys of `training` that the study decides itself
     "steps": f"the budgets of {NAME}.grids decide the steps",
     "learning_rate": f"{NAME}.learning_rates has the rates of all networks",
@@ -30,9 +31,7 @@ class TodaysDecoderGrid(Section):
 
     budget: BudgetKeys = Field(description="How long the networks are trained.")
     widths: Widths = Field(description="Shapes as `depth: [widths]`; two depths at least.")
-    repeated: Widths = Field(
-        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
-    )
+    repeated: Repeated = Field({})
     observed_steps: list[Steps] = Field(
         [],
         description="Steps whose test losses count as budgets of their own, multiples of `training.evaluate_every`; "
@@ -50,7 +49,7 @@ class TodaysDecoderStudy(OwnAxes, Decoders):
         None, description="Heads of keys and values of Llama's block; null is as many as heads."
     )
     tied: bool = Field(False, description="The classifier is the token embedding, not a matrix of its own.")
-    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
+    learning_rates: Annotated[list[Positive], Field(min_length=1)] = Field(
         [1.6e-3],
         description="Peak learning rates of every shape, in place of that of `training`; of several, each shape also "
         "has its best, picked on other seeds.",
@@ -175,12 +174,7 @@ STUDIES = (
         "shapelaw.studies.todays_decoder.results",
         question="Do transitions survive today's block, the best learning rates and other token budgets?",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(
-                TodaysDecoderStudy,
-                "The study of whether transitions survive today's block, rates and budgets.",
-            )
-        },
+        sections={NAME: Key(TodaysDecoderStudy, MEANING)},
         **GRIDS.attributes | {"problems": problems, "options": options},
         verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),

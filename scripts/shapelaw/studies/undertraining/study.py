@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
 from shapelaw.settings.fields import Section, Seeds, Steps, Widths
 from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes, Positive, Repeated
 from shapelaw.studies.grid.study import OwnGrids, own_keys, repeats_anywhere
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "undertraining"
+MEANING = "The study of whether a transition depends on the learning rate and on the number of steps."
 OWN = {  # keys of `training` that the study decides itself
     "steps": f"each of {NAME}.grids has its steps",
     "learning_rate": f"each of {NAME}.grids has its learning_rates",
@@ -26,13 +27,11 @@ class UndertrainingGrid(Section):
     """Networks of one number of steps, each at every learning rate."""
 
     steps: Steps = Field(description="Optimizer steps, in place of those of `training`.")
-    learning_rates: list[Annotated[float, Field(gt=0)]] = Field(
+    learning_rates: list[Positive] = Field(
         min_length=1, description="Peak learning rates, in place of that of `training`."
     )
     widths: Widths = Field(description="Shapes as `depth: [widths]`; two depths at least.")
-    repeated: Widths = Field(
-        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
-    )
+    repeated: Repeated = Field({})
 
 
 class UndertrainingStudy(OwnAxes, Decoders, Blocks):
@@ -86,12 +85,7 @@ STUDIES = (
         "shapelaw.studies.undertraining.results",
         question="Does the width at which depth pays depend on the number of steps?",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(
-                UndertrainingStudy,
-                "The study of whether a transition depends on the learning rate and on the number of steps.",
-            )
-        },
+        sections={NAME: Key(UndertrainingStudy, MEANING)},
         **GRIDS.attributes | {"problems": problems},
         verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),

@@ -10,7 +10,7 @@ from pydantic import Field
 from shapelaw.settings.fields import Count, Section, Steps, Vocabulary, Widths
 from shapelaw.settings.sections import DecoderStudy, Settings
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes, Repeated
 from shapelaw.studies.grid.study import OwnGrids, own_keys
 from shapelaw.studies.shape_grids import rank_warnings
 from shapelaw.studies.study import OURS, Key, Study
@@ -48,9 +48,7 @@ class VocabularyGrid(Section):
     widths: Widths = Field(
         description="Shapes as `depth: [widths]`; a shallower and a deeper depth at least."
     )
-    repeated: Widths = Field(
-        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
-    )
+    repeated: Repeated = Field({})
     steps: Steps | None = Field(
         None,
         description="Optimizer steps, where not those of `training`: a vocabulary of fewer bytes a token sees as much "
