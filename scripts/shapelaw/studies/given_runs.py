@@ -29,8 +29,8 @@ from shapelaw.fits.own_runs import (
 )
 from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, frame_of, order_of
+from shapelaw.report.write import Results
+from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, order_of, tables_of_cells
 
 
 def add_runs(group: argparse._ActionsContainer) -> None:
@@ -136,11 +136,7 @@ class GivenRuns:
 
 def combined(made: Sequence[tuple[Cell, Results]]) -> Results:
     """The results of several cells in one: their tables below each other, their figures under names of their own."""
-    tables = {}
-    for name in dict.fromkeys(name for _, one in made for name in one.tables):
-        parts = [(cell, one.tables[name]) for cell, one in made if name in one.tables]
-        frame = frame_of((cell.values, table.frame) for cell, table in parts)
-        tables[name] = Table(frame, parts[0][1].caption, parts[0][1].formats)
+    tables = tables_of_cells((cell.values, one.tables) for cell, one in made)
     figures: dict[str, Chart | Figure | str] = {}
     left_out: dict[str, str] = {}
     for cell, one in made:

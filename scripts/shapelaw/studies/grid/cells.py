@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
+from shapelaw.report.write import Table
 from shapelaw.specs.columns import LANGUAGE_METRICS
 
 SHAPE = ("depth", "width", "seed")
@@ -358,6 +359,18 @@ def frame_of(cells: Iterable[tuple[Mapping[str, Value], pd.DataFrame]]) -> pd.Da
         ignore_index=True,
     )
     return whole.assign(**{name: typed(whole[name]) for values, _ in every[:1] for name in values})
+
+
+def tables_of_cells(cells: Iterable[tuple[Mapping[str, Value], Mapping[str, Table]]]) -> dict[str, Table]:
+    """The tables of several cells below each other, by name; a cell may lack some."""
+    parts: dict[str, list[tuple[Mapping[str, Value], Table]]] = {}
+    for values, tables in cells:
+        for name, table in tables.items():
+            parts.setdefault(name, []).append((values, table))
+    return {
+        name: replace(some[0][1], frame=frame_of((values, table.frame) for values, table in some))
+        for name, some in parts.items()
+    }
 
 
 def typed(column: pd.Series) -> pd.Series:

@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from shapelaw.fits import projection
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
 from shapelaw.fits.noise import chance_words
-from shapelaw.fits.projection import (
-    draw_sizes,
-    standard_params,
-    transition_size,
-    transition_width,
-    why_no_projection,
-    widened,
-)
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.studies.transitions.analysis import (
@@ -106,18 +99,14 @@ def loss_figure(cells: Mapping[str, Runs], pairs_of: Callable[[Runs], Sequence[P
     panels: list[Panel | None] = []
     for first in range(0, len(pairs), columns):
         row = pairs[first : first + columns]
-        empty = [None] * (columns - len(row))
-        panels += [
-            *(_losses(name, pair, runs.loss_label, _span(pair, runs.size)) for name, runs, pair in row),
-            *empty,
-        ]
-        panels += [*(_difference(pair, _span(pair, runs.size)) for _, runs, pair in row), *empty]
+        for draw in (_losses, _difference):
+            panels += [*(draw(*one) for one in row), *[None] * (columns - len(row))]
     blocks = len(panels) // (2 * columns)
     width, height = min(PAGE, 1.4 + 2.0 * columns), 3.3 * blocks + (0.9 if columns == 1 else 0.6)
     return Chart(panels, columns, width, height, heights=[1.9, 1.0] * blocks, legend=columns)
 
 
-def _losses(name: str, pair: Pair, label: str, x: Span) -> Panel:
+def _losses(name: str, runs: Runs, pair: Pair) -> Panel:
     """The losses of two depths, with the transition in the title."""
     look = {"linewidth": 0.9, "markersize": 3.5}
     marks: list[Mark] = [
@@ -130,10 +119,10 @@ def _losses(name: str, pair: Pair, label: str, x: Span) -> Panel:
     what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else found.status
     told = f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}"
     title = "\n".join(fill(part, 32) for part in (name, told) if part)
-    return Panel(marks, x, Span(label), title, legend={})
+    return Panel(marks, _span(pair, runs.size), Span(runs.loss_label), title, legend={})
 
 
-def _difference(pair: Pair, x: Span) -> Panel:
+def _difference(_: str, runs: Runs, pair: Pair) -> Panel:
     """The deeper network's loss less the shallower's, and the smooth difference."""
     deep, deep_err = pair.deep.loss_at(pair.shallow.size)
     err, look = np.hypot(pair.shallow.loss_err, deep_err), {"markersize": 2.5, "elinewidth": 0.8}
@@ -147,7 +136,7 @@ def _difference(pair: Pair, x: Span) -> Panel:
         marks.append(Points(size, pair.draws.difference, smooth, INK, line="-", more={"linewidth": 0.9}))
         low, high = pair.draws.band()
         marks.append(Band(size, low, high, alpha=0.3))
-    return Panel([*marks, *_marks(pair)], x, Span("deeper −\nshallower"))
+    return Panel([*marks, *_marks(pair)], _span(pair, runs.size), Span("deeper −\nshallower"))
 
 
 def _span(pair: Pair, size: SizeAxis) -> Span:
@@ -197,7 +186,7 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
     if fit.usable:
         used = crossings(analysis.transitions, analysis.method)
         depth = np.linspace(used["depth"].min() - 1, used["depth"].max() + 1, 100)
-        width, err = transition_width(fit, depth)
+        width, err = projection.transition_width(fit, depth)
         marks.append(Points(depth, width, "fitted line", SECOND, line="-", more={"zorder": 1}))
         marks.append(Band(depth, *_log_band(width, err), "± one σ of the line", SECOND, 0.18))
         title = (
@@ -260,12 +249,14 @@ def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
 
 def size_panel(analysis: TransitionAnalysis) -> Panel | str:
     """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions; or why there is none."""
-    return _sizes_panel(analysis, None) if analysis.fit.usable else why_no_projection(analysis.fit) or ""
+    if not analysis.fit.usable:
+        return projection.why_no_projection(analysis.fit) or ""
+    return _sizes_panel(analysis, None)
 
 
 def extrapolation_panel(analysis: TransitionAnalysis) -> Panel | str:
     """Figure 4: `N_transition(L)` to 100 layers, with the trained GPT-3 models of table 1; or why there is no curve."""
-    if reason := why_no_projection(analysis.fit):
+    if reason := projection.why_no_projection(analysis.fit):
         return reason
     models = published("projection").dropna(subset="trained_depth")
     depths, sizes = models["trained_depth"], models["params"] - GPT3_VOCABULARY * models["trained_width"]
@@ -288,18 +279,19 @@ def _sizes_panel(analysis: TransitionAnalysis, up_to: float | None) -> Panel:
     marks: list[Mark] = []
     if not used.empty:
         size, low, high = (
-            standard_params(used["depth"], used[name]) for name in ("width", "width_low", "width_high")
+            projection.standard_params(used["depth"], used[name])
+            for name in ("width", "width_low", "width_high")
         )
         words = f"transitions ({analysis.method}), 68% interval"
         look = {"ecolor": ACCENT, "zorder": 4}
         marks.append(Points(used["depth"], size, words, INK, "x", err=[size - low, high - size], more=look))
     start = 1.0 if up_to else used["depth"].min() - 1
     depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
-    curve, err = transition_size(widened(analysis.fit), depth)
+    curve, err = projection.transition_size(projection.widened(analysis.fit), depth)
     marks.append(Points(depth, curve, r"$N_{\mathrm{transition}}(L)$", SECOND, line="-"))
     marks.append(Band(depth, *_log_band(curve, err), "± one σ, if it is a line", SECOND, 0.25))
     if up_to and analysis.forms:
-        low, high = np.exp(np.quantile(draw_sizes(analysis.forms, depth), LIKELY, axis=0))
+        low, high = np.exp(np.quantile(projection.draw_sizes(analysis.forms, depth), LIKELY, axis=0))
         marks.append(Band(depth, low, high, "95% over several forms", SECOND, 0.12))
     title = "too shallow above the curve, too deep below it"
     return Panel(marks, Span("depth L"), Span(SIZE_LABELS[SizeAxis.BLOCK], "log"), title)
@@ -324,10 +316,8 @@ def best_depth_figure(cells: Mapping[str, Runs]) -> Chart | str:
     panels = [
         panel for name, (ranking, runs) in shown.items() for panel in _ranking(name, ranking, runs, looks)
     ]
-    count = len(shown)
-    return Chart(
-        panels, width=0.72 * PAGE, height=3.0 * count, heights=[5, 1] * count, share_x=True, legend=0
-    )
+    count, width = len(shown), 0.72 * PAGE
+    return Chart(panels, 1, width, 3.0 * count, heights=[5, 1] * count, share_x=True, legend=0)
 
 
 def _ranking(name: str, ranking: Ranking, runs: Runs, looks: Mapping[int, Look]) -> Iterator[Panel]:

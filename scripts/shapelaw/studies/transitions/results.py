@@ -28,7 +28,7 @@ from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.grid.cells import Value, frame_of, name_of
+from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.transitions import tables as tabled
 from shapelaw.studies.transitions.analysis import (
     Options,
@@ -73,7 +73,7 @@ TABLES = {
 }
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
-NO_ONE_BETTER = {
+NO_ONE_BETTER: dict[str, str] = {
     TransitionStatus.SHALLOWER_BETTER: "the shallower network is better at every size tried",
     TransitionStatus.DEEPER_BETTER: "the deeper network is better at every size tried",
 }
@@ -125,21 +125,16 @@ def present(analysis: TransitionAnalysis) -> Results:
 def present_cells(cells: Cells) -> Results:
     """The same of several cells: tables with the columns that tell them apart, and their panels in each figure."""
     wanted = TABLES if cells[0][1].runs is None else TABLES | TABLES_OF_RUNS
-    own = [(name_of(values), values, tables_of(wanted, wanted, one), one) for values, one in cells]
-    drawn = figures_of({name: one for name, _, _, one in own})
+    own = [(name_of(values), tables_of(wanted, wanted, one), one) for values, one in cells]
+    drawn = figures_of({name: one for name, _, one in own})
     if len(own) == 1:
-        ((_, _, tables, one),) = own
+        ((_, tables, one),) = own
         return Results(tables, drawn, _fit(one), summary(one), answer=answer(tables))
-    tables = {
-        name: Table(
-            frame_of((values, made[name].frame) for _, values, made, _ in own), table.caption, table.formats
-        )
-        for name, table in own[0][2].items()
-    }
-    fits = [{"cell": dict(values), **_fit(one)} for _, values, _, one in own]
-    status = overall_status([one.fit.status.value for _, _, _, one in own])
-    told = "\n".join(f"{name}: {line}" for name, _, _, one in own for line in summary(one).splitlines())
-    answers = {name: answer(made) for name, _, made, _ in own}
+    fits = [{"cell": dict(values), **_fit(one)} for values, one in cells]
+    status = overall_status([one.fit.status.value for _, one in cells])
+    told = "\n".join(f"{name}: {line}" for name, _, one in own for line in summary(one).splitlines())
+    answers = {name: answer(made) for name, made, _ in own}
+    tables = tables_of_cells((values, made) for (values, _), (_, made, _) in zip(cells, own, strict=True))
     return Results(tables, drawn, {"status": status, "cells": fits}, told, answer=_answer(answers))
 
 
@@ -401,15 +396,11 @@ def _why_none(mine: pd.DataFrame) -> str:
     if mine.empty:
         return "No two depths can be compared."
     row = mine.iloc[0]
-    pair = f"depth {row['depth']:.0f} against {row['deeper_depth']:.0f}"
-    bound = row.get("bound")
-    limit = (
-        ""
-        if bound is None or pd.isna(bound) or pd.isna(row["side"])
-        else f", so a crossing would lie {row['side']} width {short_number(float(bound))}"
-    )
-    status = str(row["status"])
+    pair, status = f"depth {row['depth']:.0f} against {row['deeper_depth']:.0f}", str(row["status"])
+    limit = ""
+    if not pd.isna(row["bound"]) and not pd.isna(row["side"]):
+        limit = f", so a crossing would lie {row['side']} width {short_number(float(row['bound']))}"
     if status == TransitionStatus.UNDECIDED:
         return f"Whether a depth overtakes another is undecided; {pair}: {row['caution']}{limit}."
-    why = NO_ONE_BETTER.get(TransitionStatus(status), status) if status in set(TransitionStatus) else status
+    why = NO_ONE_BETTER.get(status, status)
     return f"Not at these sizes; {pair}: {why}{limit}."

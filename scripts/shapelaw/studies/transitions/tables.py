@@ -5,29 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from shapelaw.fits import projection
 from shapelaw.fits.crossing import gaps_of, smooth_loss
 from shapelaw.fits.curves import Curve
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise, group_means
-from shapelaw.fits.projection import (
-    FORMS,
-    Form,
-    Spread,
-    draw_sizes,
-    log_width_of,
-    project,
-    spread,
-    standard_params,
-    transition_size,
-    why_no_projection,
-    widened,
-)
-from shapelaw.fits.projection import INTERVAL as FORMS_INTERVAL
+from shapelaw.fits.projection import Form
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Runs,
@@ -41,18 +30,11 @@ SIZES_PER_DECADE = 100
 SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
 GAPS = [
-    "depth",
-    "deeper_depth",
-    "width",
-    "deeper_width",
-    "loss",
-    "deeper_loss",
-    "deeper_by",
-    "deeper_by_err",
-    "better",
+    *("depth", "deeper_depth", "width", "deeper_width", "loss", "deeper_loss"),
+    *("deeper_by", "deeper_by_err", "better"),
 ]
 BETTER = {1: "deeper", -1: "shallower", 0: "neither"}
-SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
+SPREAD_COLUMNS = tuple(projection.Spread.__dataclass_fields__)
 
 
 def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
@@ -72,18 +54,10 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
     for pair in runs.adjacent:
         gaps = gaps_of(pair.shallow, pair.deep)
         signs = gaps.better(runs.noise).tolist()
-        tables.append(
-            pd.DataFrame(
-                {
-                    "depth": pair.shallow.depth,
-                    "deeper_depth": pair.deep.depth,
-                    **asdict(gaps),
-                    "deeper_by": gaps.deeper_by,
-                    "deeper_by_err": gaps.err,
-                    "better": None if runs.noise is None else [BETTER[sign] for sign in signs],
-                }
-            )[GAPS]
-        )
+        made = {"depth": pair.shallow.depth, "deeper_depth": pair.deep.depth, **asdict(gaps)}
+        made |= {"deeper_by": gaps.deeper_by, "deeper_by_err": gaps.err}
+        better = None if runs.noise is None else [BETTER[sign] for sign in signs]
+        tables.append(pd.DataFrame({**made, "better": better})[GAPS])
     return stacked(tables)
 
 
@@ -105,10 +79,10 @@ def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
     table = published("projection")
     embedding = GPT3_VOCABULARY * table["trained_width"].fillna(0)
     sizes = (table["params"] - embedding).to_numpy(dtype=np.float64)
-    reason = why_no_projection(fit)
+    reason, line = projection.why_no_projection(fit), projection.widened(fit)
     nothing = dict.fromkeys(("depth", "depth_err", "width", "width_err"), float("nan"))
-    shapes = pd.DataFrame([nothing if reason else asdict(project(widened(fit), size)) for size in sizes])
-    spreads = [spread(forms, size) if forms else None for size in sizes]
+    shapes = pd.DataFrame([nothing if reason else asdict(projection.project(line, size)) for size in sizes])
+    spreads = [projection.spread(forms, size) if forms else None for size in sizes]
     return pd.DataFrame(
         {
             "model": table["model"],
@@ -132,11 +106,11 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
     """
     rows = []
     for form in forms:
-        row: dict[str, object] = {"form": f"log d = {FORMS[form.name][0]}", "weight": form.weight}
+        row: dict[str, object] = {"form": f"log d = {projection.FORMS[form.name][0]}", "weight": form.weight}
         row |= {"chi2": form.chi2, "dof": form.dof, "p_value": form.p_value, "log_density": form.log_density}
         for depth in FORM_DEPTHS:
-            log_width, err = (float(value[0]) for value in log_width_of(form, [depth]))
-            row[f"N_{depth}"] = float(standard_params(depth, math.exp(log_width)))
+            log_width, err = (float(value[0]) for value in projection.log_width_of(form, [depth]))
+            row[f"N_{depth}"] = float(projection.standard_params(depth, math.exp(log_width)))
             row[f"N_{depth}_err"] = 2.0 * err
         rows.append(row)
     columns = ["form", "weight", "chi2", "dof", "p_value", "log_density"]
@@ -162,39 +136,39 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     confirms nothing. `N_transition` and its error are conditional on the line, as published; `forms_low` to
     `forms_high` is the 68% interval over several forms.
     """
-    fit, reference, nan = widened(analysis.fit), published_fit(), float("nan")
+    fit, reference, nan = projection.widened(analysis.fit), published_fit(), float("nan")
     table = analysis.transitions[analysis.transitions["method"] == analysis.method].set_index("depth")
+    known = published("transitions").set_index("depth")[["width", "width_err"]]
+    places = [*table.index.difference(known.index), *known.index]
     used = crossings(analysis.transitions, analysis.method).set_index("depth")[["width", "width_err"]]
-    rows: list[tuple[str, float, float, float, float]] = []
-    for depth in table.index.difference(pd.Index(published("transitions")["depth"])):
-        ours, ours_err = used.loc[depth].to_numpy() if depth in used.index else (nan, nan)
-        name = f"transition width at depth {depth:.0f} (published: by the line)"
-        rows.append((name, ours, ours_err, published_line(depth), nan))
-    for depth, width, width_err in published("transitions")[["depth", "width", "width_err"]].to_numpy():
-        ours, ours_err = used.loc[depth].to_numpy() if depth in used.index else (nan, nan)
-        rows.append((f"transition width at depth {depth:.0f}", ours, ours_err, width, width_err))
+    ours, reach = used.reindex(places), table[["reportable_low", "reportable_high"]].reindex(places)
+    rows: list[tuple[Any, ...]] = []
+    for depth in places:
+        printed = depth in known.index
+        name = f"transition width at depth {depth:.0f}{'' if printed else ' (published: by the line)'}"
+        theirs = known.loc[depth] if printed else (published_line(depth), nan)
+        rows.append((name, *ours.loc[depth], *theirs, *reach.loc[depth]))
     for name in ("a", "b"):
         err = f"{name}_err"
         rows.append((name, getattr(fit, name), getattr(fit, err), reference[name], reference[err]))
     for name in ("cov_aa", "cov_ab", "cov_bb", "chi2_reduced", "r_squared"):
         rows.append((name, getattr(fit, name), nan, reference[name], nan))
     depths = [*reference["n_transition"], "100"]
-    sizes = {depth: transition_size(fit, float(depth)) if fit.usable else (nan, nan) for depth in depths}
-    for depth, (size, size_err) in reference["n_transition"].items():
-        rows.append(
-            (f"N_transition({depth})", float(sizes[depth][0]), float(sizes[depth][1]), size, size_err)
-        )
+    sizes = {
+        depth: projection.transition_size(fit, float(depth)) if fit.usable else (nan, nan) for depth in depths
+    }
+    for depth, theirs in reference["n_transition"].items():
+        rows.append((f"N_transition({depth})", *map(float, sizes[depth]), *theirs))
     relative = float(sizes["100"][1] / sizes["100"][0])
-    rows.append(
-        ("relative error of N_transition(100)", relative, nan, reference["relative_error_at_depth_100"], nan)
-    )
-    compared = pd.DataFrame(rows, columns=["quantity", "ours", "ours_err", "published", "published_err"])
-    for name in ("reportable_low", "reportable_high"):
-        known = {f"transition width at depth {depth}": value for depth, value in table[name].items()}
-        compared[name] = [known.get(str(quantity).split(" (")[0], nan) for quantity in compared["quantity"]]
+    theirs = reference["relative_error_at_depth_100"]
+    rows.append(("relative error of N_transition(100)", relative, nan, theirs, nan))
+    names = ("ours", "ours_err", "published", "published_err", "reportable_low", "reportable_high")
+    compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
     forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
     for depth in reference["n_transition"] if forms else ():
-        interval = np.exp(np.quantile(draw_sizes(forms, [float(depth)])[:, 0], FORMS_INTERVAL))
+        interval = np.exp(
+            np.quantile(projection.draw_sizes(forms, [float(depth)])[:, 0], projection.INTERVAL)
+        )
         compared.loc[compared["quantity"] == f"N_transition({depth})", ["forms_low", "forms_high"]] = interval
     return compared
 
@@ -287,13 +261,7 @@ def best_depth_table(ranking: Ranking) -> pd.DataFrame:
     for at in ranges:
         winner = best[at[0]]
         also = [d for k, d in enumerate(ranking.depths) if k != winner and tied[k, at].any()]
-        rows.append(
-            {
-                "size_low": ranking.size[at[0]],
-                "size_high": ranking.size[at[-1]],
-                "best_depth": ranking.depths[winner],
-                "also_best": " ".join(map(str, also)),
-                "certain": float(ranking.certain[at].mean()),
-            }
-        )
+        certain = float(ranking.certain[at].mean())
+        ends = ranking.size[at[0]], ranking.size[at[-1]]
+        rows.append((*ends, ranking.depths[winner], " ".join(map(str, also)), certain))
     return pd.DataFrame(rows, columns=["size_low", "size_high", "best_depth", "also_best", "certain"])
