@@ -127,7 +127,6 @@ class GridAnalysis:
     analyses: tuple[CellAnalysis, ...]
     options: Options
     noise: Mapping[Hashable, Noise | None]
-    pool: Pool
     unit: str
     surfaces: Mapping[int, SurfaceAnalysis] = field(default_factory=dict)
 
@@ -142,7 +141,7 @@ class GridAnalysis:
         return tuple(best_shapes(self.analyses, self.unit))
 
 
-def unit_of_loss(cell: Cell) -> Hashable:
+def unit_of_loss(cell: Cell) -> tuple[Value, ...]:
     """The pool of a cell: cells of one corpus and one vocabulary share the unit of their loss, and their noise.
 
     A patch embedding shares it with no other rank: fewer numbers of a patch are another input, which some seeds learn
@@ -158,14 +157,12 @@ def analyse_grid(
     options: Options = DEFAULT,
     axes: Sequence[str] | None = None,
     *,
-    pool: Pool = unit_of_loss,
     surfaces: bool = True,
 ) -> GridAnalysis:
     """The analysis of a table of runs.
 
     Args:
         axes: the columns that the grid lists; None for a table from elsewhere (`cells_of`).
-        pool: cells with equal keys share their noise.
         surfaces: fit one surface through all shapes of each cell that has enough.
 
     Raises:
@@ -173,26 +170,23 @@ def analyse_grid(
     """
     check_bootstrap(options.noise, options.draws)
     cells = cells_of(table, axes, source=source, loss=options.loss)
-    analyses, noise = analyse_cells(cells.cells, source, options, pool)
+    analyses, noise = analyse_cells(cells.cells, source, options)
     several = len({tuple(cell.value(name) for name in TEXT) for cell in cells.cells}) > 1
     unit = BITS if several else options.loss
     found = dict(_surfaces(analyses, options)) if surfaces else {}
-    return GridAnalysis(cells, analyses, options, noise, pool, unit, found)
+    return GridAnalysis(cells, analyses, options, noise, unit, found)
 
 
 def analyse_cells(
-    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss, *, borrow: bool = False
+    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss
 ) -> tuple[tuple[CellAnalysis, ...], dict[Hashable, Noise | None]]:
     """The cells with their transitions, and the noise of each pool.
-
-    Args:
-        borrow: a pool without repeated shapes takes the noise of all cells together.
 
     Raises:
         UserError: a cell's runs can't be used.
     """
     checked = [checked_runs(cell, source, options) for cell in cells]
-    noise = pooled(zip(map(pool, cells), checked, strict=True), options.noise, borrow=borrow)
+    noise = pooled(zip(map(pool, cells), checked, strict=True), options.noise)
     in_bits = [_in_bits(cell, source, options) for cell in cells]
     known = [(pool(cell), runs) for cell, runs in zip(cells, in_bits, strict=True) if runs is not None]
     bits_noise = pooled(known, None)

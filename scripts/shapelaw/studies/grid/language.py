@@ -291,13 +291,6 @@ def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
     )
 
 
-def most_steps(where: str, networks: Iterable[Network]) -> Iterator[str]:
-    """A sentence where a budget, at `where` in the config, gives a network more steps than a run can have."""
-    most = max((one.training.steps for one in networks), default=0)
-    if most > MOST_STEPS:
-        yield f"{where} gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
-
-
 def recipe_sentences(
     config: Settings, block: Block, networks: Sequence[Network], places: Mapping[str, str]
 ) -> list[str]:
@@ -310,8 +303,10 @@ def recipe_sentences(
         own = key in block.values
         return f"{block.where}.{block.paths.get(key, key)}" if own else places.get(key, f"training.{key}")
 
-    if found := [one for name in budgets for one in most_steps(place(name), networks)]:
-        return found
+    most = max((one.training.steps for one in networks), default=0)
+    if budgets and most > MOST_STEPS:
+        said = f"gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
+        return [f"{place(name)} {said}" for name in budgets]
     if not budgets and not any(name in block.values for name in RECIPE_AXES):
         return []  # those of `training` alone are told once, of the section
     recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)

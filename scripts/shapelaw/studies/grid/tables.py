@@ -14,7 +14,7 @@ from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.results import penalty_table
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
@@ -32,6 +32,7 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
+PAIR = ("axis", "one", "other")
 COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
@@ -106,7 +107,7 @@ def spread_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) ->
 
 def seed_noise_table(
     analyses: Sequence[CellAnalysis],
-    pool: Pool,
+    pool: Pool = unit_of_loss,
     named: Named = OWN_VALUES,
     of_pool: Callable[[Sequence[CellAnalysis]], Mapping[str, Value]] | None = None,
 ) -> pd.DataFrame:
@@ -140,10 +141,8 @@ def fit_table(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
     """The line through the transitions of each cell, by each method, or why there is none."""
 
     def lines(one: CellAnalysis) -> pd.DataFrame:
-        fits = one.transitions.fits
-        return pd.DataFrame(
-            [{"method": name, **fit.to_dict()} for name, fit in fits.items()]
-        ).convert_dtypes()
+        rows = [{"method": name, **fit.to_dict()} for name, fit in one.transitions.fits.items()]
+        return pd.DataFrame(rows).convert_dtypes()
 
     return stack(analyses, lines)
 
@@ -160,11 +159,8 @@ def projection_of_cells(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
 def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame:
     """What the depth of each shape costs by the surface through all shapes of its cell; no rows without a surface."""
     costs = [(analysis.analyses[at].values, penalty_table(one)) for at, one in analysis.surfaces.items()]
-    return (
-        frame_of(costs)
-        if costs
-        else pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
-    )
+    nothing = pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
+    return frame_of(costs) if costs else nothing
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
@@ -193,26 +189,18 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
     95% interval by the noise between seeds; `p_holm` has Holm's correction for all p values of this table. The other
     axes' columns have the setting in which the two are compared, and are empty where `settings` are averaged.
     """
-    rows = [row for effect in analysis.effects for row in _rows_of(effect)]
-    rows += list(_means(analysis))
     axes = analysis.cells.axes
-    columns = ["axis", "one", "other", *axes, *COMPARED, "sizes", *NUMBERS, "status"]
+    rows = [*(row for effect in analysis.effects for row in _rows_of(effect)), *_means(analysis)]
+    rows.sort(key=lambda row: (axes.index(row["axis"]), row["quantity"]))
+    columns = [*PAIR, *axes, *COMPARED, "sizes", *NUMBERS, "status"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     table = table.assign(**{name: typed(table[name]) for name in columns if name not in ("one", "other")})
     table = table.astype(
         dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
     )
-    order = {axis: place for place, axis in enumerate(axes)}
-    table = table.sort_values(
-        ["axis", "quantity"],
-        key=lambda column: column.map(order) if column.name == "axis" else column,
-        kind="stable",
-        ignore_index=True,
-    )
     measured = table["p"].notna()
     table["p_holm"] = np.nan
-    if measured.any():
-        table.loc[measured, "p_holm"] = holm(table.loc[measured, "p"].to_numpy(dtype=np.float64))
+    table.loc[measured, "p_holm"] = holm(table.loc[measured, "p"].to_numpy(dtype=np.float64))
     return table
 
 
@@ -224,19 +212,15 @@ def _pair_of(effect: Effect) -> dict[str, Any]:
 def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
     """The loss difference of a pair of cells, and the ratios of their transitions."""
     pair = {**_pair_of(effect), "settings": 1}
-    yield {
-        **pair,
-        "quantity": DIFFERENCE,
-        "unit": UNITS.get(effect.unit, effect.unit),
-        **numbers_of(effect.found),
-    }
+    unit = UNITS.get(effect.unit, effect.unit)
+    yield {**pair, "quantity": DIFFERENCE, "unit": unit, **numbers_of(effect.found)}
     dof = least_dof(effect.one.losses[1], effect.other.losses[1])
     for row, _, ratio in ratios_of(effect.one, effect.other):
-        value, err = ratio["ratio"], math.nan
-        low = high = math.nan
-        if not math.isnan(value):
-            err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
-            low, high = (value * math.exp(sign * quantile(dof) * err) for sign in (-1, 1))
+        value, err = (
+            ratio["ratio"],
+            math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2,
+        )  # of its logarithm
+        low, high = (value * math.exp(sign * quantile(dof) * err) for sign in (-1, 1))
         yield {
             **pair,
             "quantity": RATIO,
@@ -255,10 +239,8 @@ def _depths(row: Row) -> tuple[int, int]:
 def numbers_of(found: Difference | None) -> dict[str, Any]:
     """The mean of a difference with its 95% interval and its chance (`NUMBERS`), `sizes` and `status`."""
     if found is None or not len(found.size):
-        return dict.fromkeys(NUMBERS, math.nan) | {
-            "sizes": 0,
-            "status": NO_BITS if found is None else NO_SIZES,
-        }
+        status = NO_BITS if found is None else NO_SIZES
+        return {**dict.fromkeys(NUMBERS, math.nan), "sizes": 0, "status": status}
     return _interval(found.mean, found.mean_err, found.dof) | {"sizes": len(found.size)}
 
 
@@ -273,35 +255,30 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
 
     The pairs of cells are different ones, so their errors are independent but for the noise's own estimate.
     """
-    groups: dict[tuple[str, Value, Value], list[Effect]] = {}
+    groups: dict[tuple[Value, ...], list[tuple[str, Difference]]] = {}
     for effect in analysis.effects:
         if effect.found is not None and len(effect.found.size):
-            pair = _pair_of(effect)
-            groups.setdefault((pair["axis"], pair["one"], pair["other"]), []).append(effect)
-    for (axis, one, other), kin in groups.items():
-        if len(kin) < 2:
+            pair = tuple(_pair_of(effect)[name] for name in PAIR)
+            groups.setdefault(pair, []).append((effect.unit, effect.found))
+    for pair, kin in groups.items():
+        unit, found = kin[0][0], [each for _, each in kin]
+        if len(kin) < 2 or unit != analysis.unit:  # nats of several vocabularies have no mean
             continue
-        unit = kin[0].unit
-        if unit != analysis.unit:  # nats of several vocabularies have no mean
-            continue
-        found = [effect.found for effect in kin if effect.found is not None]
         err = math.sqrt(sum(each.mean_err**2 for each in found)) / len(found)
         mean = sum(each.mean for each in found) / len(found)
         yield {
-            "axis": axis,
-            "one": one,
-            "other": other,
+            **dict(zip(PAIR, pair, strict=True)),
             "settings": len(kin),
             "quantity": DIFFERENCE,
             "unit": UNITS.get(unit, unit),
-            "sizes": sum(len(e.size) for e in found),
+            "sizes": sum(len(each.size) for each in found),
             **_interval(mean, err, min(each.dof for each in found)),
         }
 
 
 def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
     """The loss differences of `effects`, size by size: the other's loss less the one's at equal size and depth."""
-    names = dict.fromkeys(("axis", "one", "other", *analysis.cells.axes))
+    names = dict.fromkeys((*PAIR, *analysis.cells.axes))
     told = [effect for effect in analysis.effects if effect.found is not None and len(effect.found.size)]
     if not told:
         return pd.DataFrame(columns=[*names, *BY_SIZE])
@@ -325,12 +302,8 @@ def _by_size(effect: Effect) -> pd.DataFrame:
 
 def cells_table(analysis: GridAnalysis) -> list[dict[str, Any]]:
     """The cells for fit.json: their values, their rules, and how many runs and shapes each has."""
-    return [
-        {
-            **one.values,
-            "rules": list(one.cell.rules),
-            "runs": len(one.runs),
-            "shapes": len(one.runs.drop_duplicates(["depth", "width"])),
-        }
-        for one in analysis.analyses
-    ]
+    found = []
+    for one in analysis.analyses:
+        shapes = len(one.runs.drop_duplicates(["depth", "width"]))
+        found.append({**one.values, "rules": list(one.cell.rules), "runs": len(one.runs), "shapes": shapes})
+    return found

@@ -25,19 +25,19 @@ from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, f
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.specs.shapes import NUMBERS
-from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths
+from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
 from shapelaw.studies.study import published_json
 from shapelaw.studies.transitions.analysis import Options, limits_of, points_of
 from shapelaw.studies.transitions.tables import mean_losses
-from shapelaw.studies.vocabulary.study import NoiseKind, noise_kind
 
 KEYS = ("vocab_size", "embedding_rank", "patch_embedding")
 NAT = math.log(2)  # a bit in nats
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
 DEPTHS = (24, 48)
+OURS = {"ours": "width", "low": "width_low", "high": "width_high"}
 POWER, LEVEL = "power", "level"
 LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wrong
 
@@ -70,16 +70,16 @@ class Series(CellAnalysis):
         return name_of(self.vocab_size, self.rank, self.patches)
 
     @property
-    def corpus(self) -> str | None:
-        """The corpus of its runs; None where their table doesn't say."""
-        name = self.runs["corpus"].iloc[0] if "corpus" in self.runs else None
-        return name if isinstance(name, str) else None
-
-    @property
     def bottleneck(self) -> int:
         """min(V, r), which bounds the rank of the embedding beside the width; a patch's numbers stand for V."""
         entries = NUMBERS if self.patches else self.vocab_size
         return entries if self.rank is None else min(self.rank, entries)
+
+
+def corpus_of(one: CellAnalysis) -> str | None:
+    """The corpus of a series; None where its table doesn't say."""
+    name = one.runs["corpus"].iloc[0] if "corpus" in one.runs else None
+    return name if isinstance(name, str) else None
 
 
 def name_of(vocab_size: int, rank: int | None, patches: bool = False) -> str:
@@ -134,17 +134,15 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[Cell]:
         yield Cell(dict(zip(KEYS, (*key[:2], str(key[2])), strict=True)), (), rows)
 
 
-def pool_of(cell: Cell) -> NoiseKind:
+def pool_of(cell: Cell) -> tuple[Value, ...]:
     """The pool of a series, whose noise its cells share: of all ranks of one vocabulary, whatever their text."""
-    size, rank, patches = (cell.values[name] for name in KEYS)
-    assert isinstance(size, int)
-    return noise_kind(size, rank if isinstance(rank, int) else None, patches == "True")
+    return unit_of_loss(cell)[1:]
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
     """A transition for every vocabulary and rank, and the relations through them.
 
-    The noise is pooled over the series that `noise_kind` puts together: few shapes of each are repeated.
+    The noise is pooled over the series that `pool_of` puts together: few shapes of each are repeated.
 
     Raises:
         UserError: the table can't be used.
@@ -258,30 +256,30 @@ def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
     }
 
 
-def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
+def losses_of(one: CellAnalysis) -> pd.DataFrame:
     """One row for each network: mean test loss, bits per byte, corpus, and bytes of text seen (by the test tokens)."""
+    table = mean_losses(one.runs)
+    for name in ("bits_per_byte", "text_bytes"):
+        if name in one.runs:
+            means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
+            table = table.merge(means, on=["depth", "width"])
+    corpus = corpus_of(one)
+    return table if corpus is None else table.assign(corpus=corpus)
 
-    def losses(one: CellAnalysis) -> pd.DataFrame:
-        table = mean_losses(one.runs)
-        for name in ("bits_per_byte", "text_bytes"):
-            if name in one.runs:
-                means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
-                table = table.merge(means, on=["depth", "width"])
-        corpus = one.runs["corpus"].iloc[0] if "corpus" in one.runs else None
-        return table.assign(corpus=corpus) if isinstance(corpus, str) else table
 
-    return stack(analysis.series, losses, named)
+def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
+    """The same of all series."""
+    return stack(analysis.series, losses_of, named)
 
 
 def spread_of_seeds(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """Loss mean and standard deviation of every repeated shape, and the pooled one of each `noise_kind`.
+    """Loss mean and standard deviation of every repeated shape, and the pooled one of each `pool_of`.
 
     The pooled one's rank is empty where it can be of several.
     """
 
     def of_kind(kin: Sequence[CellAnalysis]) -> dict[str, Value]:
-        *_, rank = pool_of(kin[0].cell)
-        return {**named(kin[0]), "embedding_rank": rank}
+        return {**named(kin[0]), "embedding_rank": pool_of(kin[0].cell)[-1]}
 
     return seed_noise_table(analysis.series, pool_of, named, of_kind)
 
@@ -304,9 +302,7 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                 {
                     "setting": f"{one.name}: depth {depths[0]} against {depths[1]}",
                     "bottleneck": one.bottleneck,
-                    "ours": row["width"] if crossing else math.nan,
-                    "low": row["width_low"] if crossing else math.nan,
-                    "high": row["width_high"] if crossing else math.nan,
+                    **{name: row[of] if crossing else math.nan for name, of in OURS.items()},
                     **{name: row[name] for name in ("bound", "bound_err", "side")},
                     "status": row["status"],
                     "at_equal": SIZE_LABELS[one.compared.size],
@@ -323,16 +319,10 @@ def _agrees(row: Mapping[Hashable, Any], bottleneck: int) -> str:
     if row["status"] == TransitionStatus.CROSSING:
         return YES if row["width_low"] <= bottleneck <= row["width_high"] else NO
     low, high = row["bound"] - row["bound_err"], row["bound"] + row["bound_err"]
-    excluded = {
-        Side.AT: not low <= bottleneck <= high,
-        Side.ABOVE: bottleneck < low,
-        Side.BELOW: bottleneck > high,
-    }
-    if row["side"] not in excluded:
-        return OPEN
-    if excluded[row["side"]]:
+    side, below, above = row["side"], bottleneck < low, bottleneck > high
+    if (below and side in (Side.AT, Side.ABOVE)) or (above and side in (Side.AT, Side.BELOW)):
         return NO
-    return YES if row["side"] == Side.AT else OPEN
+    return YES if side == Side.AT else OPEN
 
 
 def _published_beside(one: Series, depths: tuple[int, int]) -> dict[str, object]:

@@ -22,9 +22,7 @@ from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
-from shapelaw.studies.given_runs import study_runs
-from shapelaw.studies.grid.results import cell_tables
-from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.grid.results import cell_tables, results_of
 from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
 from shapelaw.studies.transitions.results import add_size_options as add_options
 from shapelaw.studies.transitions.results import transition_sentences
@@ -36,6 +34,8 @@ from shapelaw.studies.vocabulary.analysis import (
     VocabularyAnalysis,
     analyse_series,
     comparison_table,
+    corpus_of,
+    losses_of,
     losses_table,
     named,
     relation_table,
@@ -56,9 +56,7 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    given = study_runs(arguments.input, arguments.keep)
-    return present(analyse_series(given.table, given.source, options)).after(given.notes)
+    return results_of(arguments, analyse_series, present)
 
 
 def present(analysis: VocabularyAnalysis) -> Results:
@@ -103,8 +101,8 @@ def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
     """The series of each corpus, where there are several: they differ in their text too."""
     corpora: dict[str, list[str]] = {}
     for one in analysis.series:
-        if one.corpus is not None:
-            corpora.setdefault(one.corpus, []).append(one.name)
+        if (corpus := corpus_of(one)) is not None:
+            corpora.setdefault(corpus, []).append(one.name)
     if len(corpora) > 1:
         told = [f"{name} ({'; '.join(series)})" for name, series in corpora.items()]
         yield f"Series differ in their text too: {', '.join(told)}."
@@ -241,18 +239,16 @@ def _models(relation: Relation, ends: npt.NDArray[np.float64]) -> Iterator[Mark]
 
 def bits_per_byte_figure(analysis: VocabularyAnalysis) -> Chart | str:
     """Bits per byte against all parameters, the only loss that vocabularies share; without the columns, the reason."""
-    table, column = losses_table(analysis), SIZE_COLUMNS[SizeAxis.TOTAL]
-    if "bits_per_byte" not in table or column not in table:
+    tables, column = [losses_of(one) for one in analysis.series], SIZE_COLUMNS[SizeAxis.TOTAL]
+    if not all({"bits_per_byte", column} <= {*table} for table in tables):
         return "the runs have no bits per byte or no total_params"
     marks, looks = list[Mark](), ordered_looks(range(len(analysis.series)))
-    for place, one in enumerate(analysis.series):
-        same = table["embedding_rank"].isna() if one.rank is None else table["embedding_rank"] == one.rank
-        same &= table["embedding"] == ("patches" if one.patches else "tokens")
-        mine = table[(table["vocab_size"] == one.vocab_size) & same].sort_values(column)
+    for look, one, table in zip(looks.values(), analysis.series, tables, strict=True):
+        mine = table.sort_values(column)
         label = one.name
         if "text_bytes" in mine and mine["text_bytes"].notna().any():
             label += f" ({mine['text_bytes'].mean() / 1e6:.3g} MB of text seen)"
-        look, bits = looks[place], mine["bits_per_byte"]
+        bits = mine["bits_per_byte"]
         marks.append(Points(mine[column], bits, label, look.color, look.marker, more={"markersize": 3.5}))
         front, step = bits.cummin(), {"drawstyle": "steps-post", "linewidth": 0.8}
         marks.append(Points(mine[column], front, "", look.color, line="-", more=step))
