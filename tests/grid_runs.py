@@ -1,6 +1,7 @@
 """Runs of a grid whose effects are known exactly."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -64,6 +65,7 @@ def grid_runs(
     return pd.DataFrame(rows).astype({"embedding_rank": "Int64"})
 
 
+@cache
 def analysed(**options: Any) -> GridAnalysis:
     """The analysis of such runs, with few draws and no surfaces."""
     return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)

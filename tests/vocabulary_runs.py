@@ -1,5 +1,7 @@
 """Runs of the vocabulary study whose transitions are known."""
 
+from functools import cache
+
 import loss_surfaces
 import pandas as pd
 
@@ -43,3 +45,9 @@ def vocabulary_runs(true: dict[tuple[int, int | None], float], seed: int = 0) ->
 def analysed(runs: pd.DataFrame, draws: int = 100) -> VocabularyAnalysis:
     """The analysis of runs, with few draws."""
     return analyse_series(runs, "runs.csv", Options(draws=draws))
+
+
+@cache
+def of_series() -> VocabularyAnalysis:
+    """The analysis of `SERIES`."""
+    return analysed(vocabulary_runs(SERIES), 200)

@@ -40,6 +40,18 @@ def runs_of(one):
     return cell.runs
 
 
+def read(*words):
+    """The runs of the only cell of the only budget, and what is said of them."""
+    (one,), notes = given("--runs", *words)
+    return runs_of(one), "\n".join(notes)
+
+
+def refused(*words, **options):
+    with pytest.raises(UserError) as error:
+        given(*words, **options)
+    return str(error.value)
+
+
 def test_budgets_of_a_file_with_names_of_its_own(tmp_path):
     two = [RUNS.assign(tokens=tokens, test_loss=RUNS["test_loss"] - tokens / 1e12) for tokens in (1e9, 5e9)]
     table = pd.concat(two).rename(columns={"depth": "blocks?", "width": "d_model", "test_loss": "val_loss"})
@@ -62,13 +74,6 @@ def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
     assert notes[-1].endswith(": 2 runs are left out: their token budgets have too few shapes.")
 
 
-def test_a_folder_of_exports(tmp_path):
-    table = RUNS.rename(columns={"depth": "n_layer", "width": "n_embd", "test_loss": "val/loss"})
-    table.assign(State="finished").to_csv(tmp_path / "export.csv", index=False)
-    (one,), _ = given("--runs", tmp_path)
-    assert len(runs_of(one)) == len(RUNS)
-
-
 @pytest.mark.slow
 def test_an_mlflow_experiment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -86,10 +91,11 @@ def test_an_mlflow_experiment(tmp_path, monkeypatch):
     (one,), _ = given("--mlflow", uri, "--experiment", "shapes")
     assert len(runs_of(one)) == len(RUNS) - 1
     assert set(runs_of(one)["loss"]) < set(RUNS["test_loss"])
-    with pytest.raises(UserError, match="has no experiment 'shape'; it has shapes, Default"):
-        given("--mlflow", uri, "--experiment", "shape")
-    with pytest.raises(UserError, match=r"There is no MLflow database at sqlite:///.*absent\.db"):
-        given("--mlflow", f"sqlite:///{tmp_path}/absent.db", "--experiment", "shapes")
+    assert "has no experiment 'shape'; it has shapes, Default" in refused(
+        "--mlflow", uri, "--experiment", "shape"
+    )
+    absent = f"sqlite:///{tmp_path}/absent.db"
+    assert f"There is no MLflow database at {absent}" in refused("--mlflow", absent, "--experiment", "shapes")
 
 
 @pytest.mark.parametrize(
@@ -102,16 +108,14 @@ def test_an_mlflow_experiment(tmp_path, monkeypatch):
     ],
 )
 def test_wrong_options(words, message):
-    with pytest.raises(UserError, match=message):
-        given(*words)
+    assert message in refused(*words)
 
 
 def test_wrong_columns_and_sizes(tmp_path):
     path = written(tmp_path, RUNS)
-    with pytest.raises(UserError, match="is not of the form ROLE=NAME"):
-        given("--runs", path, "--column", "depth")
-    with pytest.raises(UserError, match="lacks total_params, which networks of equal all parameters"):
-        given("--runs", path, size=SizeAxis.TOTAL)
+    assert "is not of the form ROLE=NAME" in refused("--runs", path, "--column", "depth")
+    absent = refused("--runs", path, size=SizeAxis.TOTAL)
+    assert "lacks total_params, which networks of equal all parameters" in absent
 
 
 def mixed():
@@ -180,31 +184,26 @@ def many(seeds=3):
 
 def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
     sweep = FAULTS / "tables" / "sweep.csv"
-    with pytest.raises(
-        UserError, match=r"learning_rate \(0.001, 0.002, 0.004\), which no seed explains.*--best-of.*--only"
-    ):
-        given("--runs", sweep)
-    (best,), notes = given("--runs", sweep, "--best-of", "learning_rate")
-    (right,), _ = given("--runs", FAULTS / "tables" / "best.csv")
-    assert runs_of(best)["loss"].tolist() == runs_of(right)["loss"].tolist()
-    assert any("each shape has its best by mean loss: 20 of 60 rows" in note for note in notes)
-    (one,), _ = given("--runs", sweep, "--only", "lr=4e-3")
-    assert len(runs_of(one)) == 20
-    with pytest.raises(UserError, match=r"no row of .* has it; its values are 0.001, 0.002, 0.004"):
-        given("--runs", sweep, "--only", "learning_rate=1")
+    said = refused("--runs", sweep)
+    assert "learning_rate (0.001, 0.002, 0.004), which no seed explains" in said
+    assert "--best-of learning_rate" in said
+    assert "--only learning_rate=" in said
+    best, notes = read(sweep, "--best-of", "learning_rate")
+    assert best["loss"].tolist() == read(FAULTS / "tables" / "best.csv")[0]["loss"].tolist()
+    assert "each shape has its best by mean loss: 20 of 60 rows" in notes
+    assert len(read(sweep, "--only", "lr=4e-3")[0]) == 20
+    assert "has it; its values are 0.001, 0.002, 0.004" in refused(
+        "--runs", sweep, "--only", "learning_rate=1"
+    )
 
 
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("batch_size", (16, 32), r"batch_size \(16, 32\)"),
         ("warmup", (0, 100), "warmup_steps"),
-        ("weight_decay", (0.0, 0.1), "weight_decay"),
         ("optimizer", ("adam", "lion"), r"optimizer \(adam, lion\)"),
         ("augmentation", ("none", "flips"), r"augmentation \(flips, none\).*--column seed=augmentation"),
         ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
-        ("warm_up_steps", (0, 100), "warm_up_steps"),
-        ("per_device_train_batch_size", (8, 16), "per_device_train_batch_size"),
         ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
         ("ckpt_step", (500, 1000), "ckpt_step"),
     ],
@@ -219,8 +218,7 @@ def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_
     with pytest.raises(UserError, match=words):
         given("--runs", path)
     for option in (("--only", f"{column}={values[0]}"), ("--best-of", column)):
-        (one,), _ = given("--runs", path, *option)
-        assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(runs))
+        assert read(path, *option)[0]["loss"].tolist() == pytest.approx(sorted_losses(runs))
 
 
 def test_random_rates_of_no_known_name_are_no_seeds(tmp_path):
@@ -229,8 +227,7 @@ def test_random_rates_of_no_known_name_are_no_seeds(tmp_path):
     with pytest.raises(UserError, match=r"several values of adam_lr \(0.001, .*--best-of adam_lr"):
         given("--runs", written(tmp_path, runs.drop(columns="seed")))
     outcomes = runs.drop(columns=["seed", "adam_lr"]).assign(best_step=[100, 200] * 12, epoch=[1, 2] * 12)
-    (one,), _ = given("--runs", written(tmp_path, outcomes), "--keep")
-    assert len(runs_of(one)) == len(runs)
+    assert len(read(written(tmp_path, outcomes), "--keep")[0]) == len(runs)
 
 
 def sorted_losses(runs):
@@ -239,16 +236,15 @@ def sorted_losses(runs):
 
 def test_what_differs_beside_a_seed_or_from_shape_to_shape_is_no_recipe(tmp_path):
     runs = many().assign(host=lambda table: table["seed"] % 2, lr=lambda table: 0.1 / table["width"])
-    (one,), _ = given("--runs", written(tmp_path, runs))
-    assert len(runs_of(one)) == len(runs)
+    assert len(read(written(tmp_path, runs))[0]) == len(runs)
 
 
-@pytest.mark.parametrize("step", ["step", "_step", "trainer/global_step", "epoch", "iter"])
+@pytest.mark.parametrize("step", ["_step", "trainer/global_step", "epoch"])
 def test_steps_of_one_run_take_the_last(tmp_path, step):
     history = [RUNS.assign(**{step: at, "test_loss": RUNS["test_loss"] + 1 / at}) for at in (100, 200, 400)]
-    (one,), notes = given("--runs", written(tmp_path, pd.concat(history)))
-    assert runs_of(one)["loss"].tolist() == pytest.approx([loss + 1 / 400 for loss in sorted_losses(RUNS)])
-    assert any("of several steps of a run the last one counts: 12 of 36 rows" in note for note in notes)
+    runs, notes = read(written(tmp_path, pd.concat(history)))
+    assert runs["loss"].tolist() == pytest.approx([loss + 1 / 400 for loss in sorted_losses(RUNS)])
+    assert "of several steps of a run the last one counts: 12 of 36 rows" in notes
 
 
 def test_a_history_without_steps_is_not_taken_for_seeds(tmp_path):
@@ -262,9 +258,9 @@ def test_a_run_that_ends_in_nan_is_not_its_last_finite_step(tmp_path):
     steps[2].loc[3, "test_loss"] = float("nan")
     path = tmp_path / "runs.csv"
     pd.concat(steps).to_csv(path, index=False, na_rep="NaN")
-    (one,), notes = given("--runs", path)
-    assert len(runs_of(one)) == 11
-    assert any("1 run with a loss that is not finite is left out: line 29" in note for note in notes)
+    runs, notes = read(path)
+    assert len(runs) == 11
+    assert "1 run with a loss that is not finite is left out: line 29" in notes
 
 
 @pytest.mark.parametrize(
@@ -293,19 +289,16 @@ def test_fields_that_a_comma_splits_are_no_other_columns(tmp_path):
 
 
 def test_runs_that_end_in_nan_or_did_not_finish_are_left_out_by_name(tmp_path):
-    (one,), notes = given("--runs", FAULTS / "wandb-diverged")
-    assert len(runs_of(one)) == 17
-    assert any(
-        "3 runs with a loss that is not finite are left out: L4-d256, L8-d180, L8-d256" in n for n in notes
-    )
-    table = RUNS.assign(State=["finished"] * 10 + ["crashed", "running"])
-    (one,), notes = given("--runs", written(tmp_path, table))
-    assert len(runs_of(one)) == 10
-    assert any("2 runs that did not finish are left out: lines 12 to 13" in note for note in notes)
-    (kept,), _ = given("--runs", written(tmp_path, table), "--keep")
-    assert len(runs_of(kept)) == 12
-    (told,), _ = given("--runs", written(tmp_path, RUNS.assign(finished=[True] * 10 + [False] * 2)))
-    assert len(runs_of(told)) == 10
+    runs, notes = read(FAULTS / "wandb-diverged")
+    assert len(runs) == 17
+    assert "3 runs with a loss that is not finite are left out: L4-d256, L8-d180, L8-d256" in notes
+    path = written(tmp_path, RUNS.assign(State=["finished"] * 10 + ["crashed", "running"]))
+    runs, notes = read(path)
+    assert len(runs) == 10
+    assert "2 runs that did not finish are left out: lines 12 to 13" in notes
+    assert len(read(path, "--keep")[0]) == 12
+    told = RUNS.assign(finished=[True] * 10 + [False] * 2)
+    assert len(read(written(tmp_path, told))[0]) == 10
 
 
 def curves(folder, ends):
@@ -326,27 +319,21 @@ def test_a_name_beside_an_id_and_several_columns_of_steps_are_no_question(tmp_pa
     table = pd.read_csv(tmp_path / "runs.csv")
     ids = [f"1a{number}" for number in range(len(table))]
     written(tmp_path, table.assign(ID=ids, _step=4000, epoch=range(len(table))))
-    (one,), _ = given("--runs", tmp_path)
-    assert len(runs_of(one)) == len(RUNS)
+    assert len(read(tmp_path)[0]) == len(RUNS)
 
 
 def test_one_common_last_step_is_required(tmp_path):
-    (one,), notes = given("--runs", curves(tmp_path, [4000] * 10 + [2000, 1000]))
-    assert len(runs_of(one)) == 10
-    assert any(
-        "2 runs with another last step than 4,000 are left out: run 10, run 11" in note for note in notes
-    )
+    runs, notes = read(curves(tmp_path, [4000] * 10 + [2000, 1000]))
+    assert len(runs) == 10
+    assert "2 runs with another last step than 4,000 are left out: run 10, run 11" in notes
     curves(tmp_path, [1000, 2000, 4000] * 4)
-    with pytest.raises(UserError, match=r"the runs end at different steps \(1,000, 2,000, 4,000\)"):
-        given("--runs", tmp_path)
-    (kept,), _ = given("--runs", tmp_path, "--keep")
-    assert len(runs_of(kept)) == 12
+    assert "the runs end at different steps (1,000, 2,000, 4,000)" in refused("--runs", tmp_path)
+    assert len(read(tmp_path, "--keep")[0]) == 12
 
 
 def test_steps_may_follow_the_size(tmp_path):
     table = RUNS.assign(step=lambda runs: 20 * 12 * runs["depth"] * runs["width"] ** 2 // 512)
-    (one,), _ = given("--runs", written(tmp_path, table))
-    assert len(runs_of(one)) == len(RUNS)
+    assert len(read(written(tmp_path, table))[0]) == len(RUNS)
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 1])
@@ -355,61 +342,58 @@ def test_a_run_far_off_its_twins_or_above_its_neighbours_is_left_out_unless_kept
     at = runs.index[(runs["depth"] == 4)][2 * seeds]  # neither the smallest nor the largest
     runs.loc[at, "test_loss"] = 9.87
     path = written(tmp_path, runs)
-    (one,), notes = given("--runs", path)
-    assert len(runs_of(one)) == len(runs) - 1
-    assert runs_of(one)["loss"].max() < 9
-    assert any(f"left out: line {at + 2} (--keep keeps them)" in note for note in notes)
-    assert not any("kept" in note.replace("--keep keeps", "") for note in notes)
-    (kept,), notes = given("--runs", path, "--keep")
-    assert runs_of(kept)["loss"].max() == 9.87
-    assert any(f"line {at + 2}" in note for note in notes)
+    left, notes = read(path)
+    assert len(left) == len(runs) - 1
+    assert left["loss"].max() < 9
+    assert f"left out: line {at + 2} (--keep keeps them)" in notes
+    assert "kept" not in notes.replace("--keep keeps", "")
+    kept, notes = read(path, "--keep")
+    assert kept["loss"].max() == 9.87
+    assert f"line {at + 2}" in notes
 
 
 def test_a_misfit_is_no_divergence(tmp_path):
     runs = many(1)
     at = runs.index[runs["depth"] == 4][2]
     runs.loc[at, "test_loss"] += 0.1
-    (one,), notes = given("--runs", written(tmp_path, runs))
-    assert len(runs_of(one)) == len(runs)
-    assert any(f"off the curve of their depth, and kept: line {at + 2}" in note for note in notes)
+    kept, notes = read(written(tmp_path, runs))
+    assert len(kept) == len(runs)
+    assert f"off the curve of their depth, and kept: line {at + 2}" in notes
     for rows in (many(1), many(3)):
-        _, notes = given("--runs", written(tmp_path, rows))
-        assert not [note for note in notes if "left out" in note or "kept" in note]
+        _, notes = read(written(tmp_path, rows))
+        assert "left out" not in notes
+        assert "kept" not in notes
 
 
 def test_names_that_are_not_unique_are_refused():
-    with pytest.raises(UserError, match=r"names of runs aren't unique.*'L1-d64' \(2 runs\)"):
-        given("--runs", FAULTS / "wandb-somename")
+    said = refused("--runs", FAULTS / "wandb-somename")
+    assert "names of runs aren't unique" in said
+    assert "'L1-d64' (2 runs)" in said
 
 
 def test_repeats_whose_tokens_nearly_agree_are_one_budget():
-    (one,), _ = given("--runs", FAULTS / "tables" / "tokens_nearly.csv")
-    assert len(runs_of(one)) == 40
-    assert sorted(runs_of(one)["seed"].unique()) == [0, 1]
+    runs, _ = read(FAULTS / "tables" / "tokens_nearly.csv")
+    assert runs["seed"].value_counts().to_dict() == {0: 20, 1: 20}
 
 
 def test_thousands_separators_are_read():
-    (one,), _ = given("--runs", FAULTS / "tables" / "thousands.tsv")
-    assert runs_of(one)["block_params"].tolist()[:2] == [49152, 110592]
+    assert read(FAULTS / "tables" / "thousands.tsv")[0]["block_params"].tolist()[:2] == [49152, 110592]
 
 
 def test_letters_are_not_guessed():
-    path = FAULTS / "tables" / "tokens_as_D.csv"
-    with pytest.raises(
-        UserError, match=r"lacks width.*sqrt\(N / \(12 numl\)\).*which h is: --column width=h"
-    ):
-        given("--runs", path, "--column", "depth=numl")
-    (one,), _ = given("--runs", path, "--column", "depth=numl", "--column", "width=h", "--column", "tokens=D")
+    words = ("--runs", FAULTS / "tables" / "tokens_as_D.csv", "--column", "depth=numl")
+    said = refused(*words)
+    assert "lacks width" in said
+    assert "sqrt(N / (12 numl))" in said
+    assert "which h is: --column width=h" in said
+    (one,), _ = given(*words, "--column", "width=h", "--column", "tokens=D")
     assert one.budget.rule.startswith("tokens grow with the size, 20")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            {"block_params": 49.2},
-            "block_params must be within a factor of 3 of 12 L d².*line 2 has 49.2 where",
-        ),
+        ({"block_params": 49.2}, "block_params must be within a factor of 3 of 12 L d²"),
         ({"total_params": 10.0}, "total_params must be at least a third of 12 L d²"),
         ({"tokens": 8.2}, "tokens must be tokens, not millions or billions"),
         ({"width": 7864320}, "width can't be above 1,000,000, so it is no width"),
@@ -417,30 +401,27 @@ def test_letters_are_not_guessed():
     ],
 )
 def test_numbers_that_cannot_be(tmp_path, change, words):
-    with pytest.raises(UserError, match=f"lines 2 to 13: {words}"):
-        given("--runs", written(tmp_path, RUNS.assign(**change)))
+    assert f"lines 2 to 13: {words}" in refused("--runs", written(tmp_path, RUNS.assign(**change)))
 
 
 def test_depth_and_width_that_are_exchanged(tmp_path):
     exchanged = RUNS.rename(columns={"depth": "width", "width": "depth"})
-    with pytest.raises(UserError, match="every network is deeper than wide; are depth and width exchanged"):
-        given("--runs", written(tmp_path, exchanged))
+    said = refused("--runs", written(tmp_path, exchanged))
+    assert "every network is deeper than wide; are depth and width exchanged" in said
 
 
 def test_all_unusable_rows_are_named_at_once(tmp_path):
     table = RUNS.astype({"width": object, "depth": object})
     table.loc[[0, 4, 5], "width"] = ["wide", -64, 64.5]
     table.loc[7, "depth"] = 0
-    with pytest.raises(UserError) as caught:
-        given("--runs", written(tmp_path, table))
+    said = refused("--runs", written(tmp_path, table))
     told = ("9: depth must be above zero", "2: width must be a finite", "6: width must be above")
     for words in (*told, "7: width must be a whole number"):
-        assert f"line {words}" in str(caught.value)
+        assert f"line {words}" in said
 
 
 def test_constant_losses_are_a_sentence():
-    with pytest.raises(UserError, match="the losses don't vary"):
-        given("--runs", FAULTS / "curvefit" / "constant.csv")
+    assert "the losses don't vary" in refused("--runs", FAULTS / "curvefit" / "constant.csv")
 
 
 def trained():

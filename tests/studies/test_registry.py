@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from finished import ARCHIVE
+from made_runs import a_run
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.studies.registry import ROOMS, STUDIES
@@ -37,6 +38,8 @@ def test_a_study_has_its_room(study: Study) -> None:
     assert study.tables
     assert re.fullmatch(r"[A-Z].*\?", study.question)
     assert len({*study.artifacts, *study.copies}) == 2 * len(study.tables) + 2 + 2 * len(study.figures)
+    runs = [a_run(2, 64, seed=seed) for seed in (2, 0, 1)]
+    assert [run.seed for run in study.informative_first(runs)] == [0, 1, 2]
     for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
         assert len(caption.read_text(encoding="utf-8")) > 20, caption
 
@@ -87,12 +90,11 @@ def test_no_study_is_named_outside_its_room() -> None:
         path for folder in ("profiles", "slurm", "envs") for path in (REPOSITORY / folder).rglob("*.yaml")
     ]
     room = SCRIPTS / "shapelaw" / "studies" / "depth_width"
-    pages = (SCRIPTS / "page_tables.py", SCRIPTS / "reproduce_page.py")  # name the files of committed runs
     named = [
         path
-        for path in places
+        for path in set(places)
+        - {SCRIPTS / "page_tables.py", SCRIPTS / "reproduce_page.py"}  # of committed runs
         if room not in path.parents
-        and path not in pages
         and "depth_width" in path.read_text("utf-8").replace("results/depth_width.md", "")  # a verdict's page
     ]
     assert [path.relative_to(room.parent) for path in named] == [Path("registry.py")]

@@ -58,9 +58,8 @@ def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_
         made_from(mixed)
 
 
-def test_a_table_of_runs_makes_all_that_is_declared(tmp_path):
+def test_options_are_those_of_the_analysis(tmp_path):
     runs, table = runs_of(), tmp_path / "runs.csv"
     runs.rename(columns={"loss": "test_loss"}).to_csv(table, index=False)
     found = made_from(table, "--draws", "300", "--method", "paper", "--seed", "2")
-    check_declared(found, TABLES, FIGURES)
     assert found.fit == present(analyse_runs(runs, Options(draws=300, method="paper rule", seed=2))).fit

@@ -4,10 +4,9 @@ import math
 
 import pandas as pd
 import pytest
-from grid_runs import AXES, HEADS_COST, RANK_COST, analysed, grid_runs
+from grid_runs import HEADS_COST, RANK_COST, analysed, grid_runs
 from hypothesis import given
 from hypothesis import strategies as st
-from loss_surfaces import grid_of, simulate
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
@@ -62,23 +61,17 @@ def test_a_mixed_table_has_the_crossing_of_its_original() -> None:
     analysis = analyse_grid(mixed, "mixed", surfaces=False)
     original = analyse_runs(alone[0].runs, Options()).bootstrap_rows[0]
     assert (round(original["width"], 1), round(original["width_err"], 1)) == (137.2, 4.3)
-    numbers = ("width", "width_err", "width_low", "width_high", "reportable_low", "reportable_high", "status")
-    assert [alone[0].transitions.bootstrap_rows[0][name] for name in numbers] == [
-        original[name] for name in numbers
-    ]
-    assert [round(one.transitions.bootstrap_rows[0]["width"], 1) for one in analysis.analyses] == [
-        137.2,
-        137.2,
-    ]
+    assert alone[0].transitions.bootstrap_rows[0] == pytest.approx(original, nan_ok=True)
+    widths = [one.transitions.bootstrap_rows[0]["width"] for one in analysis.analyses]
+    assert widths == pytest.approx([137.2, 137.2], abs=0.05)
     (effect,) = analysis.effects
     assert effect.found.mean == pytest.approx(0.05)
     assert 0.001 < effect.found.mean_err < 0.0025
 
 
 def test_a_pool_without_repeats_borrows_where_asked() -> None:
-    twice, once = (pd.DataFrame({"depth": 1, "width": 8, "seed": seeds, "loss": losses}) for seeds, losses in (
-        ([0, 1], [1.0, 1.2]), ([0], [3.0]),
-    ))  # fmt: skip
+    twice = pd.DataFrame({"depth": 1, "width": 8, "seed": [0, 1], "loss": [1.0, 1.2]})
+    once = twice[:1]
     runs = [("a", twice), ("b", once)]
     assert pooled(runs)["b"] is None
     assert pooled(runs, borrow=True)["b"] == pooled(runs)["a"]
@@ -96,19 +89,6 @@ def test_the_best_shape_of_a_size_over_everything() -> None:
         assert not any(one.near for one in at if one.cell.values["embedding_rank"] == 8)
     assert within(analysis.best[1])[0] is not analysis.best[1][0]
     assert within(analysis.best[1]) == analysis.best[1]
-
-
-def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_of_the_vocabulary() -> None:
-    analysis = analyse_grid(grid_runs().drop(columns="bits_per_byte"), "x", FEW, AXES, surfaces=False)
-    assert analysis.best == ()
-    assert {e.axis for e in analysis.effects if e.found is None} == {"vocab_size"}
-    assert {e.unit for e in analysis.effects if e.found is not None} == {"test_loss"}
-
-
-def test_cells_with_shapes_enough_have_a_surface() -> None:
-    runs = simulate(grid_of((2, 4, 8), 1e5, 1e7, 5), {2: 60.0, 4: 120.0})
-    analysis = analyse_grid(runs.assign(heads=2), "x", FEW)
-    assert [one.surface.usable for one in analysis.surfaces.values()] == [True]
 
 
 def test_wrong_tables_are_sentences() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.studies.grid.cells import Best, cells_of, frame_of, order_of, said, typed
+from shapelaw.studies.grid.cells import Best, cells_of, frame_of, name_of, order_of, typed
 
 RESULTS = REPOSITORY / "docs" / "results"
 
@@ -56,51 +56,33 @@ def test_a_column_that_grows_with_the_width_splits_by_its_ratio() -> None:
     assert [cell.values for cell in found.cells] == [{"ff_width / width": 2}, {"ff_width / width": 4}]
     assert found.cells[0].rules == ("attention_dim = width / 2", "ff_width = 2 width")
     empty = both.assign(ff_width=both["ff_width"].where(both["ff_width"] != 4 * both["width"]))
-    assert [cell.values for cell in cells_of(empty, source="x").cells] == [
-        cell.values for cell in found.cells
-    ]
+    assert names(empty) == names(both)
 
 
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        (
-            {"learning_rate": lambda runs: 0.002 / runs["depth"]},
-            "learning_rate by depth (1: 0.002, 2: 0.001)",
-        ),
+        ({"learning_rate": lambda runs: 0.002 / runs["depth"]}, "by depth (1: 0.002, 2: 0.001)"),
         ({"learning_rate": lambda runs: 0.1 / runs["width"]}, "learning_rate by width"),
-        (
-            {"learning_rate": lambda runs: runs["depth"] + runs["width"] % 7},
-            "learning_rate by depth and width",
-        ),
+        ({"learning_rate": lambda runs: runs["depth"] + runs["width"] % 7}, "by depth and width"),
         ({"steps": lambda runs: runs["total_params"]}, "steps = 1.02e+03 tokens a parameter"),
-        (
-            {"steps": lambda runs: runs["width"] ** 2 + runs["depth"], "budget": lambda runs: "20 tpp"},
-            "steps follow",
-        ),
+        ({"steps": lambda runs: runs["width"] ** 2 + runs["depth"], "budget": "20 tpp"}, "steps follow"),
     ],
 )
 def test_what_follows_from_depth_and_width_is_named(changes, rule: str) -> None:
     runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
     found = cells_of(runs.assign(**changes), source="x")
     assert len(found.cells) == 1
-    assert found.cells[0].rules[-1].startswith(rule)
+    assert rule in found.cells[0].rules[-1]
 
 
-def test_empty_fields_are_their_defaults() -> None:
+def test_empty_fields_are_their_defaults_and_empty_columns_may_be_left_out() -> None:
     runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
     named = pd.concat([runs.assign(block=None, kv_heads=None), runs.assign(block="gpt2", kv_heads=2, seed=9)])
     assert names(named) == ["all runs"]
     assert names(pd.concat([runs.assign(block=None), runs.assign(block="llama")])) == ["gpt2", "llama"]
-
-
-def test_a_column_that_is_empty_throughout_may_be_left_out() -> None:
-    runs = grid_runs(ranks=(None,), vocab_sizes=(257,))
-    assert names(runs.drop(columns="embedding_rank"), "heads", "embedding_rank") == [
-        "H = 1",
-        "H = 2",
-        "H = 4",
-    ]
+    runs = grid_runs(ranks=(None,), vocab_sizes=(257,)).drop(columns="embedding_rank")
+    assert names(runs, "heads", "embedding_rank") == ["H = 1", "H = 2", "H = 4"]
 
 
 def test_measured_and_unknown_columns_never_split() -> None:
@@ -112,13 +94,9 @@ def test_measured_and_unknown_columns_never_split() -> None:
 
 def test_rates_and_steps_split_a_grid_and_are_refused_elsewhere() -> None:
     runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
-    rates = pd.concat(
-        [runs.assign(learning_rate=rate, test_loss=runs["test_loss"] + rate) for rate in (0.002, 0.001)]
-    )
+    rates = pd.concat([runs.assign(learning_rate=rate) for rate in (0.002, 0.001)])
     assert names(rates, "learning_rate") == ["rate 0.001", "rate 0.002"]
-    with pytest.raises(
-        UserError, match=r"several values of learning_rate \(0.001, 0.002\) at one depth and width"
-    ):
+    with pytest.raises(UserError, match=r"several values of learning_rate \(0.001, 0.002\) at one depth and"):
         cells_of(rates, source="runs.csv")
     with pytest.raises(UserError, match="several values of steps"):
         cells_of(pd.concat([runs, runs.assign(steps=200)]), source="runs.csv")
@@ -147,17 +125,15 @@ def test_the_committed_runs_are_one_cell_and_a_copy_with_other_heads_is_another(
     assert names(pd.concat([runs, other])) == ["H = 2", "H = 4"]
 
 
-def test_the_committed_vocabularies_are_cells_by_their_own_columns() -> None:
-    found = cells_of(pd.read_csv(RESULTS / "laptop_vocabulary.csv"), source="x")
-    assert {"vocab_size", "embedding_rank"} <= set(found.axes)
-
-
 def test_values_are_said_sorted_and_typed() -> None:
-    assert [said("steps", 4000), said("corpus", "wiki"), said("base_width", None)] == [
-        *("4,000 steps", "wiki", "one rate for all widths"),
-    ]
-    assert said("learning_rate", Best.RATES) == "best rates"
-    assert said("kv_heads", None) == "no kv_heads"
+    values = {
+        "steps": 4000,
+        "corpus": "wiki",
+        "base_width": None,
+        "learning_rate": Best.RATES,
+        "kv_heads": None,
+    }
+    assert name_of(values) == "4,000 steps, wiki, one rate for all widths, best rates, no kv_heads"
     assert sorted([None, Best.RATES, "x", 2, 0.5], key=order_of) == [0.5, 2, "x", None, Best.RATES]
     assert typed(pd.Series([1, None], dtype=object)).dtype == "Int64"
     table = frame_of([({"r": None}, pd.DataFrame({"x": [1.5]})), ({"r": 3}, pd.DataFrame({"x": [2.5]}))])

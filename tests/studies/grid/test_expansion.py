@@ -45,10 +45,8 @@ def blocks(draw: st.DrawFn) -> Block:
             values[name] = draw(few(kinds))
     widths = None
     if draw(st.booleans()):
-        values |= {
-            "depth": draw(few(st.integers(1, 6))),
-            "width": draw(few(st.sampled_from([8, 16, 24, 32]))),
-        }
+        values["depth"] = draw(few(st.integers(1, 6)))
+        values["width"] = draw(few(st.sampled_from([8, 16, 24, 32])))
         repeated = {values["depth"][0]: [values["width"][0], 1000]}
     else:
         rows = st.lists(st.sampled_from([8, 16, 24]), min_size=1, max_size=3)
@@ -168,10 +166,8 @@ def test_what_makes_no_network_says_why(values: dict[str, Any], reason: str) -> 
 
 
 def test_a_size_that_no_width_gives_says_why() -> None:
-    block = Block(
-        "here", {"block": ("llama",), "heads": (1,), "kv_heads": (2,), "depth": (1,), "block_params": (1e4,)}
-    )
-    (found,) = expanded(block, DEFAULTS)
+    kind = {"block": ("llama",), "heads": (1,), "kv_heads": (2,)}
+    (found,) = expanded(Block("here", {**kind, "depth": (1,), "block_params": (1e4,)}), DEFAULTS)
     assert isinstance(found, Impossible)
     assert "kv_heads 2 does not divide 1 heads" in found.reasons[0]
 
@@ -196,6 +192,8 @@ def test_budgets_rates_and_steps_follow_the_network() -> None:
         seen = one.training.steps * one.training.batch_size * one.shape.context_length
         assert seen == pytest.approx(20 * one.shape.total_params, rel=0.02)
         assert one.budget is not None
+    for one in networks_of([Block("here", {**values, "flops": (1e11,)})], DEFAULTS):
+        assert one.training.steps * one.shape.step_flops(8) == pytest.approx(1e11, rel=0.01)
     by_depth = {"learning_rate": ({1: 1e-3, 2: 2e-3},), "steps": ({1: 10, 2: 20},)}
     networks = networks_of([Block("here", {**values, **by_depth})], DEFAULTS)
     said = [(one.shape.depth, one.training.learning_rate, one.training.steps) for one in networks]

@@ -9,9 +9,13 @@ from small import REPOSITORY
 from shapelaw.campaign.config import runs_of, studies_of
 
 
+def axes(**more: Any) -> dict[str, Any]:
+    return {"axes": {**SMALL, **more}}
+
+
 def test_a_grid_is_every_combination_of_its_axes() -> None:
-    axes = {**SMALL, "heads": [1, 2, 4], "embedding_rank": [8, None], "vocab_size": [257, 500]}
-    found = runs_at({"mine": {"axes": axes, "context_length": 64}})
+    block = axes(heads=[1, 2, 4], embedding_rank=[8, None], vocab_size=[257, 500])
+    found = runs_at({"mine": {**block, "context_length": 64}})
     assert len(found) == 2 * 2 * 3 * 2 * 2
     assert "wiki-V257-L2-d32-r8-H4-lr0.003-t400-s0" in {run.label for run in found.values()}
     assert {run.shape.context_length for run in found.values()} == {64}
@@ -19,8 +23,8 @@ def test_a_grid_is_every_combination_of_its_axes() -> None:
 
 
 def test_values_can_be_spelled_as_the_command_line_passes_them_on() -> None:
-    axes = {"depth": "1", "width": ["16"], "embedding_rank": ["8", "null"], "learning_rate": ["1e-3"]}
-    found = runs_at({"mine": {"axes": axes, "steps": {"1": "70"}, "tied": "false", "seeds": "2"}})
+    spelled = {"depth": "1", "width": ["16"], "embedding_rank": ["8", "null"], "learning_rate": ["1e-3"]}
+    found = runs_at({"mine": {"axes": spelled, "steps": {"1": "70"}, "tied": "false", "seeds": "2"}})
     assert len(found) == 2 * 2
     assert {(run.training.learning_rate, run.steps) for run in found.values()} == {(1e-3, 70)}
 
@@ -29,136 +33,76 @@ def test_a_list_of_blocks_is_their_union() -> None:
     one = {"widths": {1: [16, 32], 2: [12]}, "vocab_size": 257, "repeated": {1: [16]}, "repeated_seeds": 2}
     other = {"axes": {"depth": 1, "width": [16]}, "vocab_size": 257, "seeds": 3}
     found = runs_at({"mine": [one, other]}).values()
-    assert sorted((run.shape.depth, run.shape.width, run.seed) for run in found) == [
-        *((1, 16, seed) for seed in range(3)),
-        (1, 32, 0),
-        (2, 12, 0),
-    ]
+    asked = sorted((run.shape.depth, run.shape.width, run.seed) for run in found)
+    assert asked == [(1, 16, 0), (1, 16, 1), (1, 16, 2), (1, 32, 0), (2, 12, 0)]
 
 
 def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
-    axes = {"depth": [1, 2], "width": [18, 32], "heads": [1, 2, 4], "vocab_size": [257, 500]}
-    said = refused({"mine": {"axes": axes}})
-    assert (
-        "grids.mine: 4 of 24 combinations make no network: depth 1, width 18, vocab_size 257, heads 4 ("
-        in said
-    )
-    assert "width 18 is not divisible by 4 heads" in said
+    block = {"axes": {"depth": [1, 2], "width": [18, 32], "heads": [1, 2, 4], "vocab_size": [257, 500]}}
+    said = refused({"mine": block})
+    wrong = "grids.mine: 4 of 24 combinations make no network: depth 1, width 18, vocab_size 257, heads 4 ("
+    assert f"{wrong}width 18 is not divisible by 4 heads" in said
     assert "and 1 more; correct them, leave them out, or set impossible: leave_out" in said
-    block = {"axes": axes, "impossible": "leave_out"}
+    block["impossible"] = "leave_out"
     config = config_of({"mine": block})
     assert len(runs_of(config, "mine", REPOSITORY)) == 20
     told = studies_of(config)["mine"].warnings(config, REPOSITORY)
-    assert told[0].startswith("grids.mine: 4 of 24 combinations make no network: ")
+    assert told[0].startswith(wrong)
     assert told[0].endswith("and 1 more; they are left out")
-    block["leave_out"] = [{"width": 18, "heads": 4}]
-    assert len(runs_at({"mine": block})) == 20
-    assert len(runs_at({"mine": {**block, "impossible": "refuse"}})) == 20
+    unwanted = {**block, "leave_out": [{"width": 18, "heads": 4}]}
+    for impossible in ("leave_out", "refuse"):
+        assert len(runs_at({"mine": {**unwanted, "impossible": impossible}})) == 20
 
 
 @pytest.mark.parametrize(
     ("block", "sentence"),
     [
-        ({"axes": {"dpeth": [1], "width": [8]}}, "grids.mine.axes.dpeth is not a key (did you mean depth?)"),
-        ({"axes": SMALL, "hedas": 2}, "grids.mine.hedas is not a key (did you mean heads?)"),
-        ({"axes": {**SMALL, "heads": []}}, "grids.mine.axes.heads is []: give it at least 1 value"),
-        (
-            {"axes": {**SMALL, "heads": [2, 2]}},
-            "grids.mine.axes.heads is [2, 2]: 2 stands there twice; leave one",
-        ),
-        ({"axes": {**SMALL, "embedding_rank": [None, 8, None]}}, "null stands there twice"),
-        (
-            {"axes": {**SMALL, "heads": ["two"]}},
-            "grids.mine.axes.heads.1st is 'two': it must be a whole number",
-        ),
-        (
-            {"axes": {**SMALL, "block": ["lama"]}},
-            "grids.mine.axes.block.1st is 'lama': it must be 'gpt2', 'llama' or 'printed'",
-        ),
-        ({"axes": {**SMALL, "dropout": [0.1, 1]}}, "grids.mine.axes.dropout.2nd is 1: it must be below 1"),
-        ({"axes": SMALL, "heads": [1, 2]}, "grids.mine.heads is [1, 2]: several values go into axes"),
-        ({"axes": SMALL, "steps": {1: "x"}}, "grids.mine.steps.1 is 'x': it must be a whole number"),
-        (
-            {"axes": SMALL, "steps": {1: 90}},
-            "grids.mine.steps has no value for depth 2; give every depth one",
-        ),
-        (
-            {"axes": {**SMALL, "heads": [1]}, "heads": 2},
-            "grids.mine.heads and grids.mine.axes.heads are both set",
-        ),
-        ({"axes": SMALL, "widths": {1: [8]}}, "grids.mine.axes.depth and grids.mine.widths are both set"),
-        (
-            {"axes": {"width": [8]}, "widths": {1: [8]}},
-            "grids.mine.axes.width and grids.mine.widths are both set",
-        ),
-        ({"depth": 1, "widths": {1: [8]}}, "grids.mine.depth and grids.mine.widths are both set"),
-        ({"widths": {}}, "grids.mine.widths is {}"),
-        (
-            {"axes": {**SMALL, "block_params": [1e5]}},
-            "grids.mine.axes.width and grids.mine.axes.block_params are both set, and the width follows",
-        ),
-        ({"axes": {"heads": [1]}}, "grids.mine has no depth and no width (or block_params); give axes:"),
-        ({"axes": {"depth": [1]}}, "grids.mine has no width (or block_params); give axes:"),
-        ({}, "grids.mine has no depth and no width"),
-        ([], "grids.mine is []: give it at least 1 value"),
-        (5, "grids.mine is 5: it must be keys with values, such as {axes: ...}"),
-        ([{"axes": SMALL}, {"axes": {"depth": 1}}], "grids.mine.2nd has no width"),
-        ({"axes": {**SMALL, "head_dim": [4]}, "attention_dim": 8}, "are both set, and one decides"),
-        ({"axes": SMALL, "steps": 100, "flops": 1e9}, "grids.mine.steps and grids.mine.flops are both set"),
-        (
-            {"axes": {**SMALL, "corpus": ["wiki", "prse"]}},
-            "grids.mine.axes.corpus has prse, of which the config has no",
-        ),
-        (
-            {"axes": SMALL, "repeated": {1: [64]}},
-            "grids.mine.repeated names shapes that the grid does not have",
-        ),
+        ({"axes": {"dpeth": [1], "width": [8]}}, "mine.axes.dpeth is not a key (did you mean depth?)"),
+        ({**axes(), "hedas": 2}, "mine.hedas is not a key (did you mean heads?)"),
+        (axes(heads=[]), "mine.axes.heads is []: give it at least 1 value"),
+        (axes(heads=[2, 2]), "mine.axes.heads is [2, 2]: 2 stands there twice; leave one"),
+        (axes(embedding_rank=[None, 8, None]), "null stands there twice"),
+        (axes(heads=["two"]), "mine.axes.heads.1st is 'two': it must be a whole number"),
+        (axes(block=["lama"]), "axes.block.1st is 'lama': it must be 'gpt2', 'llama' or 'printed'"),
+        (axes(dropout=[0.1, 1]), "mine.axes.dropout.2nd is 1: it must be below 1"),
+        ({**axes(), "heads": [1, 2]}, "mine.heads is [1, 2]: several values go into axes"),
+        ({**axes(), "steps": {1: "x"}}, "mine.steps.1 is 'x': it must be a whole number"),
+        ({**axes(), "steps": {1: 90}}, "mine.steps has no value for depth 2; give every depth one"),
+        ({**axes(heads=[1]), "heads": 2}, "mine.heads and grids.mine.axes.heads are both set"),
+        ({**axes(), "widths": {1: [8]}}, "mine.axes.depth and grids.mine.widths are both set"),
+        ({"axes": {"width": [8]}, "widths": {1: [8]}}, "axes.width and grids.mine.widths are both set"),
+        ({"depth": 1, "widths": {1: [8]}}, "mine.depth and grids.mine.widths are both set"),
+        ({"widths": {}}, "mine.widths is {}"),
+        (axes(block_params=[1e5]), "mine.axes.block_params are both set, and the width follows"),
+        ({"axes": {"heads": [1]}}, "mine has no depth and no width (or block_params); give axes:"),
+        ({"axes": {"depth": [1]}}, "mine has no width (or block_params); give axes:"),
+        ({}, "mine has no depth and no width"),
+        ([], "mine is []: give it at least 1 value"),
+        (5, "mine is 5: it must be keys with values, such as {axes: ...}"),
+        ([axes(), {"axes": {"depth": 1}}], "mine.2nd has no width"),
+        ({**axes(head_dim=[4]), "attention_dim": 8}, "are both set, and one decides"),
+        ({**axes(), "steps": 100, "flops": 1e9}, "mine.steps and grids.mine.flops are both set"),
+        (axes(corpus=["wiki", "prse"]), "mine.axes.corpus has prse, of which the config has no"),
+        ({**axes(), "repeated": {1: [64]}}, "mine.repeated names shapes that the grid does not have"),
         (
             {"axes": {"depth": [1], "block_params": [1e4]}, "repeated": {1: [1]}},
-            "grids.mine.repeated names shapes that the grid does not have: depth 1 width 1",
+            "mine.repeated names shapes that the grid does not have: depth 1 width 1",
         ),
-        (
-            {"axes": SMALL, "leave_out": [{}]},
-            "grids.mine.leave_out.1st is empty and would leave out everything",
-        ),
-        (
-            {"axes": SMALL, "leave_out": [{"dept": 1}]},
-            "grids.mine.leave_out.1st.dept is not a key (did you mean depth",
-        ),
-        (
-            {"axes": SMALL, "leave_out": [{"depth": 3}]},
-            "leave_out.1st.depth is 3, which the grid does not have; it has 1",
-        ),
-        (
-            {"axes": SMALL, "leave_out": [{"dropout": 0.1}]},
-            "leave_out.1st.dropout: the grid does not set dropout",
-        ),
-        ({"axes": SMALL, "leave_out": [{"depth": [1, 2]}]}, "grids.mine has no network left; leave out less"),
-        (
-            {"axes": SMALL, "impossible": "skip"},
-            "grids.mine.impossible is 'skip': it must be 'refuse' or 'leave_out'",
-        ),
-        (
-            {"axes": {**SMALL, "log_every": [10, 20]}},
-            "grids.mine.axes.log_every has several values, and tables of runs have no column log_every",
-        ),
-        (
-            {"axes": SMALL, "warmup_steps": 400},
-            "grids.mine.warmup_steps is 400, not below training.steps (400)",
-        ),
-        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.axes.flops gives a network"),
-        ({"axes": SMALL, "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
-        (
-            {"axes": SMALL, "precision": "bfloat16"},
-            "grids.mine.precision is bfloat16 and execution.gpus is 0",
-        ),
-        (
-            [{"axes": SMALL, "size_axis": "total"}, {"axes": SMALL, "size_axis": "flops"}],
-            "size_axis total and flops",
-        ),
+        ({**axes(), "leave_out": [{}]}, "mine.leave_out.1st is empty and would leave out everything"),
+        ({**axes(), "leave_out": [{"dept": 1}]}, "leave_out.1st.dept is not a key (did you mean depth"),
+        ({**axes(), "leave_out": [{"depth": 3}]}, "1st.depth is 3, which the grid does not have; it has 1"),
+        ({**axes(), "leave_out": [{"dropout": 0.1}]}, "1st.dropout: the grid does not set dropout"),
+        ({**axes(), "leave_out": [{"depth": [1, 2]}]}, "mine has no network left; leave out less"),
+        ({**axes(), "impossible": "skip"}, "impossible is 'skip': it must be 'refuse' or 'leave_out'"),
+        (axes(log_every=[10, 20]), "log_every has several values, and tables of runs have no column"),
+        ({**axes(), "warmup_steps": 400}, "mine.warmup_steps is 400, not below training.steps (400)"),
+        (axes(flops=[1e30]), "mine.axes.flops gives a network"),
+        ({**axes(), "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
+        ({**axes(), "precision": "bfloat16"}, "mine.precision is bfloat16 and execution.gpus is 0"),
+        ([{**axes(), "size_axis": name} for name in ("total", "flops")], "size_axis total and flops"),
         (
             {"axes": {"depth": list(range(1, 101)), "width": list(range(2, 2002, 2))}, "seeds": 2},
-            "grids.mine has 200,000 runs (depth 100 x width 1000 x seeds 2), and 100,000 are the most; take shorter",
+            "has 200,000 runs (depth 100 x width 1000 x seeds 2), and 100,000 are the most; take shorter",
         ),
     ],
 )
@@ -167,11 +111,8 @@ def test_each_mistake_is_a_sentence(block: Any, sentence: str) -> None:
 
 
 def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:
-    wrong, impossible = (
-        {"axes": {"dept": [1], "width": [16]}},
-        {"axes": {"depth": 1, "width": 30, "heads": 4}},
-    )
-    said = refused({"mine": wrong, "other": impossible}, studies=["mine", "other"])
+    grids = {"mine": {"axes": {"dept": [1]}}, "other": {"axes": {"depth": 1, "width": 30, "heads": 4}}}
+    said = refused(grids, studies=["mine", "other"])
     assert "grids.mine.axes.dept is not a key (did you mean depth?)" in said
     assert "grids.other: 1 of 1 combinations make no network" in said
     assert "  - studies." not in said

@@ -1,5 +1,6 @@
 """The grids of the studies whose sections list them: what they train, and what is wrong with them as sentences."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -49,64 +50,9 @@ def labels_at(name: str, *grids: object, **changes: object) -> set[str]:
     return {run.label for run in runs_at(name, *grids, **changes).values()}
 
 
-def labels_of_example(name: str) -> set[str]:
-    config = load_config(layered([REPOSITORY / "workflow" / "examples" / f"{name}.yaml"], {}), SCALES)
-    return {run.label for run in runs_of(config, VOCABULARY, REPOSITORY).values() if isinstance(run, Run)}
-
-
 def warned(name: str, *grids: object, **changes: object) -> list[str]:
     config = config_of(name, *grids, **changes)
     return list(studies_of(config)[name].warnings(config, REPOSITORY))
-
-
-def test_undertraining_has_every_shape_at_every_rate_and_number_of_steps() -> None:
-    small = SMALL[UNDERTRAINING]
-    later = {**small, "steps": 400, "learning_rates": [1e-5], "repeated": {}}
-    assert labels_at(UNDERTRAINING, small, later) == {
-        f"wiki-V300-{shape}-H2-{end}"
-        for ends, shapes in (
-            (["lr0.001-t100-s0", "lr0.002-t100-s0", "lr0.00001-t400-s0"], ["L1-d8", "L1-d16", "L2-d8"]),
-            (["lr0.001-t100-s1", "lr0.002-t100-s1"], ["L1-d8"]),
-        )
-        for end in ends
-        for shape in shapes
-    }
-
-
-def test_todays_decoder_has_every_shape_of_every_block_at_every_rate() -> None:
-    assert labels_at(TODAYS, SMALL[TODAYS]) == {
-        f"wiki-V300-{shape}-H2{block}-lr{rate}-t100-s{seed}"
-        for block in ("", "-llama")
-        for rate in ("0.001", "0.002")
-        for shape, seed in (("L1-d8", 0), ("L1-d8", 1), ("L1-d16", 0), ("L2-d8", 0))
-    }
-
-
-def test_vocabulary_has_every_shape_at_every_vocabulary() -> None:
-    small = SMALL[VOCABULARY]
-    other = {**small, "vocab_size": 400, "embedding_rank": 9, "steps": 500}
-    assert labels_at(VOCABULARY, small, other, repeated_seeds=3) == {
-        f"wiki-V{size}-{shape}{rank}-H2-lr0.003-t{steps}-s{seed}"
-        for size, rank, steps in ((300, "", 400), (400, "-r9", 500))
-        for shape, seeds in (("L1-d8", 3), ("L1-d16", 1), ("L2-d8", 1))
-        for seed in range(seeds)
-    }
-
-
-def test_budgets_decide_the_steps_and_stand_in_the_keys() -> None:
-    grids = [
-        {**SMALL[TODAYS], "budget": budget, "repeated": {}}
-        for budget in ({"tokens_per_param": 20}, {"flops": 1e11})
-    ]
-    found = runs_at(TODAYS, *grids, learning_rates=[1e-3])
-    assert len(found) == 2 * 2 * 3
-    for key, run in found.items():
-        seen = run.steps * run.training.batch_size * run.shape.context_length
-        if "-20tpp-" in key:
-            assert seen == pytest.approx(20 * run.total_params, rel=0.01)
-        else:
-            assert "-1e11flops-" in key
-            assert run.steps * run.step_flops == pytest.approx(1e11, rel=0.01)
 
 
 def test_rates_are_scaled_from_a_base_with_heads_by_the_same_rule() -> None:
@@ -133,19 +79,32 @@ def test_the_steps_that_count_are_the_budgets_and_not_those_of_training() -> Non
     assert runs_at(TODAYS, grid, recipe={"schedule": "constant", "evaluate_every": 1000})
 
 
-def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> None:
-    labels = labels_of_example("images")
-    for part in ("L1-d64-H2", "L1-d64-H2-patch", "L1-d64-r2-H2-patch"):
-        assert f"fashion-V257-{part}-lr0.004-t8000-s0" in labels  # and not the steps of scale laptop's texts
-
-
-def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -> None:
-    labels = labels_of_example("rank_crossing")
-    for rank in (32, 64, 128):
-        for part in ("L1-d32-r{}", "L2-d22-r{}", "L1-d192-r{}", "L2-d136-r{}"):
-            assert f"prose-V2000-{part.format(rank)}-H2-lr0.004-t16000-s0" in labels
-    assert "prose-V2000-L1-d64-H2-lr0.004-t16000-s0" in labels  # one matrix
-    assert "prose-V2000-L1-d64-r64-H2-lr0.004-t16000-s0" in labels  # two factors of the same rank
+@pytest.mark.parametrize(
+    ("example", "label", "parts"),
+    [
+        (
+            "images",
+            "fashion-V257-{}-lr0.004-t8000-s0",
+            ("L1-d64-H2", "L1-d64-H2-patch", "L1-d64-r2-H2-patch"),
+        ),
+        (
+            *("rank_crossing", "prose-V2000-{}-H2-lr0.004-t16000-s0"),
+            [
+                *("L1-d64", "L1-d64-r64"),  # one matrix, and two factors of the same rank
+                *(
+                    f"{shape}-r{rank}"
+                    for rank in (32, 64, 128)
+                    for shape in ("L1-d32", "L2-d22", "L1-d192", "L2-d136")
+                ),
+            ],
+        ),
+    ],
+)
+def test_examples_have_widths_and_ranks_on_both_sides(example: str, label: str, parts: Sequence[str]) -> None:
+    """Of images with the example's steps, not those of scale laptop's texts."""
+    config = load_config(layered([REPOSITORY / "workflow" / "examples" / f"{example}.yaml"], {}), SCALES)
+    runs = runs_of(config, VOCABULARY, REPOSITORY).values()
+    assert {label.format(part) for part in parts} <= {run.label for run in runs if isinstance(run, Run)}
 
 
 @pytest.mark.parametrize(
@@ -172,105 +131,69 @@ def test_a_mistake_that_every_list_of_grids_can_have_is_a_sentence(name: str, tw
         assert sentence in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "grid", "changes", "sentence"),
-    [
-        (UNDERTRAINING, {"learning_rates": [1e-3] * 2}, {}, "grids.1st.learning_rates names a rate twice"),
-        (UNDERTRAINING, {"learning_rates": [0.0]}, {}, "undertraining.grids.1st.learning_rates"),
-        (UNDERTRAINING, {"learning_rates": []}, {}, "undertraining.grids.1st.learning_rates"),
-        (VOCABULARY, {"patch_embedding": True}, {}, "set corpus.sources to [fashion]"),
+BUDGET, RECIPE = "todays_decoder.grids.1st.budget", "todays_decoder.recipe"
+REDECAYED = {"schedule": "redecayed", "evaluate_every": 10, "warmup_steps": 20}
+OFTEN = {"schedule": "constant", "evaluate_every": 10}
+PER_PARAM = {"budget": {"tokens_per_param": 20}}
+MISTAKES: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
+    UNDERTRAINING: [
+        ({"learning_rates": [1e-3] * 2}, {}, "grids.1st.learning_rates names a rate twice"),
+        ({"learning_rates": [0.0]}, {}, "undertraining.grids.1st.learning_rates"),
+        ({"learning_rates": []}, {}, "undertraining.grids.1st.learning_rates"),
+    ],
+    VOCABULARY: [
+        ({"patch_embedding": True}, {}, "set corpus.sources to [fashion]"),
+        ({"patch_embedding": True}, {}, "only in the vocabulary of bytes is a patch one token, so set"),
+        ({"vocab_size": 256}, {}, "vocabulary.grids.1st.vocab_size is 256"),
+    ],
+    TODAYS: [
+        ({"budget": {}}, {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
         (
-            VOCABULARY,
-            {"patch_embedding": True},
-            {},
-            "only in the vocabulary of bytes is a patch one token, so set",
-        ),
-        (VOCABULARY, {"vocab_size": 256}, {}, "vocabulary.grids.1st.vocab_size is 256"),
-        (TODAYS, {"budget": {}}, {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
-        (
-            TODAYS,
-            {"budget": {"tokens_per_param": 20, "steps": 100}},
-            {},
-            "todays_decoder.grids.1st.budget.steps, todays_decoder.grids.1st.budget.tokens_per_param are set together",
-        ),
-        (
-            TODAYS,
-            {"budget": {"tokens_per_param": 20}},
-            {"recipe": {"steps": 100}},
-            "todays_decoder.recipe.steps is 100, and the budgets of todays_decoder.grids decide the steps; leave",
+            *({"budget": {"tokens_per_param": 20, "steps": 100}}, {}),
+            f"{BUDGET}.steps, {BUDGET}.tokens_per_param are set together",
         ),
         (
-            TODAYS,
-            {"widths": {1: [10], 2: [8]}, "repeated": {}},
-            {},
-            "depth 1, width 10, block llama, learning_rate 0.001 (the dimension of a head is 5, and rotary positions",
-        ),
-        (TODAYS, {}, {"kv_heads": 3}, "block llama, learning_rate 0.001 (kv_heads 3 does not divide 2"),
-        (
-            TODAYS,
-            {"budget": {"tokens_per_param": 1e-3}},
-            {},
-            "the steps by todays_decoder.grids.1st.budget.tokens_per_param",
-        ),
-        (TODAYS, {}, {"base_widths": [7]}, "base_width 7 is not divisible by 2 heads"),
-        (TODAYS, {}, {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
-        (TODAYS, {"observed_steps": [50]}, {}, "observed_steps is set and the schedule is cosine"),
-        (
-            TODAYS,
-            {"observed_steps": [30]},
-            {"recipe": CONSTANT},
-            "observed_steps has 30, at which there is no test loss; use multiples of training.evaluate_every (50)",
+            *(PER_PARAM, {"recipe": {"steps": 100}}),
+            f"{RECIPE}.steps is 100, and the budgets of todays_decoder.grids decide the steps; leave",
         ),
         (
-            TODAYS,
-            {"budget": {"flops": 1e11}, "observed_steps": [50]},
-            {"recipe": CONSTANT},
-            "observed_steps needs budget.steps",
+            *({"widths": {1: [10], 2: [8]}, "repeated": {}}, {}),
+            "depth 1, width 10, block llama, learning_rate 0.001 (the dimension of a head is 5, and rotary",
+        ),
+        ({}, {"kv_heads": 3}, "block llama, learning_rate 0.001 (kv_heads 3 does not divide 2"),
+        ({"budget": {"tokens_per_param": 1e-3}}, {}, f"the steps by {BUDGET}.tokens_per_param"),
+        ({}, {"base_widths": [7]}, "base_width 7 is not divisible by 2 heads"),
+        ({}, {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
+        ({"observed_steps": [50]}, {}, "observed_steps is set and the schedule is cosine"),
+        (
+            *({"observed_steps": [30]}, {"recipe": CONSTANT}),
+            "has 30, at which there is no test loss; use multiples of training.evaluate_every (50)",
+        ),
+        ({**PER_PARAM, "observed_steps": [50]}, {"recipe": CONSTANT}, "observed_steps needs budget.steps"),
+        ({"observed_steps": [10]}, {"recipe": REDECAYED}, "has 10, within the warm-up (20 steps), in which"),
+        (
+            *({}, {"recipe": {**REDECAYED, "evaluate_every": 4}}),
+            f"evaluate_every is 4 and {RECIPE}.schedule is redecayed: the rate falls to zero in the",
         ),
         (
-            TODAYS,
-            {"observed_steps": [10]},
-            {"recipe": {"schedule": "redecayed", "evaluate_every": 10, "warmup_steps": 20}},
-            "observed_steps has 10, within the warm-up (20 steps), in which the rate rises",
+            *({"budget": {"steps": 16000}}, {"recipe": OFTEN}),
+            f"{RECIPE}.schedule is constant: that is 1600 observations of a run, and 150 are kept",
         ),
+        ({"budget": {"flops": 1e30}}, {}, "grids.1st.budget.flops gives a network "),
+        ({"budget": {"tokens_per_param": 1e9}}, {}, "1st.budget.tokens_per_param gives a network "),
+        ({}, {"blocks": ["gpt2"], "kv_heads": 2}, "kv_heads is 2 and no block is llama, which has them"),
+        ({}, {"blocks": ["llama"], "gelu": "erf"}, "gelu is erf and no block is gpt2, which alone has GELU"),
         (
-            TODAYS,
-            {},
-            {"recipe": {"schedule": "redecayed", "evaluate_every": 4}},
-            "recipe.evaluate_every is 4 and todays_decoder.recipe.schedule is redecayed: the rate falls to zero in the",
-        ),
-        (
-            TODAYS,
-            {"budget": {"steps": 16000}},
-            {"recipe": {"schedule": "constant", "evaluate_every": 10}},
-            "todays_decoder.recipe.schedule is constant: that is 1600 observations of a run, and 150 are kept",
-        ),
-        (TODAYS, {"budget": {"flops": 1e30}}, {}, "grids.1st.budget.flops gives a network "),
-        (
-            TODAYS,
-            {"budget": {"tokens_per_param": 1e9}},
-            {},
-            "grids.1st.budget.tokens_per_param gives a network ",
-        ),
-        (
-            TODAYS,
-            {},
-            {"blocks": ["gpt2"], "kv_heads": 2},
-            "kv_heads is 2 and no block is llama, which has them",
-        ),
-        (
-            TODAYS,
-            {},
-            {"blocks": ["llama"], "gelu": "erf"},
-            "gelu is erf and no block is gpt2, which alone has GELU",
-        ),
-        (
-            TODAYS,
-            {},
-            {"recipe": {"learning_rate": 0.01}},
+            *({}, {"recipe": {"learning_rate": 0.01}}),
             "recipe.learning_rate is 0.01, and todays_decoder.learning_rates has the rates of all networks",
         ),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "changes", "sentence"),
+    [(name, *case) for name, cases in MISTAKES.items() for case in cases],
 )
 def test_each_mistake_is_a_sentence(
     name: str, grid: dict[str, object], changes: dict[str, object], sentence: str
@@ -310,9 +233,8 @@ def test_the_noise_is_pooled_over_all_grids_and_told_once_where_none_repeats(
 def test_depths_of_other_sizes_are_told_with_their_place() -> None:
     far = {"budget": {"steps": 300}, "widths": {1: [8, 12, 16, 20], 2: [48, 64, 80, 96]}}
     (told,) = warned(TODAYS, {**SMALL[TODAYS], **WIDE}, far)
-    assert told == (
-        "todays_decoder.grids.2nd.widths: at the sizes that depths 1 and 2 both cover, they have 0 and 0 networks; a "
-        "transition needs 4 of each"
+    assert told.startswith(
+        "todays_decoder.grids.2nd.widths: at the sizes that depths 1 and 2 both cover, they "
     )
 
 
@@ -342,10 +264,8 @@ def test_a_grid_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> Non
 
 def test_a_rank_above_the_vocabulary_is_told() -> None:
     where = "vocabulary.grids.1st.embedding_rank"
-    assert warned(VOCABULARY, {**SMALL[VOCABULARY], "embedding_rank": 100_000})[-1] == (
-        f"{where}: a rank of 100,000 is above the 300 tokens: the two factors bound nothing and have more parameters "
-        "than one matrix"
-    )
+    told = warned(VOCABULARY, {**SMALL[VOCABULARY], "embedding_rank": 100_000})
+    assert told[-1].startswith(f"{where}: a rank of 100,000 is above the 300 tokens: ")
     patched = {**SMALL[VOCABULARY], "vocab_size": 257, "patch_embedding": True, "embedding_rank": 50}
     told = warned(VOCABULARY, patched, corpus=IMAGES)
     assert told[-1].startswith(f"{where}: a rank of 50 is above the 5 inputs of a patch embedding: ")

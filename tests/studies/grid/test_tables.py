@@ -15,7 +15,7 @@ from shapelaw.studies.transitions.analysis import Options
 
 
 def noise_of(analysis: GridAnalysis) -> pd.DataFrame:
-    return tables.seed_noise_table(analysis.analyses, analysis.pool)
+    return tables.seed_noise_table(analysis.analyses)
 
 
 def moving(widths: dict[int, float]) -> GridAnalysis:
@@ -27,14 +27,8 @@ def moving(widths: dict[int, float]) -> GridAnalysis:
 
 def test_values_stand_in_columns_of_their_own_with_their_types() -> None:
     losses = tables.losses_table(analysed().analyses)
-    assert losses.columns[:6].tolist() == [
-        "vocab_size",
-        "embedding_rank",
-        "heads",
-        "depth",
-        "width",
-        "test_loss",
-    ]
+    names = "vocab_size embedding_rank heads depth width test_loss"
+    assert losses.columns[:6].tolist() == names.split()
     assert losses.dtypes.iloc[:3].astype(str).tolist() == ["Int64"] * 3
     assert losses["embedding_rank"].isna().sum() == len(losses) / 2
     assert "bits_per_byte" in losses
@@ -44,11 +38,8 @@ def test_values_stand_in_columns_of_their_own_with_their_types() -> None:
 def test_every_effect_has_a_row_and_holm_counts_them_all() -> None:
     effects = tables.effects_table(analysed(seeds=2, noise=0.01))
     differences = effects[effects["quantity"] == tables.DIFFERENCE]
-    assert differences["axis"].value_counts().to_dict() == {
-        "heads": 12 + 3,
-        "embedding_rank": 6 + 1,
-        "vocab_size": 7,
-    }
+    counts = {"heads": 12 + 3, "embedding_rank": 6 + 1, "vocab_size": 7}
+    assert differences["axis"].value_counts().to_dict() == counts
     assert (effects["status"][effects["quantity"] == tables.RATIO] == "not both are crossings").all()
     measured = effects[effects["p"].notna()]
     assert len(measured) == 29
@@ -101,17 +92,15 @@ def test_size_by_size_the_differences_average_to_the_effect() -> None:
     assert by_size["width"].isin([16, 32, 48]).all()
 
 
-def test_best_shapes_and_those_within_the_noise() -> None:
-    best = tables.best_shapes_table(analysed(seeds=2, noise=0.01))
+def test_best_shapes_and_those_within_the_noise_of_each_pool() -> None:
+    analysis = analysed(seeds=2, noise=0.01)
+    best = tables.best_shapes_table(analysis)
     firsts = best[best["standing"] == "best"]
     assert firsts["size"].is_unique
     assert (firsts["above"] == 0).all()
     near = best[best["standing"] != "best"]
     assert (near["above"] < 2.1 * near["above_err"]).all()
-
-
-def test_noise_is_listed_for_every_pool() -> None:
-    noise = noise_of(analysed(seeds=2, noise=0.01))
+    noise = noise_of(analysis)
     pooled = noise[noise["depth"] == "pooled"]
     assert pooled["vocab_size"].tolist() == [257, 500]
     assert pooled["seeds"].tolist() == [72, 72]
@@ -133,29 +122,20 @@ def test_lines_projections_and_surfaces_of_cells_that_have_them() -> None:
 
 
 def test_cells_say_their_rules_for_fit_json() -> None:
-    assert tables.cells_table(analysed())[0] == {
-        "vocab_size": 257,
-        "embedding_rank": 8,
-        "heads": 1,
-        "rules": ["attention_dim = width"],
-        "runs": 6,
-        "shapes": 6,
-    }
+    first = {"vocab_size": 257, "embedding_rank": 8, "heads": 1, "rules": ["attention_dim = width"]}
+    assert tables.cells_table(analysed())[0] == {**first, "runs": 6, "shapes": 6}
 
 
 def transition(width: float, err: float, status: str = TransitionStatus.CROSSING.value) -> dict[str, object]:
     return {"status": status, "width": width, "width_err": err}
 
 
-def test_a_ratio_has_the_errors_of_both() -> None:
+def test_a_ratio_has_the_errors_of_both_and_a_bound_has_none() -> None:
     found = ratio_of(transition(100, 3), transition(200, 8))
     assert found["ratio"] == pytest.approx(2.0)
     assert math.log(found["ratio_high"] / found["ratio"]) == pytest.approx(0.05)  # 3% and 4%
     assert found["p_equal"] < 1e-10
     assert ratio_of(transition(100, 3), transition(105, 4.2))["p_equal"] == pytest.approx(0.33, abs=0.01)
-
-
-def test_a_bound_has_no_ratio() -> None:
-    found = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
-    assert found["status"] == NO_RATIO
-    assert math.isnan(found["ratio"])
+    bound = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
+    assert bound["status"] == NO_RATIO
+    assert math.isnan(bound["ratio"])

@@ -47,28 +47,23 @@ def test_figures_say_that_there_is_no_fit_and_draw_none():
 
 
 def test_each_cell_has_its_panels_under_its_name(analysis, refitted):
-    drawn = {
-        name: chart.figure() for name, chart in figures_of({"H = 1": analysis, "H = 2": analysis}).items()
-    }
-    counts = {name: len([axes for axes in figure.axes if axes.axison]) for name, figure in drawn.items()}
-    assert counts == {
-        "transition_width": 2,
-        "transition_size": 2,
-        "extrapolation": 2,
+    drawn = figures_of({"H = 1": analysis, "H = 2": analysis})
+    panels = {name: [panel for panel in chart.panels if panel] for name, chart in drawn.items()}
+    assert {name: len(some) for name, some in panels.items()} == {
+        **dict.fromkeys(("transition_width", "transition_size", "extrapolation"), 2),
         "loss_adjacent": 16,
         "loss_doubled": 8,
         "best_depth": 4,
     }
-    for figure in drawn.values():
+    for some in panels.values():
         for name in ("H = 1", "H = 2"):
-            assert any(text.startswith(name) for text in words(figure)), words(figure)
+            assert any(panel.title.startswith(name) for panel in some)
 
 
 def test_where_every_depth_doubles_the_last_one_figure_serves_for_two(analysis):
+    assert (drawn := figures_of({"": analysis}))["loss_doubled"] is not drawn["loss_adjacent"]
     doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
-    drawn = figures_of({"": doubling})
-    assert drawn["loss_doubled"] is drawn["loss_adjacent"]
-    assert figures_of({"": analysis})["loss_doubled"] is not figures_of({"": analysis})["loss_adjacent"]
+    assert (drawn := figures_of({"": doubling}))["loss_doubled"] is drawn["loss_adjacent"]
 
 
 def test_a_flat_line_is_drawn_but_not_extrapolated():

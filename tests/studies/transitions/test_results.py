@@ -1,7 +1,6 @@
 """All tables, figures and fit.json of depth against width, written."""
 
 import argparse
-import json
 import math
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.report.write import Table, write_results
+from shapelaw.report.write import Table, check_declared
 from shapelaw.studies.depth_width.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import figures_of
@@ -30,31 +29,23 @@ from shapelaw.studies.transitions.results import (
 )
 
 
-def test_one_depth_alone_is_no_comparison(tmp_path):
+def test_one_depth_alone_is_no_comparison():
     study = analyse_runs(check_runs(simulate(grid_of((6,), 3e6, 5e7, 5), {}), "made"))
     assert study.transitions.empty
     assert study.fit.status is FitStatus.TOO_FEW_POINTS
     drawn = figures_of({"": study})
     assert drawn["loss_adjacent"] == "there are no two depths to compare"
     assert drawn["best_depth"] == "no two depths share a size, so none is the best"
-    assert len(write_results(present(study), tmp_path, "study")) > 20
+    check_declared(present(study), TABLES, FIGURES)
 
 
-def test_everything_is_written(analysis, tmp_path):
-    files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
-    assert files == {path.name for path in tmp_path.iterdir()}
-    for name in TABLES:
-        assert {f"{name}.csv", f"{name}.html"} <= files
-    assert {"tables.md", "tables.tex"} <= files
-    for name in FIGURES:
-        assert {f"{name}.svg", f"{name}.png"} <= files
-        if name != "best_depth":
-            assert (tmp_path / f"{name}.svg").stat().st_size > 5000
-    fit = json.loads((tmp_path / "fit.json").read_text())
-    assert fit["a"] == analysis.fit.a
-    assert fit["method"] == BOOTSTRAP
-    assert fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
-    assert pd.read_csv(tmp_path / "fit.csv")["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
+def test_every_method_has_its_fit(analysis):
+    found = present(analysis)
+    check_declared(found, TABLES, FIGURES)
+    assert found.fit["a"] == analysis.fit.a
+    assert found.fit["method"] == BOOTSTRAP
+    assert found.fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
+    assert found.tables["fit"].frame["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
 
 
 def test_points_off_their_line_have_a_widened_error_and_no_projection():
@@ -71,25 +62,12 @@ def asked(add, *words: str) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def test_without_words_they_are_the_analysis_own() -> None:
-    assert options_of(asked(add_options)) == Options()
-
-
-def test_every_word_has_its_place() -> None:
+def test_every_word_has_its_place_and_without_words_they_are_the_analysis_own() -> None:
     words = "--method paper --loss bits_per_byte --size flops --noise 0.01 --draws 7 --seed 3"
-    assert options_of(asked(add_options, *words.split())) == Options(
-        "bits_per_byte", 0.01, "paper rule", 7, 3, SizeAxis.FLOPS
-    )
-
-
-def test_a_study_of_several_settings_has_the_size_and_the_draws() -> None:
+    found = options_of(asked(add_options, *words.split()))
+    assert found == Options("bits_per_byte", 0.01, "paper rule", 7, 3, SizeAxis.FLOPS)
+    assert options_of(asked(add_options)) == Options()
     assert vars(asked(add_size_options, "--size", "total")) == {"size": "total", "draws": Options.draws}
-
-
-def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        asked(add_options, "--size", "height")
-    assert "choose from 'block', 'total', 'flops'" in capsys.readouterr().err
 
 
 def test_a_crossing_has_its_interval_and_its_size(analysis):

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, analysed, vocabulary_runs
+from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
@@ -16,13 +16,18 @@ from shapelaw.studies.vocabulary.analysis import (
     spread_of_seeds,
 )
 from shapelaw.studies.vocabulary.results import present, summary
-from shapelaw.studies.vocabulary.study import noise_kind
+
+BY_BLOCKS = ["vocab_size", "embedding_rank", "depth", "width", "seed", "test_loss"]  # of no other size
 
 
-def test_series_are_ordered_by_their_bottleneck() -> None:
-    analysis = analysed(vocabulary_runs(SERIES))
+def test_series_are_ordered_by_their_bottleneck_and_each_kind_has_a_relation() -> None:
+    analysis = of_series()
     assert [one.name for one in analysis.series] == ["V = 257", "V = 2,000, r = 350", "V = 500", "V = 2,000"]
     assert [one.bottleneck for one in analysis.series] == [257, 350, 500, 2000]
+    points = {one.of: one.power.n_points for one in analysis.relations}
+    assert points == {"all": 4, "one matrix": 3, "factored": 1}
+    alone = analysed(vocabulary_runs({(257, None): 257.0}))
+    assert [one.of for one in alone.relations] == ["all"]
 
 
 def test_patches_are_a_series_of_their_own() -> None:
@@ -53,24 +58,11 @@ def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
     assert power.b > without.relations[0].power.b + 3 * without.relations[0].power.b_err
 
 
-def test_one_matrix_and_two_factors_have_relations_of_their_own() -> None:
-    analysis = analysed(vocabulary_runs(SERIES))
-    assert {one.of: one.power.n_points for one in analysis.relations} == {
-        "all": 4,
-        "one matrix": 3,
-        "factored": 1,
-    }
-    alone = analysed(vocabulary_runs({(257, None): 257.0}))
-    assert [one.of for one in alone.relations] == ["all"]
-
-
 def test_a_given_noise_is_taken_though_seeds_have_equal_losses() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     same = runs.assign(test_loss=runs.groupby(["depth", "width"])["test_loss"].transform("mean"))
     (one,) = analyse_series(same, "runs.csv", Options(draws=100, noise=0.001)).series
-    assert one.transitions.runs is not None
-    assert one.transitions.runs.noise is not None
-    assert one.transitions.runs.noise.std == 0.001
+    assert one.compared.noise.std == 0.001
 
 
 def test_a_transition_at_the_edge_of_the_sizes_is_a_point() -> None:
@@ -115,18 +107,12 @@ def test_unusable_runs_are_a_sentence() -> None:
             analysed(change)
 
 
-def test_all_ranks_of_tokens_share_their_noise_and_none_of_patches() -> None:
-    assert noise_kind(500, 32, False) == noise_kind(500, None, False) != noise_kind(2000, 32, False)
-    assert len({noise_kind(257, None, False), noise_kind(257, None, True), noise_kind(257, 2, True)}) == 3
-
-
 def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
     """Not that of another vocabulary, whose losses have another unit."""
     runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
     full = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna()
     once = runs[~full | (runs["seed"] == 0)]
-    found = {one.name: one.transitions.runs for one in analysed(once).series}
-    noise = {name: one.noise for name, one in found.items() if one is not None}
+    noise = {one.name: one.compared.noise for one in analysed(once).series}
     assert noise["V = 2,000"] is not None
     assert noise["V = 2,000"] == noise["V = 2,000, r = 350"] != noise["V = 500"]
     alone = once[once["embedding_rank"].isna()]
@@ -140,9 +126,7 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     spread = runs["test_loss"] + 0.1 * runs["seed"]
     both = pd.concat([runs, runs.assign(embedding_rank=2, test_loss=spread)], ignore_index=True)
     analysis = analysed(both)
-    low, full = (one.transitions.runs.noise for one in analysis.series if one.transitions.runs is not None)
-    assert low is not None
-    assert full is not None
+    low, full = (one.compared.noise for one in analysis.series)
     assert low.std > 5 * full.std
     pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
     assert pooled["loss_std"].tolist() == [low.std, full.std]
@@ -150,7 +134,7 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
 
 
 def test_each_transition_stands_beside_its_bottleneck() -> None:
-    analysis = analysed(vocabulary_runs(SERIES), 400)
+    analysis = of_series()
     table = comparison_table(analysis)
     assert table["ours"].tolist() == pytest.approx([257, 350, 500, 1200], rel=0.1)
     assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
@@ -190,7 +174,6 @@ def test_a_transition_that_stays_once_v_exceeds_the_width_is_told_from_a_power_o
     level = rows.loc["level"]
     assert level["ratio"] == pytest.approx(1.0, abs=3 * level["ratio_err"])
     assert level["flat_width"] == pytest.approx(700, abs=3 * level["flat_width_err"])
-    assert results.answer is not None
     assert results.answer.decided
     assert "and the same beyond; no power of min(V, r) fits" in results.answer.sentence
     assert "In proportion and then the same: " in results.summary
@@ -203,8 +186,7 @@ def test_both_models_are_rejected_as_often_as_their_chance_says() -> None:
         chances = []
         for seed in range(6):
             series = dict(zip(((257, None), (500, None), (2000, None), (50257, None)), true, strict=True))
-            analysis = analysed(vocabulary_runs(series, seed=10 * seed))
-            (rows,) = [relation_table(analysis).set_index("model")]
-            chances.append(rows.loc[model, "p_fit"])
+            runs = vocabulary_runs(series, seed=10 * seed)[BY_BLOCKS]
+            chances.append(relation_table(analysed(runs)).set_index("model").loc[model, "p_fit"])
         assert min(chances) < 0.9
         assert sum(chance < 0.05 for chance in chances) <= 2, (model, chances)

@@ -1,12 +1,12 @@
 """What the vocabulary study writes."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from vocabulary_runs import SERIES, analysed, vocabulary_runs
+import pytest
+from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
 
-from shapelaw.report.write import Answer, Table, check_declared, write_results
+from shapelaw.report.write import Answer, Table, check_declared
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.vocabulary.results import (
     answer,
@@ -17,51 +17,36 @@ from shapelaw.studies.vocabulary.results import (
 )
 
 
-def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
-    two = {key: SERIES[key] for key in ((257, None), (500, None))}
-    results, study = (
-        present(analysed(vocabulary_runs(two), 200)),
-        STUDIES["vocabulary"],
+def test_all_that_is_declared_is_made() -> None:
+    study = STUDIES["vocabulary"]
+    results = present(
+        analysed(vocabulary_runs({key: SERIES[key] for key in ((257, None), (500, None))}), 200)
     )
     check_declared(results, study.tables, study.figures)
-    write_results(results, tmp_path / "out", study.name)
     assert "V = 257: depth 24 against 48: width 2" in results.summary
     assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}
     gaps = results.tables["gaps"].frame.query("vocab_size == 257")
     assert (gaps.query("width < 230")["better"] == "shallower").any()
     assert (gaps.query("width > 300")["better"] == "deeper").all()
     noise = results.tables["seed_noise"].frame
-    pooled = noise[noise["depth"] == "pooled"].set_index("vocab_size")
-    for size, count in noise[noise["depth"] != "pooled"].groupby("vocab_size")["seeds"].sum().items():
-        assert pooled.loc[size, "seeds"] == count
+    pooled = noise[noise["depth"] == "pooled"].set_index("vocab_size")["seeds"]
+    assert (
+        pooled.to_dict() == noise[noise["depth"] != "pooled"].groupby("vocab_size")["seeds"].sum().to_dict()
+    )
 
 
-def test_bits_per_byte_and_the_text_seen_may_be_unknown(tmp_path: Path) -> None:
-    runs = vocabulary_runs({(257, None): 257.0})
-    for unknown in ("tokens_trained", "bits_per_byte"):
-        results = present(analysed(runs.drop(columns=unknown)))
-        write_results(results, tmp_path / unknown, "vocabulary")
+@pytest.mark.parametrize("unknown", ["tokens_trained", "bits_per_byte"])
+def test_bits_per_byte_and_the_text_seen_may_be_unknown(unknown: str) -> None:
+    analysis = analysed(vocabulary_runs({(257, None): 257.0}).drop(columns=unknown))
+    assert "text_bytes" not in present(analysis).tables["losses"].frame
+    figure = bits_per_byte_figure(analysis)
+    without = "the runs have no bits per byte or no total_params"
+    assert (figure == without) if unknown == "bits_per_byte" else len(figure.figure().axes) == 1
 
 
-POWER = {
-    "b": 0.9,
-    "b_err": 0.1,
-    "p_none": 1e-9,
-    "p_proportional": 0.3,
-    "p_fit": 0.5,
-    "chi2": 1.0,
-    "status": "converged",
-    "message": "",
-}
-LEVEL = {
-    "ratio": 1.1,
-    "ratio_err": 0.1,
-    "flat_width": 700.0,
-    "flat_width_err": 30.0,
-    "p_fit": 0.5,
-    "chi2": 1.0,
-    "status": "converged",
-}
+FITS = {"p_fit": 0.5, "chi2": 1.0, "status": "converged"}
+POWER = {"b": 0.9, "b_err": 0.1, "p_none": 1e-9, "p_proportional": 0.3, "message": "", **FITS}
+LEVEL = {"ratio": 1.1, "ratio_err": 0.1, "flat_width": 700.0, "flat_width_err": 30.0, **FITS}
 CURVED = {"b": 0.15, "b_err": 0.01, "p_fit": 3e-32, "chi2": 145.0, "status": "curved"}
 
 
@@ -76,6 +61,9 @@ def test_an_exponent_with_its_error_decides_where_it_excludes_something():
     open_ = told(b=0.5, b_err=0.4, p_none=0.2, p_proportional=0.2)
     assert not open_.decided
     assert open_.sentence.endswith("b = 0.50 ± 0.40; neither b = 0 nor b = 1 is excluded.")
+    found = told(b=None, message="0 points, and a line needs 3")
+    assert not found.decided
+    assert "0 points, and a line needs 3." in found.sentence
 
 
 def test_an_exponent_that_does_not_fit_decides_nothing():
@@ -104,14 +92,8 @@ def test_embeddings_of_one_matrix_answer_where_they_can():
     assert both(b=None).sentence.endswith("two factors, which train differently, are taken together.")
 
 
-def test_without_a_fit_the_reason_stands_there():
-    found = told(b=None, message="0 points, and a line needs 3")
-    assert (found.decided, "0 points, and a line needs 3." in found.sentence) == (False, True)
-
-
 def test_every_series_is_drawn() -> None:
-    runs = vocabulary_runs(SERIES)
-    analysis = analysed(runs)
+    analysis = of_series()
     panels = losses_figure(analysis).figure().axes
     by_vocabulary = ["V = 257", "V = 500", "V = 2,000, r = 350", "V = 2,000"]
     assert [axis.get_title(loc="left") for axis in panels[:4]] == by_vocabulary
@@ -123,5 +105,3 @@ def test_every_series_is_drawn() -> None:
     labels = axis.get_legend_handles_labels()[1]
     assert len(labels) == len(SERIES) + 1
     assert labels[-1] == "best of this size or less"
-    without = analysed(runs.drop(columns="bits_per_byte"))
-    assert bits_per_byte_figure(without) == "the runs have no bits per byte or no total_params"
