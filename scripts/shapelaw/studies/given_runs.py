@@ -18,15 +18,7 @@ from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.exports import read_runs
 from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.own_runs import (
-    ROLES,
-    SETTINGS,
-    finished,
-    left_out,
-    named_as_ours,
-    own_runs,
-    setting_named,
-)
+from shapelaw.fits.own_runs import ROLES, SETTINGS, finished, left_out, named_as_ours, own_runs, setting_named
 from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results

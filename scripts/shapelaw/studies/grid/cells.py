@@ -151,11 +151,7 @@ def order_of(value: Value) -> tuple[int, float, str]:
 
 
 def cells_of(
-    table: pd.DataFrame,
-    axes: Sequence[str] | None = None,
-    *,
-    source: str,
-    loss: str = "test_loss",
+    table: pd.DataFrame, axes: Sequence[str] | None = None, *, source: str, loss: str = "test_loss"
 ) -> Cells:
     """The cells of a table of runs.
 

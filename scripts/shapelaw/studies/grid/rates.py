@@ -16,13 +16,7 @@ from shapelaw.report.plots import ordered_looks, side_by_side
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.grid import tables
-from shapelaw.studies.grid.analysis import (
-    CellAnalysis,
-    Pool,
-    checked_runs,
-    pooled,
-    require_two_depths,
-)
+from shapelaw.studies.grid.analysis import CellAnalysis, Pool, checked_runs, pooled, require_two_depths
 from shapelaw.studies.grid.cells import Best, Cell, Value, frame_of, order_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs

@@ -208,11 +208,7 @@ def effect_words(row: Row) -> str:
 
 def summary(analysis: GridAnalysis, effects: pd.DataFrame) -> str:
     """The findings in sentences, one a line."""
-    lines = [
-        *_cell_sentences(analysis),
-        *_effect_sentences(analysis, effects),
-        *_best_sentences(analysis),
-    ]
+    lines = [*_cell_sentences(analysis), *_effect_sentences(analysis, effects), *_best_sentences(analysis)]
     return "\n".join(lines)
 
 

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import (
-    BOOTSTRAP,
-    DRAWS,
-    PAPER_RULE,
-    CrossingDraws,
-    bootstrap_crossing,
-    paper_rule,
-)
+from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
 from shapelaw.fits.curves import (
     SIZE_COLUMNS,
     Curve,

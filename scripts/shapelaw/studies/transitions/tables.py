@@ -163,7 +163,8 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     theirs = reference["relative_error_at_depth_100"]
     rows.append(("relative error of N_transition(100)", relative, nan, theirs, nan))
     names = ("ours", "ours_err", "published", "published_err", "reportable_low", "reportable_high")
-    compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
+    padded = [(*row, nan, nan)[: 1 + len(names)] for row in rows]  # only a width has what could be reported
+    compared = pd.DataFrame(padded, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
     forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
     for depth in reference["n_transition"] if forms else ():
         interval = np.exp(

@@ -13,14 +13,7 @@ import pandas as pd
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.fits.equal_sizes import two_sided
-from shapelaw.fits.inputs import (
-    RECIPE,
-    numbers_of,
-    refuse,
-    refuse_mixed,
-    require_columns,
-    whole_or_empty,
-)
+from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns, whole_or_empty
 from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES

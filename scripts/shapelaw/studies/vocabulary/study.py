@@ -127,11 +127,7 @@ STUDIES = (
         "what the vocabulary does to the best depth",
         Path(__file__).parent,
         ("transitions", "size_axes", "gaps", "relation", "losses", "seed_noise", "comparison"),
-        {
-            "losses": "figures 1, 3 and 5 of the vocabulary paper",
-            "relation": OURS,
-            "bits_per_byte": OURS,
-        },
+        {"losses": "figures 1, 3 and 5 of the vocabulary paper", "relation": OURS, "bits_per_byte": OURS},
         "shapelaw.studies.vocabulary.results",
         question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
         verdict="results/depth_width.md#vocabulary-and-rank",
