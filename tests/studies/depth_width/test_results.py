@@ -49,8 +49,10 @@ def test_cells_have_rows_under_a_column_of_what_tells_them_apart(mixed):
 
 
 def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_sentence(mixed):
+    runs = pd.read_csv(mixed).query("depth < 8")
+    runs.to_csv(mixed, index=False)
     assert set(made_from(mixed).tables["transitions"].frame["vocab_size"]) == {257, 500}
-    rates = pd.read_csv(mixed).rename(columns={"vocab_size": "learning_rate"})
+    rates = runs.rename(columns={"vocab_size": "learning_rate"})
     rates.to_csv(mixed, index=False)
     with pytest.raises(
         UserError, match=r"has several values of learning_rate \(257, 500\) at one depth and width"
@@ -60,6 +62,7 @@ def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_
 
 def test_options_are_those_of_the_analysis(tmp_path):
     runs, table = runs_of(), tmp_path / "runs.csv"
+    runs = runs[runs["depth"] < 8]
     runs.rename(columns={"loss": "test_loss"}).to_csv(table, index=False)
-    found = made_from(table, "--draws", "300", "--method", "paper", "--seed", "2")
-    assert found.fit == present(analyse_runs(runs, Options(draws=300, method="paper rule", seed=2))).fit
+    found = made_from(table, "--draws", "150", "--method", "paper", "--seed", "2")
+    assert found.fit == present(analyse_runs(runs, Options(draws=150, method="paper rule", seed=2))).fit

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 from grid_runs import grid_runs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import REPOSITORY
 
@@ -35,6 +35,7 @@ def test_a_table_from_elsewhere_has_the_same_cells() -> None:
     assert names(runs) == names(runs, "heads", "embedding_rank", "vocab_size")
 
 
+@settings(max_examples=20)
 @given(st.permutations(range(36)))
 def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
     runs = grid_runs(vocab_sizes=(257,))

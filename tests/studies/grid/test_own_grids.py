@@ -214,8 +214,7 @@ def test_what_a_grid_can_give_is_told_of_the_networks_that_it_trains() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "other"),
-    [(UNDERTRAINING, {"steps": 400}), (TODAYS, {"budget": {"tokens_per_param": 4}})],
+    ("name", "other"), [(UNDERTRAINING, {"steps": 400}), (TODAYS, {"budget": {"tokens_per_param": 4}})]
 )
 def test_the_noise_is_pooled_over_all_grids_and_told_once_where_none_repeats(
     name: str, other: dict[str, object]

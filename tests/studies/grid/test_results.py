@@ -20,7 +20,6 @@ ONE_CELL = {"heads": (1,), "ranks": (8,), "vocab_sizes": (257,)}
 GRIDS = {
     "several seeds": {**NOISY, "heads": (1, 2), "vocab_sizes": (257,)},
     "one depth": {"depths": (2,), "ranks": (None,)},
-    "one width": {"widths": (32,), "ranks": (None,)},
     "one shape": {"depths": (1,), "widths": (16,), **ONE_CELL},
 }
 
@@ -86,19 +85,19 @@ def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_o
 
 def test_cells_axes_and_depths_have_their_places() -> None:
     """The axis with most values goes along, each axis has a panel of its effects, each cell its best depths."""
-    titles = [axis.get_title(loc="left") for axis in results.losses_figure(analysed()).figure().axes]
+    titles = [panel.title for panel in results.losses_figure(analysed()).panels]
     assert titles[:3] == [f"V = 257, r = 8,\nH = {heads}" for heads in (1, 2, 4)]
     assert len(titles) == 12
     one = analysed(**ONE_CELL)
-    (alone,) = results.losses_figure(one).figure().axes
-    assert alone.get_title(loc="left") == ""
+    (alone,) = results.losses_figure(one).panels
+    assert alone.title == ""
     analysis = analysed(**NOISY)
-    drawn = results.effects_figure(analysis, effects_table(analysis)).figure()
-    assert [axis.get_title(loc="left") for axis in drawn.axes] == ["vocab_size", "embedding_rank", "heads"]
-    labels = [text.get_text() for text in drawn.axes[2].get_yticklabels()]
+    drawn = results.effects_figure(analysis, effects_table(analysis))
+    assert [panel.title for panel in drawn.panels] == ["vocab_size", "embedding_rank", "heads"]
+    labels = list(drawn.panels[2].y.ticks.values())
     assert (labels[0], labels[-1]) == ("H = 1 → H = 2; V = 257, r = 8", "H = 2 → H = 4; mean of 4")
     assert results.effects_figure(one, effects_table(one)).startswith("no two cells differ")
-    (axis,) = results.best_depth_figure(analysed(heads=(1,))).figure().axes
-    names = [text.get_text() for text in axis.get_yticklabels()]
-    assert names == [f"V = {size}, {rank}" for size in (257, 500) for rank in ("r = 8", "full rank")]
-    assert results.best_depth_figure(analysed(depths=(1,))).startswith("no cell has two depths")
+    (panel,) = results.best_depth_figure(analysed(heads=(1,))).panels
+    names = [f"V = {size}, {rank}" for size in (257, 500) for rank in ("r = 8", "full rank")]
+    assert list(panel.y.ticks.values()) == names
+    assert results.best_depth_figure(analysed(**GRIDS["one depth"])).startswith("no cell has two depths")

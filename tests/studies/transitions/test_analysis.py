@@ -11,12 +11,7 @@ from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs, check_transitions
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.transitions.analysis import (
-    WITHOUT_LIMITS,
-    Options,
-    analyse_runs,
-    analyse_transitions,
-)
+from shapelaw.studies.transitions.analysis import WITHOUT_LIMITS, Options, analyse_runs, analyse_transitions
 from shapelaw.studies.transitions.figures import figures_of
 from shapelaw.studies.transitions.results import summary
 

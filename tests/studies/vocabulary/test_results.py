@@ -19,9 +19,8 @@ from shapelaw.studies.vocabulary.results import (
 
 def test_all_that_is_declared_is_made() -> None:
     study = STUDIES["vocabulary"]
-    results = present(
-        analysed(vocabulary_runs({key: SERIES[key] for key in ((257, None), (500, None))}), 200)
-    )
+    two = {key: SERIES[key] for key in ((257, None), (500, None))}
+    results = present(analysed(vocabulary_runs(two, sizes=True), 200))
     check_declared(results, study.tables, study.figures)
     assert "V = 257: depth 24 against 48: width 2" in results.summary
     assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}
@@ -37,7 +36,7 @@ def test_all_that_is_declared_is_made() -> None:
 
 @pytest.mark.parametrize("unknown", ["tokens_trained", "bits_per_byte"])
 def test_bits_per_byte_and_the_text_seen_may_be_unknown(unknown: str) -> None:
-    analysis = analysed(vocabulary_runs({(257, None): 257.0}).drop(columns=unknown))
+    analysis = analysed(vocabulary_runs({(257, None): 257.0}, sizes=True).drop(columns=unknown))
     assert "text_bytes" not in present(analysis).tables["losses"].frame
     figure = bits_per_byte_figure(analysis)
     without = "the runs have no bits per byte or no total_params"
