@@ -216,10 +216,8 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
     yield {**pair, "quantity": DIFFERENCE, "unit": unit, **numbers_of(effect.found)}
     dof = least_dof(effect.one.losses[1], effect.other.losses[1])
     for row, _, ratio in ratios_of(effect.one, effect.other):
-        value, err = (
-            ratio["ratio"],
-            math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2,
-        )  # of its logarithm
+        value = ratio["ratio"]
+        err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
         low, high = (value * math.exp(sign * quantile(dof) * err) for sign in (-1, 1))
         yield {
             **pair,
