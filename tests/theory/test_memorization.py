@@ -117,7 +117,7 @@ shapes = st.tuples(
 
 
 @given(shapes)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(case):
     context, heads, head_dim, beyond, seed = case
     most = shared_context_rank(heads, context)
@@ -130,7 +130,7 @@ def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(c
 
 
 @given(shapes, st.floats(-3.0, 9.0))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case, constant_sum):
     context, heads, head_dim, beyond, seed = case
     most = constant_sum_rank(heads, 9)
@@ -144,7 +144,7 @@ def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case
 
 
 @given(shapes)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_without_that_condition_the_rank_is_full(case):
     """What propositions 2 and 5 exclude is what makes the difference."""
     context, heads, head_dim, beyond, seed = case
@@ -203,7 +203,7 @@ def test_the_rate_is_the_share_of_independent_subsets():
 
 
 @given(st.integers(2, 6), st.floats(-14, -1), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_certificates_agree_with_singular_values(size, exponent, seed):
     """Sets with a nearly dependent direction: all subsets by hand, at tolerances on either side."""
     rng = np.random.default_rng(seed)
@@ -241,18 +241,12 @@ def test_ranks_of_contexts():
     assert (values[7] > 1e-4).sum() == 3
 
 
-def test_one_query_for_all_fails_assumption_1_and_mixing_mends_it():
-    """Section 4.4: the embedding layer, and proposition 4 on what one attention layer makes of it."""
-    contexts, queries = uniform_examples(40, 6, 12, seed=0, shared=False)
-    queries[:] = queries[0]
-    assert not kruskal_pass_rate(queries, 6, 200).holds
-    assert kruskal_pass_rate(queries + contexts.mean(axis=1), 6, 200).holds
-
-
 @pytest.mark.parametrize(("size", "trials"), [(0, 10), (11, 10), (3, 0)])
 def test_subsets_that_cannot_be_drawn(size, trials):
     with pytest.raises(UserError, match=r"can't be drawn from 10|at least 1 is needed"):
         kruskal_pass_rate(gaussian(10, 4), size, trials)
+    with pytest.raises(UserError, match=r"can't be drawn from 10|at least 1 is needed"):
+        smallest_values(gaussian(10, 4), size, trials)
 
 
 @given(st.integers(1, 14), st.floats(-12, -1), st.integers(0, 10**6))
@@ -262,12 +256,6 @@ def test_smallest_values_give_the_rate_at_any_tolerance(size, exponent, seed):
     found = smallest_values(vectors, size, 60, seed)
     for tolerance in (1e-11, 1e-7, 1e-3):
         assert kruskal_pass_rate(vectors, size, 60, seed, tolerance).rate == (found > tolerance).mean()
-
-
-def test_smallest_values_of_zero_vectors():
-    assert smallest_values(np.zeros((5, 4)), 2, 3).tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(UserError, match="can't be drawn from 5"):
-        smallest_values(np.zeros((5, 4)), 6, 3)
 
 
 def test_arrays_that_are_no_vectors():
@@ -286,5 +274,6 @@ def test_equal_and_zero_vectors_have_rank_one_and_none():
     """Equal ones are the [CLS] tokens of an embedding layer."""
     vectors = np.tile(gaussian(1, 12), (50, 1))
     assert (kruskal_rank_estimate(vectors, 100), kruskal_rank_estimate(0 * vectors, 50)) == (1, 0)
+    assert smallest_values(0 * vectors, 2, 3).tolist() == [0.0, 0.0, 0.0]
     found = kruskal_pass_rate(vectors, 2, 5_000)
     assert (found.rate, found.decomposed) == (0.0, 0)

@@ -127,9 +127,8 @@ def test_a_mixture_of_product_layers_has_the_degree_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("width", "tokens", "mixed", "other_order", "of_degree_3"),
-    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 2, 29, 29, 35), (3, 4, 56, 40, 49),
-     (4, 4, 105, 75, 110), (5, 4, 176, 126, 216)],
-)  # fmt: skip
+    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 4, 56, 40, 49), (4, 4, 105, 75, 110)],
+)
 def test_a_mixture_is_ahead_of_degree_3_in_narrow_networks_only(
     width, tokens, mixed, other_order, of_degree_3
 ):
@@ -151,7 +150,7 @@ small = st.integers(1, 3)
 
 
 @given(small, small, st.sampled_from([2, 4]), st.integers(1, 4), st.permutations(range(1, 5)))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_no_mixer_is_above_its_bound_or_depends_on_the_partition(depth, width, tokens, hidden, places):
     network = MixerNetwork(depth, width, tokens, hidden)
     assume(network.rank_bound() <= 150)

@@ -58,8 +58,26 @@ from shapelaw.theory.polynomials import (
 )
 
 
+class BlockNetwork(Polynomial):
+    """A network of blocks or layers of some degrees on N tokens, of which `partition` names the half A."""
+
+    degrees: Any  # k of each, the first one's first
+    tokens: int
+    partition: tuple[int, ...] | None = None
+
+    @property
+    def total_degree(self) -> int:
+        """The degree of the output in its input: the product of all k, `k^L` if they are equal."""
+        return math.prod(self.degrees)
+
+    @property
+    def halves(self) -> Halves:
+        """The partition of the tokens."""
+        return Halves(self.tokens, 1, self.partition)
+
+
 @dataclass(frozen=True)
-class ProductNetwork(Polynomial):
+class ProductNetwork(BlockNetwork):
     """A network of element-wise products, its inputs, and the entry of its output that is read.
 
     Attributes:
@@ -106,16 +124,6 @@ class ProductNetwork(Polynomial):
         return k if isinstance(k, tuple) else (k,) * self.depth
 
     @property
-    def halves(self) -> Halves:
-        """The partition of the tokens."""
-        return Halves(self.tokens, 1, self.partition)
-
-    @property
-    def total_degree(self) -> int:
-        """The degree of the output in its input: the product of all k, `k^L` if they are equal."""
-        return math.prod(self.degrees)
-
-    @property
     def degree(self) -> int:
         return self.total_degree + sum(math.prod(self.degrees[layer:]) for layer in range(self.depth))
 
@@ -154,13 +162,10 @@ class ProductNetwork(Polynomial):
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
         rng = np.random.default_rng([seed, prime])
         w, t = self.width, self.token_dim or self.width
-        inputs = t if self.mixing else t * self.tokens
+        inputs = [t if self.mixing else t * self.tokens] + [w] * (self.depth - 1)
         weights = [
-            tuple(
-                random_residues(rng, (k, w, inputs if layer == 0 else w), prime)
-                for _ in range(2 if self.mixing else 1)
-            )
-            for layer, k in enumerate(self.degrees)
+            tuple(random_residues(rng, (k, w, size), prime) for _ in range(1 + self.mixing))
+            for k, size in zip(self.degrees, inputs, strict=True)
         ]
         first, second = self.halves.drawn(rng, self.position, t, templates, prime)
         return self.outputs(first, second, weights, prime)
@@ -232,7 +237,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class DegreeAttention(Polynomial):
+class DegreeAttention(BlockNetwork):
     """A network of such blocks; its output is the first entry at the first token, which is in the half A.
 
     Attributes:
@@ -250,14 +255,9 @@ class DegreeAttention(Polynomial):
     def __post_init__(self) -> None:
         check_sizes(depth=len(self.degrees), width=self.width, tokens=self.tokens, heads=self.heads)
         check_degrees(self.degrees)
-        Halves(self.tokens).check()
+        self.halves.check()
         if self.width % self.heads:
             raise UserError(f"The width {self.width} is not divisible by {self.heads} heads.")
-
-    @property
-    def total_degree(self) -> int:
-        """The product of all k: the degree of the output in the tokens."""
-        return math.prod(self.degrees)
 
     @property
     def degree(self) -> int:
@@ -356,18 +356,14 @@ class DegreeAttention(Polynomial):
         """The block's output at tokens of one half, (d, tokens, ...)."""
         k = len(block.maps)
         if k == 1:
-            mixed = np.broadcast_to(sums[0], (*half.shape[:2], *sums[0].shape[2:]))
-        else:
-            queries = times(block.maps[min(2, k - 1)], half, prime)
-            if k == 2:
-                mixed = reduce(queries * sums[0], prime)
-            else:
-                parts = [
-                    matmul(transpose(total), queries[head], prime)
-                    for total, head in zip(sums, self._slices(), strict=True)
-                ]
-                mixed = np.concatenate(parts)
-        return times(block.output, mixed, prime)
+            same = np.broadcast_to(sums[0], (*half.shape[:2], *sums[0].shape[2:]))
+            return times(block.output, same, prime)
+        queries = times(block.maps[min(2, k - 1)], half, prime)
+        if k == 2:
+            return times(block.output, reduce(queries * sums[0], prime), prime)
+        pairs = zip(sums, self._slices(), strict=True)
+        heads = [matmul(transpose(total), queries[head], prime) for total, head in pairs]
+        return times(block.output, np.concatenate(heads), prime)
 
     def _slices(self) -> list[slice]:
         size = self.width // self.heads
@@ -393,7 +389,7 @@ class MixerBlock:
 
 
 @dataclass(frozen=True)
-class MixerNetwork(Polynomial):
+class MixerNetwork(BlockNetwork):
     """A network of such blocks, and the entry of its output that is read.
 
     Attributes:
@@ -426,14 +422,9 @@ class MixerNetwork(Polynomial):
         return self.tokens if self.hidden is None else self.hidden
 
     @property
-    def halves(self) -> Halves:
-        """The partition of the tokens."""
-        return Halves(self.tokens, 1, self.partition)
-
-    @property
-    def total_degree(self) -> int:
-        """2^L, the degree of the output in its input."""
-        return int(2**self.depth)
+    def degrees(self) -> tuple[int, ...]:
+        """A block squares its input."""
+        return (2,) * self.depth
 
     @property
     def degree(self) -> int:

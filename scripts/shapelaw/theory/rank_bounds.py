@@ -29,6 +29,7 @@ the attention's inner width H d_a adds. For patches V is the numbers of a patch.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -240,13 +241,10 @@ def heads_of_one(width: int) -> int:
     return 1 + n + middle + d
 
 
-def realizing_width(log3_rank: float, depth: int) -> float:
-    """The least log3 of `d' + H` for a network of a depth and a rank: theorem 1's `(d' + H)^C`, inverted."""
-    return log3_rank / mixings(depth)
-
-
 def published_realizing_width(deep_depth: int, deep_width: int, depth: int, heads: int = 1) -> float:
     """Corollary 1 in numbers: the least log3 of `d' + H` for a shallower network that realizes a deep one.
+
+    It inverts theorem 1's `(d' + H)^C`.
 
     Raises:
         ValueError: the deep network is past its threshold (not d > 3^L), or no wider than its number of heads.
@@ -255,7 +253,7 @@ def published_realizing_width(deep_depth: int, deep_width: int, depth: int, head
         raise ValueError(
             f"Corollary 1 holds for d > 3^L and d > H, not for d = {deep_width}, L = {deep_depth}."
         )
-    return realizing_width(early_lower(deep_depth, deep_width, heads), depth)
+    return early_lower(deep_depth, deep_width, heads) / mixings(depth)
 
 
 def least_width(rank: int, depth: int, tokens: int) -> int:
@@ -263,16 +261,11 @@ def least_width(rank: int, depth: int, tokens: int) -> int:
 
     The bound is proved for all weights (`graded_dimensions`), and every measured rank reaches it.
     """
-    low, high = 0, 1
+    high = 1
     while LinearAttention(depth, high, tokens).rank_bound() < rank:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if LinearAttention(depth, middle, tokens).rank_bound() < rank:
-            low = middle
-        else:
-            high = middle
-    return high
+        high *= 2
+    widths = range(1, high + 1)
+    return 1 + bisect_left(widths, rank, key=lambda width: LinearAttention(depth, width, tokens).rank_bound())
 
 
 class Bottleneck(StrEnum):
