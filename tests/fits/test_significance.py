@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.significance import Monotony, mean_of, monotony, paired_mean, rank_correlation
+from shapelaw.fits.significance import Monotony, isotonic, mean_of, monotony, paired_mean, rank_correlation
 
 numbers = st.floats(-1e3, 1e3)
 
@@ -24,16 +24,13 @@ def test_the_mean_is_that_of_scipy(values: list[float]) -> None:
     assert found.p_value == pytest.approx(expected.pvalue, abs=1e-9)
 
 
-def test_one_seed_has_no_interval_and_none_is_an_error() -> None:
+def test_one_seed_has_no_interval_none_is_an_error_and_equal_ones_are_certain() -> None:
     found = mean_of([2.0])
     assert found.value == 2.0
     assert math.isnan(found.low)
     assert not found.significant
     with pytest.raises(ValueError, match="no numbers"):
         mean_of([])
-
-
-def test_equal_numbers_are_certain() -> None:
     assert mean_of([1.0, 1.0]).significant
     assert not mean_of([0.0, 0.0]).significant
 
@@ -55,6 +52,7 @@ def test_the_interval_holds_the_truth_in_95_of_100() -> None:
     assert 0.935 < share < 0.965
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 4))
 def test_it_is_spearmans(seed: int, points: int, seeds: int) -> None:
     random = np.random.default_rng(seed)
@@ -63,19 +61,6 @@ def test_it_is_spearmans(seed: int, points: int, seeds: int) -> None:
         return
     found = rank_correlation(values, losses, np.arange(points), draws=1)
     assert found.value == pytest.approx(stats.spearmanr(values, losses.mean(1))[0])
-
-
-@pytest.mark.slow
-def test_the_interval_holds_the_truth_as_often_as_a_bootstrap_can() -> None:
-    """Normal pairs with rho = 0.6: Spearman's is (6 / pi) asin(rho / 2); 30 networks."""
-    truth, held = 6 / math.pi * math.asin(0.3), 0
-    for seed in range(60):
-        random = np.random.default_rng(seed)
-        x, noise = random.standard_normal((2, 30))
-        losses = (0.6 * x + 0.8 * noise)[:, None] + 0.01 * random.standard_normal((30, 4))
-        found = rank_correlation(x, losses, np.arange(30), draws=300, seed=seed)
-        held += found.low <= truth <= found.high
-    assert 50 <= held <= 60
 
 
 def test_the_chance_is_that_of_spearmans_exact_distribution() -> None:
@@ -90,12 +75,12 @@ def test_the_chance_is_that_of_spearmans_exact_distribution() -> None:
 def test_noise_is_rarely_called_a_correlation() -> None:
     """False alarms of 6 networks with 3 targets each, whose losses have nothing to do with the values."""
     alarms = 0
-    for seed in range(100):
+    for seed in range(50):
         random = np.random.default_rng(seed)
         losses = np.repeat(random.standard_normal((6, 2)), 3, axis=0) + random.standard_normal((18, 2))
         names, values = np.repeat(np.arange(6), 3), np.repeat(random.permutation(6), 3)
         alarms += rank_correlation(values, losses, names, draws=100).verdict != "no significant correlation"
-    assert alarms <= 10
+    assert alarms <= 5
 
 
 def test_points_of_one_network_are_no_further_evidence() -> None:
@@ -108,14 +93,11 @@ def test_points_of_one_network_are_no_further_evidence() -> None:
     assert once.verdict == "no significant correlation"
 
 
-def test_few_networks_and_constants_have_none() -> None:
+def test_few_networks_and_constants_have_none_and_a_seed_that_diverged_is_left_out() -> None:
     assert math.isnan(rank_correlation([1, 2, 3], np.ones((3, 2)), [0, 1, 2]).value)
     constant = rank_correlation([1, 1, 1, 1], np.arange(8.0).reshape(4, 2), [0, 1, 2, 3])
     assert math.isnan(constant.value)
     assert constant.verdict == "too few networks"
-
-
-def test_a_seed_that_diverged_is_left_out() -> None:
     losses = -np.arange(6.0)[:, None] + np.zeros((6, 3))
     losses[5, 0] = np.nan
     losses[2] = np.nan
@@ -133,6 +115,16 @@ def experiment(truth, rng, seeds=3, noise=0.02):
     dof = len(truth) * (seeds - 1)
     std = float(np.sqrt(runs.var(axis=1, ddof=1).mean()))
     return runs.mean(axis=1), np.full(len(truth), std / np.sqrt(seeds)), Noise(std, float(dof))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0.1, 9)), min_size=1, max_size=12))
+def test_rows_become_isotonic_as_scipys(points: list[tuple[float, float]]) -> None:
+    y, weights = np.array(points).T
+    rows = np.stack([y, -y, np.sort(y)])
+    expected = [optimize.isotonic_regression(row, weights=weights).x for row in rows]
+    assert isotonic(rows, weights) == pytest.approx(np.array(expected), abs=1e-9)
+    assert (isotonic(rows, weights)[2] == rows[2]).all()
 
 
 def test_a_plateau_is_called_falling_as_often_as_the_level_says():
