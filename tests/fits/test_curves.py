@@ -7,10 +7,8 @@ from loss_surfaces import curve_of
 
 from shapelaw.fits.curves import (
     SizeAxis,
-    TransitionStatus,
     adjacent_pairs,
     loss_curves,
-    no_transition,
     shared_range,
     sizes_in,
 )
@@ -71,12 +69,3 @@ def test_two_curves_share_the_sizes_that_both_cover():
     assert len(sizes_in(deep, low + 0.11, high)) == 2
     low, high = shared_range(shallow, curve_of(12, [2000, 4000], [2, 1]))
     assert low > high
-
-
-def test_no_transition_has_a_status_and_no_numbers():
-    found = no_transition(
-        curve_of(6, [100], [2.0]), curve_of(12, [70], [2.0]), "paper rule", TransitionStatus.NO_NOISE
-    )
-    assert (found.depth, found.deeper_depth, found.method) == (6, 12, "paper rule")
-    assert found.status is TransitionStatus.NO_NOISE
-    assert np.isnan([found.width, found.width_err, found.width_low, found.width_high, found.bound]).all()

@@ -18,7 +18,6 @@ from shapelaw.fits.equal_sizes import (
     quantile,
     size_groups,
     two_sided,
-    weights_at,
 )
 from shapelaw.fits.noise import Noise, WidthNoise
 
@@ -66,7 +65,7 @@ def test_depths_that_only_one_has_and_sizes_out_of_reach_are_left_out() -> None:
 
 
 def test_one_network_reaches_its_own_size_alone() -> None:
-    weights, inside = weights_at(curve_of(1, [10], [2.0]), np.array([1200.0, 1250.0]))
+    weights, inside = curve_of(1, [10], [2.0]).weights_at(np.array([1200.0, 1250.0]))
     assert weights.tolist() == [[1.0], [1.0]]
     assert inside.tolist() == [True, False]
 
@@ -75,22 +74,15 @@ def test_degrees_of_freedom_of_two_estimates_lie_between_the_smaller_and_their_s
     pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
     assert difference(*pair, (Noise(0.01, 4.0), Noise(0.01, 6.0))).dof == pytest.approx(9.6)
     assert math.isnan(difference(*pair, (None, NOISE)).dof)
-
-
-def test_noise_by_width_counts_where_it_is_known_least() -> None:
-    tilted = WidthNoise(0.01, 20.0, -0.5, 0.2, 16.0, 0.01, 8.0, 32.0)
-    pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
+    tilted = WidthNoise(0.01, 20.0, -0.5, 0.2, 16.0, 0.01, 8.0, 32.0)  # counts where it is known least
     assert difference(*pair, (tilted, tilted)).dof == pytest.approx(float(tilted.dof_at(8.0)))
 
 
-def test_chances_and_quantiles() -> None:
+def test_chances_quantiles_and_holms_correction() -> None:
     assert two_sided(1.959964, 1.0, math.inf) == pytest.approx(0.05, abs=1e-6)
     assert two_sided(2.228139, 1.0, 10.0) == pytest.approx(0.05, abs=1e-6)
     assert math.isnan(two_sided(1.0, math.nan, 10.0))
     assert quantile(10.0) == pytest.approx(2.228139, abs=1e-6)
-
-
-def test_holms_correction() -> None:
     assert holm(np.array([0.04, 0.01, 0.03])) == pytest.approx([0.06, 0.03, 0.06])
     assert holm(np.array([0.6, 0.9])) == pytest.approx([1.0, 1.0])
     assert holm(np.array([math.nan, 0.01])) == pytest.approx([math.nan, 0.02], nan_ok=True)
@@ -131,9 +123,7 @@ def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
     assert moved.drawn_losses(np.array([[3.1]]))[0, 0] == pytest.approx(moved.loss + 0.1)
     exact = at_size(alone, 5e6)
     assert exact.loss == 3.0
-
-
-def test_a_size_that_no_depth_reaches_has_none() -> None:
+    # a size that no depth reaches
     assert at_size(networks(), 0.89e6) is None
     assert at_size(networks(), 0.92e6) is not None  # 10% beyond the smallest
     assert at_size(networks(), 7e6) is None

@@ -11,9 +11,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from numpy.polynomial import legendre
 
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, least
 from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE
 from shapelaw.specs.sizes import SizeAxis as SizeAxis
@@ -28,6 +29,7 @@ SIZE_LABELS = {
     SizeAxis.TOTAL: "all parameters",
     SizeAxis.FLOPS: "FLOPs of a training step",
 }
+SAME = 1e-6  # in log size: rounding
 
 
 class TransitionStatus(StrEnum):
@@ -105,15 +107,26 @@ class Curve:
 
         NaN for sizes out of range by more than 10%, and everywhere if the curve has one point only.
         """
-        x, knots = np.log(np.asarray(size, dtype=np.float64)), self.log_size
-        if len(knots) < 2:
-            return np.full_like(x, np.nan), np.full_like(x, np.nan)
-        right = np.clip(np.searchsorted(knots, x), 1, len(knots) - 1)
+        weights, reached = self.weights_at(np.asarray(size, dtype=np.float64))
+        if len(self.size) < 2:
+            reached = np.zeros_like(reached)
+        err = np.sqrt(weights**2 @ self.loss_err**2)
+        return np.where(reached, weights @ self.loss, np.nan), np.where(reached, err, np.nan)
+
+    def weights_at(self, size: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """(m, n) weights of the n losses in the loss at (m,) sizes, and where the depth reaches these.
+
+        Linear in log size between neighbours, up to 10% beyond the ends; one network reaches its own size alone.
+        """
+        x, knots = np.log(size), self.log_size
+        count = len(knots)
+        if count == 1:
+            return np.ones((len(x), 1)), np.abs(x - knots[0]) <= SAME
+        right = np.clip(np.searchsorted(knots, x), 1, count - 1)
         share = (x - knots[right - 1]) / (knots[right] - knots[right - 1])
-        outside = (x < knots[0] - SAME_SIZE) | (x > knots[-1] + SAME_SIZE)
-        loss = (1 - share) * self.loss[right - 1] + share * self.loss[right]
-        err = np.hypot((1 - share) * self.loss_err[right - 1], share * self.loss_err[right])
-        return np.where(outside, np.nan, loss), np.where(outside, np.nan, err)
+        weights, rows = np.zeros((len(x), count)), np.arange(len(x))
+        weights[rows, right - 1], weights[rows, right] = 1.0 - share, share
+        return weights, (x >= knots[0] - SAME_SIZE) & (x <= knots[-1] + SAME_SIZE)
 
     def width_at(self, log_size: npt.ArrayLike) -> Floats:
         """Width of this depth at (m,) log sizes, by the power law between neighbours (exact for `12 L d^2`)."""
@@ -165,3 +178,106 @@ def sizes_in(curve: Curve, low: float, high: float) -> Floats:
 def no_transition(shallow: Curve, deep: Curve, method: str, status: TransitionStatus) -> Transition:
     nan = math.nan
     return Transition(shallow.depth, deep.depth, nan, nan, nan, nan, method, status)
+
+
+# a lower order that fits by luck would make the errors too small
+LEAST_ORDER, MAX_ORDER = 3, 6
+KNOTS = 4
+# sizes farther apart than this factor leave a gap in which the curve is unknown
+FAR = 4.0
+
+
+def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
+    """`x` on the scale on which `knots` span [-1, 1]."""
+    low, high = float(knots.min()), float(knots.max())
+    return (2.0 * np.asarray(x, dtype=np.float64) - low - high) / (high - low)
+
+
+def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
+    """Smoothed loss and its standard error at (m,) sizes, from seed noise and residuals together (`noise.Scatter`).
+
+    NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
+    estimate there is no smoothing: the curve is the straight pieces of `Curve.loss_at`, its error NaN.
+    """
+    knots, x = curve.log_size, np.log(np.asarray(size, dtype=np.float64))
+    reached = reaches(curve, x)
+    if noise is None or not reached.any():
+        loss, loss_err = curve.loss_at(size)
+        return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+    basis: Floats = np.asarray(legendre.legvander(unit(knots, knots), MAX_ORDER), dtype=np.float64)
+    highest = min(MAX_ORDER, len(knots) - 2)
+    designs: list[Floats] = [basis[:, : order + 1] for order in range(min(LEAST_ORDER, highest), highest + 1)]
+    y = curve.loss / noise.std
+    seeds = noise.runs_at(curve.width, curve.seeds)
+    best, scatter = least(designs, y, seeds, noise.dof)
+    err = scatter.std(seeds)
+    solve = np.linalg.pinv(designs[best] / err[:, None])
+    # (m, n): the smoothed loss is linear in the losses
+    at = legendre.legvander(unit(x, knots), designs[best].shape[1] - 1) @ solve
+    loss, loss_err = noise.std * (at @ (y / err)), noise.std * np.sqrt((at**2).sum(axis=1))
+    return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+
+
+def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
+    """True for those of (m,) log sizes that a curve of four sizes or more covers; with fewer it covers none.
+
+    A curve covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR`
+    apart nothing was measured.
+    """
+    knots = curve.log_size
+    if len(knots) < KNOTS:
+        return np.zeros(log_size.shape, dtype=np.bool_)
+    right = np.clip(np.searchsorted(knots, log_size), 1, len(knots) - 1)
+    nearest = np.minimum(np.abs(log_size - knots[right]), np.abs(log_size - knots[right - 1]))
+    between = (log_size >= knots[0]) & (log_size <= knots[-1])
+    close = knots[right] - knots[right - 1] <= np.log(FAR)
+    return np.asarray((between & close) | (nearest <= SAME_SIZE))
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Two depths compared at the (n,) growing sizes of the shallower that the deeper reaches.
+
+    Attributes:
+        width: of the shallower network.
+        deeper_width: of the trained network of the deeper depth that is nearest in size.
+        loss: of the shallower network.
+        deeper_loss: of the deeper depth at the same size, on the line in log size through its two neighbours.
+        err: standard error of `loss - deeper_loss` by the noise between seeds alone; NaN without a noise estimate.
+    """
+
+    width: Floats
+    deeper_width: Floats
+    loss: Floats
+    deeper_loss: Floats
+    err: Floats
+
+    @property
+    def deeper_by(self) -> Floats:
+        """(n,) by how much the deeper network is better, in the loss's unit."""
+        return self.loss - self.deeper_loss
+
+    @property
+    def z(self) -> Floats:
+        """(n,) `deeper_by` in standard errors."""
+        return self.deeper_by / self.err
+
+    def better(self, noise: Noise | None, confidence: float = 0.95) -> npt.NDArray[np.int64]:
+        """(n,) 1 where the deeper network is significantly better, -1 where the shallower is, else 0."""
+        widths = self.width, self.deeper_width
+        threshold = np.inf if noise is None else noise.threshold_at(*widths, confidence=confidence)
+        return np.where(np.abs(self.z) > threshold, np.sign(self.z), 0).astype(np.int64)
+
+
+def gaps_of(shallow: Curve, deep: Curve) -> Gaps:
+    """The gaps of two depths at equal size; sizes count as equal within 10%, as everywhere (`Curve.loss_at`)."""
+    deep_loss, deep_err = deep.loss_at(shallow.size)
+    inside = np.isfinite(deep_loss)
+    nearest = np.abs(deep.log_size - shallow.log_size[inside, None]).argmin(axis=1)
+    return Gaps(
+        shallow.width[inside],
+        deep.width[nearest],
+        shallow.loss[inside],
+        deep_loss[inside],
+        np.hypot(shallow.loss_err[inside], deep_err[inside]),
+    )

@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.curves import Curve
+from shapelaw.fits.curves import SAME, Curve
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, student_threshold
 from shapelaw.specs.sizes import SAME_SIZE
-
-_SAME = 1e-6  # in log size: rounding
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def at_size(networks: Networks, size: float, slope: float | None = None) -> AtSi
             rows[depth] += moved * np.mean(slopes, axis=0)
         elif slope is not None:
             shifts[depth] = moved * slope
-        elif abs(moved) > _SAME:
+        elif abs(moved) > SAME:
             del rows[depth], shifts[depth]
     if not rows:
         return None
@@ -226,22 +224,6 @@ class Difference:
         return float(self.value.mean()) if len(self.size) else math.nan
 
 
-def weights_at(curve: Curve, size: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(m, n) weights of a depth's n losses in its loss at (m,) sizes, and where it reaches them.
-
-    Linear in log size between neighbours, up to 10% beyond the ends; one network reaches its own size alone.
-    """
-    x, knots = np.log(size), curve.log_size
-    count = len(knots)
-    if count == 1:
-        return np.ones((len(x), 1)), np.abs(x - knots[0]) <= _SAME
-    right = np.clip(np.searchsorted(knots, x), 1, count - 1)
-    share = (x - knots[right - 1]) / (knots[right] - knots[right - 1])
-    weights, rows = np.zeros((len(x), count)), np.arange(len(x))
-    weights[rows, right - 1], weights[rows, right] = 1.0 - share, share
-    return weights, (x >= knots[0] - SAME_SIZE) & (x <= knots[-1] + SAME_SIZE)
-
-
 def difference(
     one: Mapping[int, Curve], other: Mapping[int, Curve], noises: tuple[Noise | None, Noise | None]
 ) -> Difference:
@@ -256,7 +238,7 @@ def difference(
     for depth in sorted(set(one) & set(other)):
         pair = one[depth], other[depth]
         at = _own_sizes(*pair)
-        found = [weights_at(curve, at) for curve in pair]
+        found = [curve.weights_at(at) for curve in pair]
         inside = found[0][1] & found[1][1]
         weights = [rows[inside] for rows, _ in found]
         depths.append(np.full(int(inside.sum()), depth))
@@ -288,7 +270,7 @@ def difference(
 def _own_sizes(one: Curve, other: Curve) -> Floats:
     """The sizes of both, equal ones once."""
     every: Floats = np.sort(np.concatenate([one.size, other.size]))
-    apart = np.concatenate([[True], np.diff(np.log(every)) > _SAME])
+    apart = np.concatenate([[True], np.diff(np.log(every)) > SAME])
     return np.asarray(every[apart], dtype=np.float64)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import Budget
 from shapelaw.fits.curves import Curve, loss_curves
-from shapelaw.fits.equal_sizes import Difference, difference, size_groups, weights_at
+from shapelaw.fits.equal_sizes import Difference, difference, size_groups
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.surface_forms import LEAST_SHAPES
@@ -287,7 +287,7 @@ def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[C
         at, rows = np.array([size]), list[Candidate]()
         for one, (of, noise) in known:
             for depth, curve in of.items():
-                (weights,), (inside,) = weights_at(curve, at)
+                (weights,), (inside,) = curve.weights_at(at)
                 if inside:
                     err = math.sqrt(float(weights**2 @ curve.loss_err**2))
                     width = round(float(curve.width_at(math.log(size))), 6)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits import projection
-from shapelaw.fits.crossing import gaps_of, smooth_loss
-from shapelaw.fits.curves import Curve
+from shapelaw.fits.curves import Curve, gaps_of, smooth_loss
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise, group_means
 from shapelaw.fits.projection import Form
