@@ -16,8 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from shapelaw.errors import command_line, exit_code
+from shapelaw.fits.clocks import read_clock
 from shapelaw.fits.redundancy import published_series
-from shapelaw.fits.shape_costs import Question, read_clock, transitions_of
+from shapelaw.fits.shape_answer import transitions_of
+from shapelaw.fits.shape_costs import Question
 from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.storage.files import replacing

@@ -19,8 +19,9 @@ from matplotlib.figure import Figure
 
 from shape import bottlenecks
 from shapelaw.errors import command_line, exit_code
+from shapelaw.fits.clocks import read_clock
 from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
-from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask, read_clock
+from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.shape_text import cost_text, ends, text_of

@@ -24,16 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
-from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer
-from shapelaw.fits.shape_costs import (
-    LEAST_TOKENS,
-    TOKENS_A_PARAMETER,
-    WITHIN,
-    Question,
-    Transitions,
-    read_clock,
-    transitions_of,
-)
+from shapelaw.fits.clocks import read_clock
+from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer, Transitions, transitions_of
+from shapelaw.fits.shape_costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.report.shape_text import as_json, text_of
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.described import Model, architecture_of, model_json, model_text, why_not_judged

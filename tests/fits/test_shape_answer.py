@@ -12,9 +12,10 @@ from shapelaw.fits.shape_answer import (
     price,
     read_shipped,
     times,
+    transitions_of,
     vocabulary_of_law,
 )
-from shapelaw.fits.shape_costs import Question, ask, evidence_of, transitions_of
+from shapelaw.fits.shape_costs import Question, ask, evidence_of
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 

@@ -16,14 +16,14 @@ from scattered_shapes import (
     true_depth,
 )
 
+from shapelaw.fits.clocks import Clock
 from shapelaw.fits.projection import size_rule
-from shapelaw.fits.shape_costs import Clock, Question
+from shapelaw.fits.shape_costs import Question
 from shapelaw.fits.surface import Surface, fit_surface
 from shapelaw.fits.surface_answers import (
     OwnSurface,
     best_depth,
     costs_of_size,
-    lowest,
     new_run,
     overtakings,
     penalties,
@@ -44,15 +44,6 @@ def surface() -> Surface:
 def too_shallow() -> Surface:
     """Of shapes that all are shallower than the best depth."""
     return fit_surface(draw_shapes(symmetric, Design(30, spread=0.7, shift=-1.6), 0)[0], None, draws=300)
-
-
-def test_a_parabola_has_its_lowest_point_between_the_grid(surface):
-    grid = np.linspace(0.0, 1.0, 11)
-    at, loss = lowest((grid - 0.437)[None, :] ** 2 + 2.0, grid)
-    assert at[0] == pytest.approx(0.437)
-    assert loss[0] == pytest.approx(2.0)
-    at, loss = lowest(grid[None, :], grid)
-    assert (at[0], loss[0]) == (0.0, 0.0)
 
 
 def test_penalties_are_those_of_the_surface(surface):
@@ -94,7 +85,7 @@ def test_a_bound_holds_where_the_best_depth_lies_at_the_edge_of_the_shapes():
     held = []
     for seed in range(9):
         shapes, _ = draw_shapes(skewed_law, Design(40), seed)
-        surface = fit_surface(shapes, None, draws=300, seed=seed)
+        surface = fit_surface(shapes, None, draws=100, seed=seed)
         for x in np.quantile(shapes.x, (0.3, 0.5, 0.7)):
             found = best_depth(surface, float(np.exp(x)))
             if found.status is SurfaceStatus.DEEPER:
@@ -107,11 +98,11 @@ def test_noise_that_hides_the_optimum_is_said():
     """A surface that no depth is better on, and one whose penalty drowns."""
     for surface, design in ((lambda x, z: power_law(x), Design(16)), (symmetric, Design(12, noise=0.1))):
         found = []
-        for seed in range(6):
-            fitted = fit_surface(draw_shapes(surface, design, seed)[0], None, draws=100)
+        for seed in range(4):
+            fitted = fit_surface(draw_shapes(surface, design, seed)[0], None, draws=50)
             found.append(best_depth(fitted, 3e8).status)
             assert fitted.told == (fitted.chance < 0.05)
-        assert found.count(SurfaceStatus.NOT_IDENTIFIABLE) >= 5
+        assert found.count(SurfaceStatus.NOT_IDENTIFIABLE) >= 3
     assert {cost.status for cost in penalties(fitted)} == {SurfaceStatus.NOT_IDENTIFIABLE}
 
 
@@ -142,7 +133,7 @@ def test_one_depth_overtakes_another_where_their_losses_cross():
     best = np.log(4.0) + 0.5 * (np.log(size) - np.log(2e6))
     loss = power_law(np.log(size) + 4 - 0.3 * (np.log(depth) - best) ** 2)
     noise = 1e-4 * np.random.default_rng(0).standard_normal(24)
-    surface = fit_surface(Shapes(depth, widths, size, loss + noise, np.ones(24)), None, draws=300)
+    surface = fit_surface(Shapes(depth, widths, size, loss + noise, np.ones(24)), None, draws=100)
     first, second = overtakings(surface)
     # equally far from the best depth: halfway between the two in log depth
     assert first.size == pytest.approx(2e6 * (np.sqrt(8.0) / 4.0) ** 2, rel=0.03)
@@ -182,19 +173,18 @@ def test_no_costs_where_no_best_depth_is_told_or_three_times_beyond(
 def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
     """A draw's own least is too low by chance: 12 to 31% of intervals above it held the nothing that they cost."""
     held = []
-    for seed in range(6):
+    for seed in range(4):
         shapes, _ = draw_shapes(flat_valley, Design(40), seed)
-        found = penalties(fit_surface(shapes, None, draws=200, seed=seed))
+        found = penalties(fit_surface(shapes, None, draws=80, seed=seed))
         for x, z, cost in zip(shapes.x, shapes.z, found, strict=True):
             if abs(z - middle_depth(x)) < 0.5 and cost.status is SurfaceStatus.CONVERGED:
                 held.append(cost.low <= 1e-9)
-    assert len(held) > 60
+    assert len(held) > 40
     assert np.mean(held) > 0.5
 
 
 def test_the_loss_of_one_more_run_has_the_scatter_of_runs() -> None:
-    shapes, _ = draw_shapes(symmetric, Design(40), 0)
-    fitted = fit_surface(shapes, None, draws=300)
+    fitted = fit_surface(draw_shapes(symmetric, Design(40), 0)[0], None, draws=150)
     x = np.log(3e8)
     curve = np.ptp(np.quantile(fitted.losses(np.array([x]), np.log([16.0])), (0.16, 0.84)))
     middle, low, high = new_run(fitted, 3e8, 16.0)
@@ -212,7 +202,7 @@ def own(surface: Surface, axis: SizeAxis = SizeAxis.BLOCK) -> OwnSurface:
     return OwnSurface(surface, axis, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine")
 
 
-def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface) -> None:
+def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface, too_shallow: Surface) -> None:
     block = Counting(SizeAxis.BLOCK)
     said = own(surface).witness(asked(3e8, block))
     assert (said.name, said.block, said.said) == ("mine", "your own", "")
@@ -225,6 +215,9 @@ def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface) -
     assert math.log(beyond.high / beyond.low) > math.log(said.high / said.low)
     far = own(surface).witness(asked(4.0 * surface.shapes.size.max(), block))
     assert far.said == "can't tell"
+    bound = own(too_shallow).witness(asked(3e8, block))
+    assert bound.said.startswith("above ")
+    assert math.isinf(bound.depth)
 
 
 def test_a_total_whose_blocks_are_smaller_than_any_tried_is_not_told_by_the_deepest_shape() -> None:
@@ -240,21 +233,6 @@ def test_a_total_whose_blocks_are_smaller_than_any_tried_is_not_told_by_the_deep
     assert mine.witness(asked(1.9e6, Counting(SizeAxis.BLOCK))).depth == pytest.approx(3.0, abs=1.0)
 
 
-def test_at_equal_totals_a_witness_is_deeper(surface: Surface) -> None:
-    """With an untied vocabulary a deep network of one total has more in its blocks."""
-    total = Counting(SizeAxis.TOTAL, 50257)
-    found = own(surface).ask(asked(4e8, total)).costs
-    blocks = found.blocks
-    at_blocks = own(surface).ask(asked(blocks, Counting(SizeAxis.BLOCK))).costs
-    assert found.best.depth > at_blocks.best.depth
-
-
-def test_shapes_too_shallow_are_a_bound(too_shallow: Surface) -> None:
-    said = own(too_shallow).witness(asked(3e8, Counting(SizeAxis.BLOCK)))
-    assert said.said.startswith("above ")
-    assert math.isinf(said.depth)
-
-
 def test_a_surface_answers_what_it_covers_and_nothing_else(surface: Surface) -> None:
     block, mine = Counting(SizeAxis.BLOCK), own(surface)
     found = mine.costs(asked(3e8, block), 0.04)
@@ -266,13 +244,10 @@ def test_a_surface_answers_what_it_covers_and_nothing_else(surface: Surface) -> 
     )  # a billion tokens, and ten are asked for
     assert mine.costs(asked(4.0 * surface.shapes.size.max(), block), 0.04) is None
     assert mine.costs(asked(1e5, Counting(SizeAxis.TOTAL, 50257)), 0.04) is None  # no room for blocks
-
-
-def test_at_equal_time_a_surface_prefers_fewer_layers(surface: Surface) -> None:
+    # at equal time a surface prefers fewer layers
     slow = Clock(1.0, np.array([0.0, 6.0]), np.array([0.0, 1.2]), "none")
     question = replace(asked(3e8, Counting(SizeAxis.TOTAL, 257)), clock=slow)
-    same = own(surface).costs(question, 0.0)
-    timed = own(surface).costs(replace(question, equal_time=True), 0.0)
+    same, timed = mine.costs(question, 0.0), mine.costs(replace(question, equal_time=True), 0.0)
     assert same is not None
     assert timed is not None
     assert timed.best.depth < same.best.depth

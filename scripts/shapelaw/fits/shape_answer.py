@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from shapelaw.errors import UserError
+from shapelaw.fits.evidence import Floats
 from shapelaw.fits.shape_costs import (
     OUTSIDE,
     Best,
@@ -18,7 +21,6 @@ from shapelaw.fits.shape_costs import (
     Costs,
     Evidence,
     Question,
-    Transitions,
     ask,
     outside,
 )
@@ -75,6 +77,72 @@ class Row:
     sized: SizedShape
     cost: Cost
     time: float
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
+
+    Attributes:
+        log_depth: (k,) logs of depths.
+        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
+            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
+        source: where its transitions come from.
+        block: the block that they were measured with.
+        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
+        count: number of transitions.
+        p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
+    """
+
+    log_depth: Floats
+    log_blocks: tuple[Floats, Floats, Floats]
+    source: str
+    block: str
+    depths: tuple[int, int]
+    sizes: tuple[float, float]
+    count: int
+    p_value: float
+    own: bool = False
+
+    def depth(self, costs: Costs) -> tuple[float, float, float]:
+        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
+        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
+        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
+        return middle, low, high
+
+
+def _first(log_depth: Floats, over: Floats) -> float:
+    if not (over >= 0).any():
+        return math.inf
+    right = int((over >= 0).argmax())
+    if right == 0:
+        return float(np.exp(log_depth[0]))
+    before, after = over[right - 1], over[right]
+    share = before / (before - after)
+    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
+
+
+def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
+    """A law as a file has it.
+
+    Args:
+        content: of the file.
+        own: whether it is the user's.
+    """
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    (shallow, deep), (small, large) = content["depths"], content["block_params"]
+    return Transitions(
+        np.log(np.array(content["depth"], dtype=np.float64)),
+        (low, middle, high),
+        content["source"],
+        content["block"],
+        (int(shallow), int(deep)),
+        (float(small), float(large)),
+        int(content["count"]),
+        float(content["p_value"]),
+        own,
+    )
 
 
 @dataclass(frozen=True)

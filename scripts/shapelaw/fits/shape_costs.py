@@ -7,17 +7,16 @@ the farther the question lies outside of it. So the interval is for another lab'
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from shapelaw.errors import UserError
+from shapelaw.fits.clocks import Clock, log_work, normal_scores
 from shapelaw.fits.evidence import Floats, draws_of, lowest
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 
@@ -35,7 +34,6 @@ SHOWN = 4.0  # rows reach to depths that cost so many times `within`
 # sizes that a cost is worth, over the asked one
 SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
-SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 NUDGE = 0.02  # e-folds of size over which slopes are taken
 SETTLED = 1e-5  # change of log depths and sizes at which these steps end
 TURNS = 12  # steps towards the depth of which the size is at equal time
@@ -58,141 +56,6 @@ class Spread:
     def shift(self, sizes_out: float, tokens_out: float) -> float:
         """The standard deviation by which ridges are moved, at e-folds outside of the evidence."""
         return math.hypot(self.sources, self.per_log_size * sizes_out, self.per_log_tokens * tokens_out)
-
-
-def log_work(
-    log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: Floats | int
-) -> Floats:
-    """Logs of the weights that are multiplied for every token, of blocks of 12 L d².
-
-    These are the weights of the blocks, of the classifier, and 2 N L d for the scores of attention over N tokens: two
-    FLOPs each in a forward pass.
-    """
-    log_width = 0.5 * (log_blocks - log_depth - math.log(12.0))
-    others = np.log(vocab_size + 2.0 * context * np.exp(log_depth)) + log_width
-    return np.asarray(np.logaddexp(log_blocks, others))
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Seconds a token, up to a factor: a power of the work, times a smooth function of depth.
-
-    The function is a parabola in the logs, or with two depths a line, and goes on straight beyond the depths that were
-    timed. Lines from depth to depth would have corners, and the best depth at equal time would lie on one of them.
-
-    Attributes:
-        exponent: of the work (see `log_work`).
-        log_depth, log_time: (k,) logs of depths, rising, and of seconds at one work.
-        source: where it was measured.
-        exponent_err: standard error of `exponent`.
-        time_err: (k,) standard errors of `log_time`; none where nothing is known of them.
-    """
-
-    exponent: float
-    log_depth: Floats
-    log_time: Floats
-    source: str
-    exponent_err: float = 0.0
-    time_err: Floats | None = None
-
-    def at(self, work: Floats, log_depth: Floats) -> Floats:
-        """Logs of seconds a token, at logs of works and depths."""
-        return np.asarray(self.exponent * work + parabola(self.log_depth, log_depth) @ self.log_time)
-
-    def errors(self, work: Floats, log_depth: Floats, count: int) -> Floats:
-        """(count, p) draws of the errors of `at`, at (p,) logs of works and depths."""
-        rng, several = np.random.default_rng(2), 1 + len(self.log_depth)
-        normals = np.stack([rng.permutation(normal_scores(count)) for _ in range(several)], axis=1)
-        found = self.exponent_err * normals[:, :1] * work
-        if self.time_err is not None:
-            found = found + (normals[:, 1:] * self.time_err) @ parabola(self.log_depth, log_depth).T
-        return np.asarray(found)
-
-
-def parabola(known: Floats, at: Floats) -> Floats:
-    """(..., k) weights of the values at (k,) `known` points, of which the least-squares parabola at `at` is the sum.
-
-    With two points it is a line. Beyond the first and the last point it goes on straight.
-    """
-    middle, terms = float(known.mean()), min(3, len(known))
-    solved = _least_squares(tuple(known - middle), terms)
-    ends = np.clip(at, known[0], known[-1])
-    inner = (np.asarray(ends) - middle)[..., None] ** np.arange(terms)
-    slopes = np.zeros_like(inner)
-    slopes[..., 1:] = np.arange(1, terms) * inner[..., :-1]
-    return np.asarray((inner + slopes * (np.asarray(at) - ends)[..., None]) @ solved)
-
-
-@cache
-def _least_squares(places: tuple[float, ...], terms: int) -> Floats:
-    """(terms, k) coefficients of the least-squares polynomial, a row each, by the values at (k,) places."""
-    return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
-
-
-def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
-    """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
-
-    The error of a depth's time is that by which its steps differ (`low, high`: the quantiles between which 68% of them
-    lie), or by which times lie off a smooth function of depth, where that is more.
-
-    Args:
-        path: the file.
-        vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
-        public: the times which say how time follows the work, where the shapes have one size.
-
-    Raises:
-        UserError: the file is missing, or has fewer than two depths with numbers.
-    """
-    table = _speed_table(path, vocab_size, context)
-    depth, blocks, seconds = np.log(table[:, :3]).T
-    steps = np.log(table[:, 4] / table[:, 3]) / 2.0
-    depths = np.unique(depth)
-    if len(depths) < 2:
-        raise UserError(
-            f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
-        )
-    work = log_work(blocks, depth, table[:, 5], table[:, 6])
-    exponent, exponent_err = public.exponent, public.exponent_err
-    if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
-        of_depth = (depth[:, None] == depths).astype(np.float64)
-        design = np.column_stack([work, of_depth])
-        found = np.linalg.lstsq(design, seconds, rcond=None)[0]
-        exponent, off = float(found[0]), seconds - design @ found
-        variance = float(off @ off) / max(len(off) - design.shape[1], 1)
-        exponent_err = math.sqrt(variance * np.linalg.pinv(design.T @ design)[0, 0])
-    left = seconds - exponent * work
-    times = np.array([left[depth == one].mean() for one in depths])
-    spread = np.array([math.sqrt(float(np.mean(steps[depth == one] ** 2))) for one in depths])
-    off_smooth = times - parabola(depths, depths) @ times
-    misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
-    return Clock(exponent, depths, times, str(path), exponent_err, np.maximum(spread, misfit))
-
-
-def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:
-    """(r, 7) depths, blocks, seconds, low and high ends of them, vocabularies and contexts of a speed.csv.
-
-    Raises:
-        UserError: it can't be read.
-    """
-    needed = ("depth", "block_params", "seconds_per_token")
-    try:
-        with path.open(encoding="utf-8") as lines:
-            rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-        usual = {"vocab_size": vocab_size, "context_length": context}
-        numbers = [
-            [float(row[name] or "nan") for name in needed]
-            + [float(row.get(end) or row["seconds_per_token"] or "nan") for end in ("low", "high")]
-            + [float(row.get(name) or usual[name]) for name in usual]
-            for row in rows
-        ]
-    except OSError as error:
-        raise UserError(f"--speed {path} can't be read ({error.strerror}).") from None
-    except (KeyError, TypeError, ValueError):
-        raise UserError(
-            f"--speed {path} is no table of `shapelaw speed`; it needs numbers in {', '.join(needed)}."
-        ) from None
-    table = np.array(numbers).reshape(-1, 7)
-    return np.asarray(table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)])
 
 
 class Drawn(Protocol):
@@ -259,20 +122,12 @@ class Evidence:
         return max(out, outside(depth, self.depths)) - math.log(OUTSIDE)
 
 
-@cache
-def normal_scores(count: int) -> Floats:
-    """Scores that have a normal distribution's quantiles, a standard deviation of one and a mean of zero."""
-    many = np.sort(np.random.default_rng(1).standard_normal(200 * count)).reshape(count, -1).mean(axis=1)
-    centred = many - many.mean()
-    return np.asarray(centred / centred.std())
-
-
 def evidence_of(content: Mapping[str, Any]) -> Evidence:
     """The evidence of a file that `shapelaw evidence` wrote."""
     times, spread = content["time"], content["spread"]
-    low_and_high = {name: (float(low), float(high)) for name, (low, high) in content["range"].items()}
     blocks, totals, tokens, depths = (
-        low_and_high[name] for name in ("block_params", "total_params", "tokens", "depth")
+        (float(content["range"][name][0]), float(content["range"][name][1]))
+        for name in ("block_params", "total_params", "tokens", "depth")
     )
     groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = np.log([1.0, float(DEEPEST)])
@@ -284,15 +139,9 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         times["work_err"],
         times["depth_err"] * ends,
     )
+    widens = Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"])
     return Evidence(
-        draws_of(groups, tokens),
-        Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"]),
-        blocks,
-        totals,
-        tokens,
-        clock,
-        content["name"],
-        depths=depths,
+        draws_of(groups, tokens), widens, blocks, totals, tokens, clock, content["name"], depths=depths
     )
 
 
@@ -448,9 +297,9 @@ class Costs:
         value = np.maximum(self._middle(log_blocks, log_depth) - self._least, 0.0)
         moved, least = self._moved(log_blocks, log_depth), self.moved_least
         if self.evidence.few_shapes:
+            best = self._moved_best
             ends = [
-                interval_of_few(moved[:, place], least, self._moved_best, float(one))
-                for place, one in enumerate(value)
+                interval_of_few(one, least, best, float(c)) for one, c in zip(moved.T, value, strict=True)
             ]
             low, high = np.array(ends).T
         else:
@@ -481,12 +330,9 @@ class Costs:
         least = [lowest(self._middle(one, self.grid)[None], self.grid)[1][0] for one in scaled]
         return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
-    def flat(self) -> tuple[int, int]:
-        """The shallowest and the deepest whole depth that cost less than `within`; at least the best one."""
-        return self.reach(self.question.within)
-
-    def reach(self, cost: float) -> tuple[int, int]:
-        """The shallowest and the deepest whole depth around the best that cost less than some nats."""
+    def flat(self, times: float = 1.0) -> tuple[int, int]:
+        """The shallowest and the deepest whole depth that cost less than so many times `within`; at least the best."""
+        cost = times * self.question.within
         least = int(np.argmin(self.curve))
         over = self.curve > cost
         left, right = np.flatnonzero(over[:least]), np.flatnonzero(over[least:])
@@ -497,7 +343,7 @@ class Costs:
 
     def rows(self) -> list[int]:
         """About seven whole depths around the flat part, the best one among them."""
-        low, high = self.reach(SHOWN * self.question.within)
+        low, high = self.flat(SHOWN)
         best = int(self.best.depth)
         first, last = math.ceil(math.exp(self.grid[0]) - 1e-9), math.floor(math.exp(self.grid[-1]) + 1e-9)
         low, high = min(low, max(best - 1, first)), max(high, min(best + 1, last))
@@ -516,11 +362,6 @@ class Costs:
         return float(np.exp(here - best))
 
 
-def _low_and_high(values: Floats) -> tuple[float, float]:
-    low, high = np.quantile(values, (LOW, HIGH))
-    return float(low), float(high)
-
-
 def interval_of_few(losses: Floats, least: Floats, best: Floats, value: float) -> tuple[float, float]:
     """The 68% interval of a cost by a surface of few shapes, on which some depth has the least loss by chance.
 
@@ -534,8 +375,8 @@ def interval_of_few(losses: Floats, least: Floats, best: Floats, value: float) -
         best: (D,) of the depth that all draws together have as best.
         value: the cost, in nats.
     """
-    high = _low_and_high(np.maximum(losses - least, 0.0))[1]
-    low = min(_low_and_high(losses - best)[0], 2.0 * value - high, value)
+    high = float(np.quantile(np.maximum(losses - least, 0.0), HIGH))
+    low = min(float(np.quantile(losses - best, LOW)), 2.0 * value - high, value)
     return max(0.0, low), max(high, value)
 
 
@@ -567,9 +408,15 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     places, moved_least = lowest(moved, grid)
     ends = [np.quantile(one, (LOW, HIGH)) for one in (places, lowest(own, grid)[0])]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
-    depth = _whole(middle, together, grid)
-    if question.equal_time:
-        _check_timed(question.clock, depth)
+    beside = [max(1.0, math.floor(math.exp(middle))), max(1.0, math.ceil(math.exp(middle)))]
+    depth = min(beside, key=lambda one: float(np.interp(math.log(one), grid, together)))
+    first, last = (math.exp(one) for one in question.clock.log_depth[[0, -1]])
+    if question.equal_time and not first / UNTIMED <= depth <= last * UNTIMED:
+        raise UserError(
+            f"By the times of {question.clock.source}, of {first:.0f} to {last:.0f} layers, the best depth at equal "
+            f"time lies beyond them (about {depth:.0f}), where none were measured; time more depths: shapelaw speed "
+            "--depths."
+        )
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
     return Costs(question, evidence, sizes, log_blocks, middle, best, shift, moved_least, errors)
 
@@ -605,26 +452,6 @@ def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_bes
     work = log_work(blocks, places, counting.vocab_size, question.context)
     off = question.clock.errors(work, places, len(evidence.draws))
     return np.asarray((off[:, -1:] - off[:, :-1]) / rate)
-
-
-def _check_timed(clock: Clock, depth: float) -> None:
-    """Refuse a best depth at equal time that is far from all depths which were timed.
-
-    Raises:
-        UserError: always with one sentence.
-    """
-    first, last = (math.exp(one) for one in clock.log_depth[[0, -1]])
-    if not first / UNTIMED <= depth <= last * UNTIMED:
-        raise UserError(
-            f"By the times of {clock.source}, of {first:.0f} to {last:.0f} layers, the best depth at equal time lies "
-            f"beyond them (about {depth:.0f}), where none were measured; time more depths: shapelaw speed --depths."
-        )
-
-
-def _whole(log_depth: float, losses: Floats, grid: Floats) -> float:
-    """The better of the whole depths beside a real one, at (201,) losses along the grid."""
-    depths = [max(1.0, math.floor(math.exp(log_depth))), max(1.0, math.ceil(math.exp(log_depth)))]
-    return min(depths, key=lambda depth: float(np.interp(math.log(depth), grid, losses)))
 
 
 def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Floats:
@@ -668,69 +495,3 @@ def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) 
     counting.require_room(float(np.min(sizes)))
     widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
     return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))
-
-
-@dataclass(frozen=True)
-class Transitions:
-    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
-
-    Attributes:
-        log_depth: (k,) logs of depths.
-        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
-            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
-        source: where its transitions come from.
-        block: the block that they were measured with.
-        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
-        count: number of transitions.
-        p_value: the chance that transitions on the law scatter so much.
-        own: whether it is the user's.
-    """
-
-    log_depth: Floats
-    log_blocks: tuple[Floats, Floats, Floats]
-    source: str
-    block: str
-    depths: tuple[int, int]
-    sizes: tuple[float, float]
-    count: int
-    p_value: float
-    own: bool = False
-
-    def depth(self, costs: Costs) -> tuple[float, float, float]:
-        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
-        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
-        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
-        return middle, low, high
-
-
-def _first(log_depth: Floats, over: Floats) -> float:
-    if not (over >= 0).any():
-        return math.inf
-    right = int((over >= 0).argmax())
-    if right == 0:
-        return float(np.exp(log_depth[0]))
-    before, after = over[right - 1], over[right]
-    share = before / (before - after)
-    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
-
-
-def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
-    """A law as a file has it.
-
-    Args:
-        content: of the file.
-        own: whether it is the user's.
-    """
-    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
-    (shallow, deep), (small, large) = content["depths"], content["block_params"]
-    return Transitions(
-        np.log(np.array(content["depth"], dtype=np.float64)),
-        (low, middle, high),
-        content["source"],
-        content["block"],
-        (int(shallow), int(deep)),
-        (float(small), float(large)),
-        int(content["count"]),
-        float(content["p_value"]),
-        own,
-    )

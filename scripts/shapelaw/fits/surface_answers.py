@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
+from shapelaw.fits.clocks import Clock
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.evidence import lowest as lowest
+from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats
 from shapelaw.fits.projection import SizeRule
 from shapelaw.fits.shape_answer import Witness
@@ -27,7 +28,6 @@ from shapelaw.fits.shape_costs import (
     OUTSIDE,
     WITHIN,
     Best,
-    Clock,
     Costs,
     Evidence,
     Question,
@@ -255,11 +255,10 @@ def overtakings(surface: Surface) -> list[Overtaking]:
         gap = gap - surface.losses(grid, np.full_like(grid, math.log(shallow)))
         crossing = _crossing(gap, grid)
         inside = np.isfinite(crossing)
-        size = size_low = size_high = math.nan
-        if inside.mean() >= SURE:
-            size, size_low, size_high = _middle_and_interval(np.exp(crossing[inside]))
-        share = float(inside.mean())
-        found.append(Overtaking(float(shallow), float(deep), size, size_low, size_high, share))
+        share, size = float(inside.mean()), (math.nan,) * 3
+        if share >= SURE:
+            size = _middle_and_interval(np.exp(crossing[inside]))
+        found.append(Overtaking(float(shallow), float(deep), *size, share))
     return found
 
 
@@ -351,14 +350,10 @@ def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> 
     question = Question(best.size, Counting(SizeAxis.BLOCK), 1.0, NO_CLOCK, within=within)
     found = ask(evidence, question)
     whole = sorted({max(1, math.floor(best.depth)), math.ceil(best.depth)})
-    depth = min(whole, key=lambda one: _loss_at(found, one))
+    losses = found.evidence.draws.middle(found.log_blocks[: len(whole)], np.log(whole), 0.0)
+    depth = whole[int(losses.argmin())]
     low, high = min(best.low, depth), max(best.high, depth)
     return SizeCosts(replace(found, best=Best(float(depth), low, high, low, high)), best.status)
-
-
-def _loss_at(costs: Costs, depth: int) -> float:
-    log_depth = np.log([depth])
-    return float(costs.evidence.draws.middle(costs.log_blocks[:1], log_depth, 0.0)[0])
 
 
 def new_run(surface: Surface, size: float, depth: float) -> tuple[float, float, float]:

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shapelaw.fits.clocks import log_work
 from shapelaw.fits.evidence import Floats
 from shapelaw.fits.projection import FARTHEST
 from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
-from shapelaw.fits.shape_answer import Network, costs_if_any, of_own_size
+from shapelaw.fits.shape_answer import Network, Transitions, costs_if_any, of_own_size
 from shapelaw.fits.shape_costs import (
     DEEPEST,
     LEAST_TOKENS,
@@ -36,10 +37,8 @@ from shapelaw.fits.shape_costs import (
     Costs,
     Evidence,
     Question,
-    Transitions,
     ask,
     log_blocks_at,
-    log_work,
 )
 from shapelaw.report.bottleneck_table import redundancy_text
 from shapelaw.specs.sizes import Counting, SizeAxis

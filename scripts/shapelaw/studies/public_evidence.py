@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer, answer, read_shipped
-from shapelaw.fits.shape_costs import Evidence, Question, Transitions, evidence_of, transitions_of
+from shapelaw.fits.shape_answer import (
+    Network,
+    Own,
+    ShapeAnswer,
+    Transitions,
+    answer,
+    read_shipped,
+    transitions_of,
+)
+from shapelaw.fits.shape_costs import Evidence, Question, evidence_of
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 

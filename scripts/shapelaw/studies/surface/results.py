@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
+from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.projection import project, standard_params
@@ -24,7 +25,6 @@ from shapelaw.fits.surface_answers import (
     Penalty,
     SizeCosts,
     best_depth,
-    lowest,
     new_run,
     tried_depths,
     unknown_penalty,
