@@ -41,6 +41,8 @@ def test_between_two_sizes():
     assert (found.memorized, found.not_memorized) == (400.0, 500.0)
     assert found.status is CapacityStatus.FOUND
     assert (found.low, found.high) == (400.0, 500.0)  # one seed: what the list of T leaves open
+    noisy = capacity(curve_of([1.0, 0.985, 1.0, 0.9, 0.95, 0.5]))  # below before the crossing, by noise
+    assert (noisy.memorized, noisy.not_memorized) == (400.0, 500.0)
 
 
 LISTS = {
@@ -50,8 +52,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("listed", LISTS)
-@pytest.mark.parametrize("seeds", [1, 2, 3, 6])
+@pytest.mark.parametrize(("listed", "seeds"), [("even", 1), ("even", 2), ("doubling", 3), ("five uneven", 6)])
 def test_capacities_are_calibrated(listed, seeds):
     """100 experiments: the true T at 99% in the interval in 68% and more, which is no narrower than the list of T."""
     rng, x, fine = np.random.default_rng([8, seeds]), LISTS[listed], np.arange(200.0, 700.0, 2.0)
@@ -88,6 +89,8 @@ def test_the_same_along_the_heads():
     assert (all_of_them.status, all_of_them.size) == (CapacityStatus.BELOW, 1.0)
     with pytest.raises(ValueError, match="need a curve along heads"):
         heads_needed(curve_of(shares, x=heads))
+    with pytest.raises(ValueError, match="needs a curve along examples"):
+        capacity(curve_of(shares, x=heads, along="heads"))
 
 
 def test_all_or_none_memorized_are_bounds():
@@ -97,35 +100,18 @@ def test_all_or_none_memorized_are_bounds():
     assert (none.status, none.size) == (CapacityStatus.BELOW, 200.0)
     assert np.isnan(none.memorized)
     assert np.isnan(all_of_them.not_memorized)
-    alone = capacity(curve_of(np.ones((1, 3)), x=EXAMPLES[:1]))
-    assert alone.status is CapacityStatus.AT_LEAST
+    assert capacity(curve_of(np.ones((1, 3)), x=EXAMPLES[:1])).status is CapacityStatus.AT_LEAST
 
 
-def test_noise_above_the_first_fall_leaves_one_crossing():
-    shares = np.array([1.0, 0.985, 1.0, 0.9, 0.95, 0.5])[:, None]
-    found = capacity(curve_of(shares))
-    assert (found.memorized, found.not_memorized) == (400.0, 500.0)
-
-
-def test_interval_ends_that_leave_the_sizes_are_open():
+def test_interval_ends_that_leave_the_sizes_are_open_and_seeds_may_be_missing():
     shares = np.array([[1.0, 1.0, 0.98], [0.9, 0.8, 0.7]])
     found = capacity(curve_of(shares, x=EXAMPLES[:2]))
     assert np.isnan(found.low)
     assert found.high == 300.0
-
-
-def test_missing_seeds_and_determinism():
     shares = shares_of(np.array([400.0, 450.0, 480.0, 510.0]), EXAMPLES)
     shares[2, 0] = np.nan
-    one, other = (capacity(curve_of(shares), seed=5) for _ in range(2))
-    assert one == other
-    assert one.low < one.size < one.high
-    assert capacity(curve_of(shares), seed=6).size == one.size
-
-
-def test_only_curves_along_the_examples():
-    with pytest.raises(ValueError, match="needs a curve along examples"):
-        capacity(curve_of(np.ones((6, 1)), along="heads"))
+    missing = capacity(curve_of(shares))
+    assert missing.low < missing.size < missing.high
 
 
 HEADS = np.array([5.0, 10, 20, 30, 40, 50])
@@ -146,6 +132,9 @@ def test_an_exact_exponent_is_found(exponent):
     found = fit_growth(along_heads(0.8 * (HEADS / 50) ** exponent), ALL)
     assert found.exponent == pytest.approx(exponent, abs=1e-6)
     assert found.err < 1e-6
+    few = fit_growth(along_heads(0.01 * HEADS), np.arange(6) < 2)
+    assert (few.status, np.isnan(few.exponent)) == (FitStatus.TOO_FEW_POINTS, True)
+    assert "2 points" in few.message
 
 
 @pytest.mark.parametrize("seeds", [2, 4])
@@ -172,13 +161,6 @@ def test_with_one_seed_the_error_is_the_misfit():
     assert several.errors == SEED_NOISE
 
 
-def test_two_points_have_no_exponent():
-    found = fit_growth(along_heads(0.01 * HEADS), np.arange(6) < 2)
-    assert found.status is FitStatus.TOO_FEW_POINTS
-    assert "2 points" in found.message
-    assert np.isnan(found.exponent)
-
-
 PAPER_HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
 
 
@@ -195,13 +177,6 @@ def curves_of(seeds, draws):
     for per_head, seed in draws:
         runs = simulate(PAPER_HEADS, examples=(20000,), per_head=per_head, seeds=seeds, seed=seed)
         yield replace(one, shares=runs["accuracy"].to_numpy().reshape(len(PAPER_HEADS), seeds))
-
-
-def test_curves_are_those_of_the_tables():
-    (curve,) = curves_of(3, [(9.0, 5)])
-    np.testing.assert_array_equal(
-        curve.shares, simulated(examples=(20000,), per_head=9.0, seeds=3, seed=5).shares
-    )
 
 
 def test_points_are_used_up_to_the_first_saturated_one():
@@ -221,14 +196,18 @@ def test_points_are_used_up_to_the_first_saturated_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [2, 4])
 def test_lines_are_calibrated(seeds):
-    """200 experiments: the true slope within one error in 58 to 80%, its bias under a third of the error."""
+    """200 experiments: the true slope within one error in 58 to 80%, its bias under a third of the error.
+
+    The noise of 2 seeds a point is itself uncertain; still p is below 5% in about 5% of them.
+    """
     rng = np.random.default_rng(3)
-    pulls, bent = [], 0
+    pulls, p_values, bent = [], [], 0
     draws = [(float(rng.uniform(8, 16)), draw) for draw in range(200)]
     for (per_head, _), curve in zip(draws, curves_of(seeds, draws), strict=True):
         line = linear_part(curve).line
+        p_values.append(line.p_value)
         if line.status is FitStatus.CURVED:
             bent += 1
             continue
@@ -238,6 +217,8 @@ def test_lines_are_calibrated(seeds):
     assert (inside > 0.58).all()
     assert (inside < 0.8).all()
     assert np.abs(np.mean(pulls, axis=0)).max() < 1 / 3
+    assert 0.02 <= np.mean(np.array(p_values) < 0.05) <= 0.085
+    assert 0.42 <= np.mean(np.array(p_values) < 0.5) <= 0.58
 
 
 def test_points_off_the_line_widen_the_errors():
@@ -267,16 +248,6 @@ def test_too_few_points_below_saturation_give_no_line(seeds):
     assert part.line.status is FitStatus.TOO_FEW_POINTS
     assert "2 points" in part.line.message
     assert part.line.to_dict()["b"] is None
-
-
-@pytest.mark.slow
-def test_few_seeds_do_not_make_a_straight_line_look_bent():
-    """The noise of 2 seeds a point is itself uncertain: p below 5% in about 5% of 300 straight curves."""
-    rng = np.random.default_rng(5)
-    curves = curves_of(2, [(15.0, int(rng.integers(2**31))) for _ in range(300)])
-    p_values = np.array([linear_part(curve).line.p_value for curve in curves])
-    assert 0.02 <= np.mean(p_values < 0.05) <= 0.085
-    assert 0.42 <= np.mean(p_values < 0.5) <= 0.58
 
 
 # figure 2a at T = 40,000, H = 1 to 60, one seed

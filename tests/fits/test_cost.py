@@ -47,7 +47,7 @@ models = st.builds(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=8)
 @given(models)
 def test_times_that_follow_the_model_give_its_constants(model: CostModel) -> None:
     fit = fit_cost(runs_of(model), "made")

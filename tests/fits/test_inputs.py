@@ -87,28 +87,24 @@ def test_recipes_must_be_one(change, words):
         refuse_mixed(RUNS.assign(**change), RECIPE, "runs.csv", of="V = 500")
 
 
-def test_many_wrong_rows_are_counted():
-    table = pd.DataFrame({"depth": 6, "width": range(1, 10), "seed": 0, "test_loss": np.nan})
-    with pytest.raises(UserError, match="row 5 and 4 more: test_loss"):
-        check_runs(table, "runs.csv")
-
-
 def test_missing_columns_are_named_all_at_once_with_the_nearest():
     with pytest.raises(UserError) as caught:
         check_runs(RUNS.rename(columns={"test_loss": "testloss", "depth": "layers"}), "runs.csv")
     assert "lacks depth, test_loss (is it called testloss?)" in str(caught.value)
     assert "it has the columns layers, width, seed, testloss" in str(caught.value)
 
-
-def test_a_column_of_another_meaning_is_not_offered():
+    # a column of another meaning is not offered
     with pytest.raises(UserError, match="lacks width, test_loss; it has"):
         check_runs(RUNS.rename(columns={"width": "ff_width", "test_loss": "train_loss"}), "runs.csv")
 
 
-def test_sizes_must_grow_with_width():
+def test_sizes_must_grow_with_width_and_many_wrong_rows_are_counted():
     table = pd.DataFrame({"depth": 6, "width": [64, 96], "seed": 0, "test_loss": 3.0, "params": [20.0, 10.0]})
     with pytest.raises(UserError, match="params must grow with width"):
         check_runs(table, "runs.csv")
+    many = pd.DataFrame({"depth": 6, "width": range(1, 10), "seed": 0, "test_loss": np.nan})
+    with pytest.raises(UserError, match="row 5 and 4 more: test_loss"):
+        check_runs(many, "runs.csv")
 
 
 def test_transitions_without_a_crossing_need_no_width():
@@ -161,8 +157,6 @@ def test_text_tables_of_every_kind(tmp_path, name, content):
     table = read_table(tmp_path / name)
     assert table.to_dict("list") == {"depth": [6, 12], "test_loss": [3.25, 3.5]}
 
-
-def test_nested_values_become_columns(tmp_path):
     (tmp_path / "runs.jsonl").write_text('{"config": {"n_layer": 2}, "summary": {"val": {"loss": 3.5}}}\n')
     assert list(read_table(tmp_path / "runs.jsonl")) == ["config.n_layer", "summary.val.loss"]
 

@@ -50,7 +50,7 @@ def test_pooling_weighs_by_degrees_of_freedom():
 
 
 @given(st.lists(st.lists(st.floats(1, 5), min_size=2, max_size=4), min_size=1, max_size=4), st.floats(-3, 3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_level_per_shape_does_not_matter(groups, shift):
     if max(np.ptp(g) for g in groups) < 1e-3:
         return
@@ -58,12 +58,9 @@ def test_a_level_per_shape_does_not_matter(groups, shift):
     assert pooled_noise(runs_of(moved)).std == pytest.approx(pooled_noise(runs_of(groups)).std, rel=1e-6)
 
 
-def test_no_repeats_no_noise():
+def test_no_repeats_are_no_noise_and_equal_ones_are_refused():
     assert pooled_noise(runs_of([[1.0], [2.0]])) is None
     assert seed_table(runs_of([[1.0], [2.0, 3.0]]))["seeds"].tolist() == [1, 2]
-
-
-def test_seeds_that_change_nothing_are_refused():
     with pytest.raises(UserError, match="exactly equal losses"):
         pooled_noise(runs_of([[1.0, 1.0]]))
 
@@ -78,15 +75,9 @@ def test_a_missing_rank_is_a_group_of_its_own() -> None:
     assert means["loss"].tolist() == [2.0, 5.0, 3.0, 9.0]
     assert means["seeds"].tolist() == [2, 1, 2, 1]
     assert means["size"].tolist() == [80, 81, 160, 320]
-
-
-def test_the_noise_is_pooled_over_repeated_groups() -> None:
     noise = group_noise(group_means(GROUPED, ["width", "rank"]))
     assert noise is not None
     assert (noise.std, noise.dof) == (pytest.approx(math.sqrt(2.0)), 2.0)
-    assert group_noise(group_means(GROUPED, ["width", "rank", "seed"])) is None
-    with pytest.raises(UserError, match="exactly equal losses"):
-        group_noise(group_means(GROUPED.assign(loss=1.0), ["width", "rank"]))
 
 
 WIDTHS = np.geomspace(16.0, 512.0, 6)
@@ -121,6 +112,8 @@ def test_many_seeds_show_how_the_noise_follows_the_width(size: float, sign: floa
 def test_equal_spreads_are_one_number(spread: float, seeds: int, shapes: int) -> None:
     width = np.geomspace(8.0, 1024.0, shapes)
     assert width_noise(width, np.full(shapes, spread), np.full(shapes, seeds - 1.0)) is None
+    one_width = np.random.default_rng(0).uniform(0.1, 2.0, 20)
+    assert width_noise(np.full(20, 64.0), one_width, np.full(20, 2.0)) is None
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=LEAST_DOF - 1))
@@ -130,11 +123,6 @@ def test_few_seeds_are_one_number(spreads: list[float]) -> None:
     noise = pooled_noise(pairs)
     assert noise == pooled_noise(pairs, by_width=False)
     assert type(noise) is Noise
-
-
-def test_seeds_of_one_width_show_no_slope() -> None:
-    rng = np.random.default_rng(0)
-    assert width_noise(np.full(20, 64.0), rng.uniform(0.1, 2.0, 20), np.full(20, 2.0)) is None
 
 
 def test_a_slope_is_rarely_found_where_there_is_none() -> None:
@@ -157,21 +145,6 @@ def test_noise_by_width_does_not_depend_on_units(unit: float, number: int) -> No
     assert widened.at(unit * WIDTHS) == pytest.approx(noise.at(WIDTHS), rel=1e-6)
 
 
-@pytest.mark.parametrize("slope", [-1.0, 1.0])
-def test_noise_by_width_is_monotone_and_never_below_what_was_seen(slope: float) -> None:
-    noise, far = by_width(slope), np.geomspace(1.0, 1e4, 50)
-    change = np.diff(np.log(noise.at(far)))
-    assert (change * slope >= 0).all()
-    assert noise.at(far).min() == pytest.approx(noise.at(WIDTHS).min())
-    assert noise.at(far).max() > noise.at(WIDTHS).max()
-
-
-def test_the_slope_is_shrunk_towards_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrunk = by_width(-1.0, 3, 2)
-    monkeypatch.setattr("shapelaw.fits.noise.PRIOR_STD", 100.0)
-    assert by_width(-1.0, 3, 2).slope < shrunk.slope < 0
-
-
 def test_noise_far_from_the_middle_is_known_worse() -> None:
     noise = by_width(-1.0, 3, 2)
     dof = noise.dof_at(np.array([noise.middle, *WIDTHS]))
@@ -191,16 +164,6 @@ def test_runs_of_the_pooled_noise_are_as_noisy() -> None:
     tilts = noise.drawn_tilts(WIDTHS, 20000, np.random.default_rng(0))
     log_tilts = np.log(tilts).std(axis=0)
     assert log_tilts == pytest.approx(2.0 * noise.slope_err * np.abs(np.log(WIDTHS / noise.middle)), rel=0.03)
-
-
-def test_one_number_is_that_of_every_width() -> None:
-    noise, rng = Noise(0.01, 8.0), np.random.default_rng(0)
-    assert noise.at(WIDTHS).tolist() == [0.01] * 6
-    assert noise.runs_at(WIDTHS, np.arange(1, 7)).tolist() == [1, 2, 3, 4, 5, 6]
-    assert set(noise.threshold_at(WIDTHS, WIDTHS)) == {noise.threshold()}
-    assert set(Noise(0.01, math.inf).threshold_at(WIDTHS)) == {Noise(0.01, math.inf).threshold()}
-    assert noise.drawn_tilts(WIDTHS, 5, rng).tolist() == [[1.0]]
-    assert rng.uniform() == np.random.default_rng(0).uniform()  # no draw was taken
 
 
 def test_words_say_how_the_noise_follows() -> None:
@@ -255,19 +218,15 @@ def test_draws_come_from_the_posterior():
 
 
 @pytest.mark.parametrize(("place", "off"), [(5, 20.0), (17, -20.0)])
-def test_a_shape_far_off_is_named_with_its_sign(place, off):
+def test_a_shape_far_off_is_named_with_its_sign_unless_points_are_few(place, off):
     y = deviations(0.0, np.ones(24))
     assert outlying(LINE, y, np.ones(24), np.inf) == []
     y[place] += off
     ((named, pull),) = outlying(LINE, y, np.ones(24), 30.0)
     assert named == place
     assert 10 < pull / np.sign(off) < 40
-
-
-def test_of_four_points_on_a_line_none_can_be_called_far_off():
-    y = 3 + 2 * X[:4]
-    y[3] += 1e6
-    assert outlying(LINE[:4], y, np.ones(4), np.inf) == []
+    four = 3 + 2 * X[:4] + np.array([0.0, 0.0, 0.0, 1e6])
+    assert outlying(LINE[:4], four, np.ones(4), np.inf) == []
 
 
 def test_the_least_design_has_the_order_of_the_curve():

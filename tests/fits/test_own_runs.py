@@ -54,16 +54,9 @@ def test_what_cannot_be_told_is_asked_for_by_name():
     assert "--column loss=val_loss" in str(caught.value)
     chosen = own_runs(table, "runs.csv", {"loss": "eval_loss"})
     assert chosen.table["loss"].tolist() == table["eval_loss"].tolist()
-
-
-def test_our_own_name_and_equal_copies_are_no_question():
-    table = RUNS.assign(val_loss=1.0, n_layer=RUNS["depth"])
-    assert find_columns(table, "runs.csv", {}) == {
-        "depth": "depth",
-        "width": "width",
-        "loss": "test_loss",
-        "seed": "seed",
-    }
+    # our own name and equal copies are no question
+    ours = {"depth": "depth", "width": "width", "loss": "test_loss", "seed": "seed"}
+    assert find_columns(RUNS.assign(val_loss=1.0, n_layer=RUNS["depth"]), "runs.csv", {}) == ours
 
 
 @pytest.mark.parametrize(

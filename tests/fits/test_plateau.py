@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from saturating_curves import KNEES, LISTS, SMOOTH, draw_fit
 
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.plateau import Alternative, KneeStatus, beaten_by, fit_knee, smooth_alternatives
+from shapelaw.fits.plateau import KneeStatus, fit_knee, smooth_alternatives
 
 HEAD_DIMS = np.array([10.0, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64])
 
@@ -27,7 +27,7 @@ def experiment(y, rng, noise=0.01, seeds=3):
 
 
 @given(st.floats(18, 52), st.floats(0.3, 0.9), st.floats(0.005, 0.02))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_an_exact_knee_is_found(knee, plateau, slope):
     fit = fit_knee(HEAD_DIMS, truth(knee, plateau, slope), np.full(12, 1e-3), Noise(1e-3, np.inf))
     assert fit.status is KneeStatus.CONVERGED
@@ -38,11 +38,12 @@ def test_an_exact_knee_is_found(knee, plateau, slope):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_calibration(known):
-    """400 experiments: kept in 92% and more, the knee in its 68% interval in 58 to 78% of those, in its 95% one in 90
-    to 99%."""
+    """200 experiments, 400 without a known noise: kept in 92% and more, the knee in its 68% interval in 58 to 78% of
+    those, in its 95% one in 90 to 99%. With seeds a true knee looks wrong (p < 5%) in about 5%."""
     rng = np.random.default_rng(6)
-    inside, errors = [], []
-    for _ in range(400):
+    inside, errors, p_values = [], [], []
+    count = 200 if known else 400
+    for _ in range(count):
         knee = float(rng.uniform(22, 48))
         y = truth(knee)
         if known:
@@ -50,15 +51,19 @@ def test_calibration(known):
         else:
             fit = fit_knee(HEAD_DIMS, y + 0.006 * rng.standard_normal(12), np.full(12, np.nan), None)
         assert fit.status in (KneeStatus.CONVERGED, KneeStatus.SMOOTH)
+        p_values.append(fit.p_value)
         if fit.status is KneeStatus.SMOOTH:
             continue
         inside.append((fit.low68 <= knee <= fit.high68, fit.allows(knee)))
         errors.append((fit.knee - knee) / ((fit.high68 - fit.low68) / 2))
-    assert len(inside) >= 0.92 * 400
+    assert len(inside) >= 0.92 * count
     once, twice = np.mean(inside, axis=0)
     assert 0.58 <= once <= 0.78
     assert 0.90 <= twice <= 0.99
     assert abs(np.mean(errors)) < 1 / 3
+    if known:
+        assert 0.015 <= np.mean(np.array(p_values) < 0.05) <= 0.085
+        assert 0.40 <= np.mean(np.array(p_values) < 0.5) <= 0.60
 
 
 def test_a_rounded_knee_widens_its_interval():
@@ -75,13 +80,13 @@ def test_a_rounded_knee_widens_its_interval():
 @pytest.mark.parametrize("listed", LISTS)
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_knee_must_beat_smooth_curves(listed, seeds):
-    """Of 20 draws of each: true knees are kept in 92% and more, smooth curves are called one in 6% at most."""
+    """Of 10 draws of each: true knees are kept in 92% and more, smooth curves are called one in 6% at most."""
     rng, x = np.random.default_rng([3, seeds]), LISTS[listed]
     noise = 0.005 * seeds**0.5
 
     def reported(curves):
         fits = {
-            name: [draw_fit(f, x, rng, noise=noise, seeds=seeds) for _ in range(20)]
+            name: [draw_fit(f, x, rng, noise=noise, seeds=seeds) for _ in range(10)]
             for name, f in curves.items()
         }
         return fits, {name: np.mean([fit.usable for fit in found]) for name, found in fits.items()}
@@ -99,12 +104,12 @@ def test_a_knee_must_beat_smooth_curves(listed, seeds):
 
 def test_what_is_no_knee_is_rarely_called_one():
     rng = np.random.default_rng(9)
-    flat = [experiment(np.full(12, 0.6), rng).status for _ in range(100)]
-    straight = [experiment(0.2 + 0.01 * HEAD_DIMS, rng).status for _ in range(100)]
-    assert flat.count(KneeStatus.CONVERGED) <= 6
-    assert flat.count(KneeStatus.FLAT) >= 85
-    assert straight.count(KneeStatus.CONVERGED) <= 12
-    assert straight.count(KneeStatus.STRAIGHT) >= 85
+    flat = [experiment(np.full(12, 0.6), rng).status for _ in range(40)]
+    straight = [experiment(0.2 + 0.01 * HEAD_DIMS, rng).status for _ in range(40)]
+    assert flat.count(KneeStatus.CONVERGED) <= 2
+    assert flat.count(KneeStatus.FLAT) >= 34
+    assert straight.count(KneeStatus.CONVERGED) <= 5
+    assert straight.count(KneeStatus.STRAIGHT) >= 34
 
 
 @pytest.mark.parametrize(
@@ -136,13 +141,6 @@ def test_an_interval_that_reaches_the_range_is_open():
     fit = fit_knee(HEAD_DIMS, y, np.full(12, 0.006), Noise(0.006, np.inf))
     assert np.isnan(fit.high95)
     assert fit.low95 < 58
-
-
-def test_few_seeds_do_not_make_a_true_knee_look_wrong():
-    rng = np.random.default_rng(9)
-    p_values = np.array([experiment(truth(32.0), rng).p_value for _ in range(300)])
-    assert 0.015 <= np.mean(p_values < 0.05) <= 0.085
-    assert 0.40 <= np.mean(p_values < 0.5) <= 0.60
 
 
 U = (HEAD_DIMS - 10) / 54
@@ -180,19 +178,3 @@ def test_with_few_observations_the_fourth_parameter_is_left_out():
     y = OF_EACH_FORM["exponential"][:5]
     assert "rounded knee" not in gaps(y, 1.0, noise_dof=0.0, x=HEAD_DIMS[:5], err=ERR[:5])
     assert "rounded knee" in gaps(y, 1.0, noise_dof=10.0, x=HEAD_DIMS[:5], err=ERR[:5])
-
-
-@pytest.mark.parametrize(
-    ("found", "beaten"),
-    [
-        ({"exponential": 3.1, "logistic": 9.0}, None),
-        ({"exponential": 2.9, "logistic": 9.0}, "exponential"),
-        ({"exponential": 2.9, "logistic": -4.0}, "logistic"),
-        ({"exponential": 9.0, "rounded knee": -1.9}, None),
-        ({"exponential": 9.0, "rounded knee": -2.1}, "rounded knee"),
-        ({}, None),
-    ],
-)
-def test_a_knee_has_to_be_clearly_better_than_every_form(found, beaten):
-    best = beaten_by([Alternative(form, gap) for form, gap in found.items()])
-    assert (best.form if best else None) == beaten

@@ -112,12 +112,8 @@ def test_skew_zero_is_symmetric_and_alpha_zero_is_defined():
         theta = np.array([alpha, -1.0, 2.7, 0.4])
         a = skewed.model.columns(np.append(theta, 0.0), X, Z)
         np.testing.assert_allclose(a, symmetric.model.columns(theta, X, Z), atol=1e-3)
-
-
-def test_sizes_that_are_one_need_no_power_of_size():
-    narrow = Frame(FRAME.x, FRAME.z, 0.1, FRAME.z_span)
-    assert surface_forms(narrow)[-1].linear == 3
-    assert FORMS["quadratic"].linear == 6
+    narrow = Frame(FRAME.x, FRAME.z, 0.1, FRAME.z_span)  # sizes that are one need no power of size
+    assert (surface_forms(narrow)[-1].linear, FORMS["quadratic"].linear) == (3, 6)
 
 
 def test_a_pointed_valley_is_a_parabola_near_its_best_depth_and_straight_far_off():
@@ -162,6 +158,8 @@ def test_errors_of_left_out_losses_are_those_of_leaving_out():
     x, z, _, y = made(25, 6.0)
     frame = Frame.of(x, z)
     smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf)
+    assert all(one.sigma2 == 1.0 for one in smooth.settings)  # a known noise has no spread of its own
+    assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()
     setting = smooth.settings[40]
     rest = np.arange(25) != 3
     short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf).settings[40]
@@ -171,10 +169,3 @@ def test_errors_of_left_out_losses_are_those_of_leaving_out():
     predicted = design[3] @ polynomial
     predicted += waves[3] @ (setting.prior_std**2 * (waves[rest].T @ (short.inverse @ off)))
     assert y[3] - predicted == pytest.approx(setting.left_out_error[3], rel=1e-6)
-
-
-def test_a_known_noise_has_no_spread_of_its_own():
-    x, z, _, y = made(30, 0.0)
-    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(30), np.inf)
-    assert all(one.sigma2 == 1.0 for one in smooth.settings)
-    assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()
