@@ -154,14 +154,16 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
     x, y, seeds, noise = curve.x[used], curve.share[used], curve.seeds[used], curve.noise
     n_points = len(x)
     if n_points < 3:
-        return _none(n_points, FitStatus.TOO_FEW_POINTS, too_few_points(n_points, "an exponent", 3))
+        text = too_few_points(n_points, "an exponent", 3)
+        return Growth.without_numbers(FitStatus.TOO_FEW_POINTS, n_points, text, errors="")
     err = standard_errors(curve)[used] if noise is not None else seeds**-0.5
     last = float(x[-1])
     model = lmfit.Model(lambda x, level, exponent: level * (x / last) ** exponent)
     start = model.make_params(level=float(y[-1]), exponent=1.0)
     result = model.fit(y, start, x=x, weights=1.0 / err, scale_covar=False)
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
-        return _none(n_points, FitStatus.FAILED, f"the minimiser failed: {result.message}")
+        text = f"the minimiser failed: {result.message}"
+        return Growth.without_numbers(FitStatus.FAILED, n_points, text, errors="")
     dof, chi2 = n_points - 2, float(result.chisqr)
     believed = noise is not None and noise.chance(chi2, dof) >= LEAST_CHANCE
     scale = 1.0 if believed else math.sqrt(chi2 / dof)
@@ -173,10 +175,6 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
     said = f"{n_points} points; " + (ONE_SEED if errors == MISFIT else f"the error comes from {errors}")
     interval = exponent - reach, exponent + reach
     return Growth(exponent, sigma, *interval, n_points, errors, FitStatus.CONVERGED, said)
-
-
-def _none(n_points: int, status: FitStatus, message: str) -> Growth:
-    return Growth.without_numbers(n_points=n_points, errors="", status=status, message=message)
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,10 @@ class Fit:
         }
 
     @classmethod
-    def without_numbers(cls, **known: Any) -> Self:
+    def without_numbers(cls, status: Any, n_points: int, message: str, **known: Any) -> Self:
         """One whose numbers are NaN but for the `known` ones."""
         nothing = {one.name: math.nan for one in fields(cls) if one.type == "float"}  # type: ignore[arg-type]
-        return cls(**nothing | known)
+        return cls(**nothing | known | {"status": status, "n_points": n_points, "message": message})
 
 
 def overall_status(statuses: Sequence[str]) -> str:
@@ -187,8 +187,7 @@ def goodness(chi2: float, dof: int, p_value: float) -> str:
 
 
 def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
-    dof = max(n_points - _FREE, 0)
-    return LineFit.without_numbers(dof=dof, n_points=n_points, status=status, message=message)
+    return LineFit.without_numbers(status, n_points, message, dof=max(n_points - _FREE, 0))
 
 
 @dataclass(frozen=True)
@@ -379,5 +378,4 @@ def _two_parts(
 
 
 def _no_level(status: FitStatus, n_points: int, message: str) -> LevelFit:
-    dof = max(n_points - 2, 0)
-    return LevelFit.without_numbers(dof=dof, n_points=n_points, status=status, message=message)
+    return LevelFit.without_numbers(status, n_points, message, dof=max(n_points - 2, 0))

@@ -178,7 +178,8 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     n_points = len(x)
     if n_points < MIN_POINTS:
         text = too_few_points(n_points, "a knee", MIN_POINTS)
-        return _no_fit(n_points, KneeStatus.TOO_FEW_POINTS, text)
+        dof = max(n_points - 3, 0)
+        return KneeFit.without_numbers(KneeStatus.TOO_FEW_POINTS, n_points, text, dof=dof, smooth_form="")
     err = err if noise is not None else np.where(np.isfinite(err), err, 1.0)
     knees = np.linspace(x[1], x[-2], GRID)
     profile = _straight(np.minimum(x - knees[:, None], 0.0), y, err)
@@ -285,14 +286,4 @@ def _profile_interval(
     return (
         float(knees[low]) if low > 0 else math.nan,
         float(knees[high]) if high < len(knees) - 1 else math.nan,
-    )
-
-
-def _no_fit(n_points: int, status: KneeStatus, message: str) -> KneeFit:
-    return KneeFit.without_numbers(
-        smooth_form="",
-        dof=max(n_points - 3, 0),
-        n_points=n_points,
-        status=status,
-        message=message,
     )
