@@ -18,8 +18,10 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 # what our commands import of others
 PACKAGES = (
@@ -177,9 +179,17 @@ def run(call: tuple[list[str], str, dict[str, str]], files: list[int]) -> None:
     sys.argv, tempfile.tempdir = arguments, None  # which an import may have asked for
     script = str(Path(arguments[0]).resolve().parent)
     sys.path[:0] = [script, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    end_as(lambda: runpy.run_path(arguments[0], run_name="__main__"))
+
+
+def end_as(call: Callable[[], object]) -> NoReturn:
+    """End a fork as a process that does this ends, but for taking apart what it was a fork with.
+
+    That would be half a CPU second, more than most dry runs take.
+    """
     code = 1
     try:
-        runpy.run_path(arguments[0], run_name="__main__")
+        call()
         code = 0
     except SystemExit as ended:
         if isinstance(ended.code, str):

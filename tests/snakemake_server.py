@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from job_server import end_as
+
 # what a dry run of ours imports of others, beyond the command line
 PACKAGES = ("docutils.core", "dpath", "jinja2", "pydantic", "requests", "smart_open", "yte")
 
@@ -70,7 +72,7 @@ def serve() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             sys.path.insert(0, call["folder"])
             sys.executable, sys.argv = call["python"], ["snakemake", *call["arguments"]]
-            main()
+            end_as(main)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
