@@ -17,11 +17,17 @@ SHORT: dict[str, Any] = {"steps": 400, "learning_rate": 3.0e-3, "warmup_steps": 
 
 
 def shipped(**changes: Any) -> dict[str, Any]:
-    """The content of config.yaml with other values for these keys; `depth_width` of scale demo has GPT-2's block."""
-    if "depth_width" in changes and changes.get("scale", "demo") == "demo":
-        changes["depth_width"] = {**GPT2, **changes["depth_width"]}
-        changes["training"] = {**SHORT, **changes.get("training", {})}
-    return {**yaml.safe_load((REPOSITORY / "config.yaml").read_text()), **changes}
+    """The content of config.yaml with other values for these keys."""
+    own = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    if "depth_width" in changes and changes.get("scale", own["scale"]) == "demo":
+        changes = with_gpt2(changes)
+    return {**own, **changes}
+
+
+def with_gpt2(changes: dict[str, Any]) -> dict[str, Any]:
+    """The same for GPT-2's block and its recipe, which scale demo has not, wherever they say nothing else."""
+    depth_width = {**GPT2, **changes["depth_width"]}
+    return {**changes, "depth_width": depth_width, "training": {**SHORT, **changes.get("training", {})}}
 
 
 def problems_of(**changes: Any) -> str:

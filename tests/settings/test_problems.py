@@ -182,3 +182,35 @@ def test_no_other_mistake_shows_a_secret(tracking: object) -> None:
     said = problems_of(tracking=tracking)
     assert said.startswith("The config has 1 problem:\n  - tracking")
     assert SECRET not in said
+
+
+def test_what_is_wrong_with_grids_of_studies_is_told_at_once() -> None:
+    said = problems_of(
+        studies=["block_degree", "separation_rank", "memorization_heads", "memorization_saturation"],
+        block_degree=[
+            {
+                "target_ranks": [2],
+                "degrees": [4],
+                "patterns": [[2, 3]],
+                "matrices": 6,
+                "width": 8,
+                "inputs": 5,
+            }
+        ],
+        separation_rank=[{"depth": [1, 2], "width": [2], "heads": [3], "tokens": [3]}],
+        degree_budget=[],
+        memorization={"width": 8},
+        memorization_heads=[{"heads": [2], "context": [4], "head_dim": [9], "examples": [20]}],
+        memorization_saturation=[],
+    )
+    assert said.startswith("The config has 7 problems:")
+    for sentence in (
+        "block_degree.1st.patterns has networks of 5 matrices, and block_degree.1st.matrices is 6",
+        "block_degree.1st: 6 matrices can't be layers of degree 4 each",
+        "separation_rank.1st: width 2 is not divisible by 3 heads",
+        "separation_rank.1st: tokens is 3; a balanced partition needs an even number",
+        "degree_budget is empty",
+        "memorization_heads.1st: head_dim is 9, above the width 8",
+        "memorization_saturation is empty",
+    ):
+        assert sentence in said
