@@ -13,7 +13,7 @@ import math
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -32,8 +32,6 @@ SHOWN = 5  # of a kind of difference in a table
 RUNS, MADE, FINISHED = "docs/results/laptop_", f"{INPUTS}/", f"{INPUTS}/finished/"
 PUBLISHED = "workflow/reference/levine2020_transitions.csv"
 
-# studies whose options the workflow sets get what it sets
-_SIZED = ("depth_width", "undertraining", "todays_decoder", "vocabulary", "attention_ratio")
 _ANALYSES = {  # folder of tables: the study, its input, and options
     "depth_width": f"depth_width {RUNS}depth_width.parquet",
     "depth_width_bits": f"depth_width {RUNS}depth_width.parquet --loss bits_per_byte --method paper --size total",
@@ -82,8 +80,7 @@ _ANALYSES = {  # folder of tables: the study, its input, and options
 
 def _analysis(words: str) -> tuple[str, ...]:
     study, given, *options = words.split()
-    size = ("--size", "block") if study in _SIZED and "--size" not in options else ()
-    return "analyse.py", study, "--input", given, *size, *options
+    return "analyse.py", study, "--input", given, *options
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {  # folder of tables: the command that makes it, but for --out FOLDER
@@ -140,12 +137,21 @@ def link_committed(folder: Path) -> Path:
 
 def made(name: str, folder: Path) -> Tables:
     """The tables that a command writes today, run in a folder of `unpack_inputs`; figures are drawn, not written."""
-    script, *arguments = COMMANDS[name]
-    out = folder / "made" / name
+    return tables_of(COMMANDS[name], folder / "made" / name, folder)
+
+
+def words_of(command: Iterable[str | Path]) -> tuple[str, ...]:
+    """A command whose files are named from the project's folder, as those of `COMMANDS` are."""
+    return tuple(str(word.relative_to(ROOT)) if isinstance(word, Path) else word for word in command)
+
+
+def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
+    """The tables that a command writes into `out`, run in a folder; figures are drawn, not written."""
+    script, *arguments = command
     with patch("matplotlib.figure.Figure.savefig"):
         done = run_here(ROOT / "scripts" / script, *arguments, "--out", out, cwd=folder)
     if done.returncode:
-        raise RuntimeError(f"{name}: {' '.join(COMMANDS[name])} failed: {done.stderr}")
+        raise RuntimeError(f"{' '.join(command)} failed: {done.stderr}")
     return {
         path.relative_to(out).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(out.rglob("*.csv"))

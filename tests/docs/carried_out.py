@@ -7,24 +7,14 @@ entries stands for no command of a page any longer.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
+
+from golden_tables import COMMANDS, words_of
+
+from page_tables import MADE
 
 Words = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """Commands that are not run where the others are.
-
-    Attributes:
-        start: how they begin.
-        reason: why not.
-        shown_by: the test that runs the same program, or the page with what such a run gave.
-    """
-
-    start: str
-    reason: str
-    shown_by: str
 
 
 STORES = (
@@ -69,40 +59,31 @@ SMALLER = {
     "python scripts/write_specs.py --scale gpu --study depth_width --cost-model": "--out written --hours 1e6",
     "python scripts/write_specs.py": "--out written",
 }
-ELSEWHERE = (
-    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
-    Elsewhere("python benchmarks/packed_memorization.py", "a card", "docs/gpu.md"),
-    Elsewhere("shapelaw speed", "a card", "tests/scripts/test_speed.py"),
-    Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
-    Elsewhere(
-        "python scripts/perplexity.py --model",
-        "a model of transformers; a small one there",
-        "tests/scripts/test_perplexity.py",
-    ),
-    Elsewhere(
-        "python scripts/check_assumptions.py --models gpt2", "a model of a hub", "docs/results/assumptions.md"
-    ),
-    Elsewhere(
-        "python scripts/check_assumptions.py --models vit,bert",
-        "16 minutes, and wheels of networks and photographs",
-        "tests/scripts/test_check_assumptions.py",
-    ),
-    Elsewhere(
-        "python scripts/check_assumptions.py --models vit_base",
-        "a model of a hub",
-        "docs/results/assumptions.md",
-    ),
-    Elsewhere("shapelaw evidence", "losses that are not committed", "tests/scripts/test_evidence.py"),
-    Elsewhere(
-        "python tests/finished.py",
-        "trains every kind of run: minutes",
-        "tests/workflow/test_finished_results.py",
-    ),
-    Elsewhere(
-        "python scripts/page_tables.py", "makes every table of the pages", "tests/docs/test_page_tables.py"
-    ),
-    Elsewhere("python tests/promises.py", "plans whole scales", "tests/workflow/test_planned_jobs.py"),
-)
+# how commands begin that are not run where the others are, and why or what carries them out
+ELSEWHERE = {
+    "python benchmarks/slurm_scale.py": "a Slurm and 10,000 jobs: docs/cluster.md",
+    "python benchmarks/packed_memorization.py": "a card: docs/gpu.md",
+    "shapelaw speed": "a card; on a CPU by the command's tests",
+    "python benchmarks/chaos.py": "hundreds of kills; three in tests/test_chaos.py",
+    "python scripts/perplexity.py --model": "a model of transformers; a small one in the command's tests",
+    "python scripts/check_assumptions.py --models gpt2": "a model of a hub: docs/results/assumptions.md",
+    "python scripts/check_assumptions.py --models vit,bert": "16 minutes, wheels of networks and photographs",
+    "python scripts/check_assumptions.py --models vit_base": "a model of a hub: docs/results/assumptions.md",
+    "shapelaw evidence": "losses that are not committed",
+    "shapelaw advisor --out": "17 CPU seconds; by the workflow, and its page by the tests of the report",
+    "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
+    # what these write is what is committed: held by a test of their own
+    "python scripts/answer_page.py": "tests/docs/test_answer.py",
+    "python scripts/bottlenecks.py --out": "the command's tests",
+    "python scripts/config_reference.py": "the command's tests",
+    "python scripts/page_tables.py": "tests/docs/test_page_tables.py",
+    "python scripts/reproduce_page.py": "the command's tests",
+    "python benchmarks/pass_rates.py": "tests/docs/test_pass_rates.py",
+    "python tests/finished.py": "trains every kind of run: minutes",
+    "python tests/promises.py": "plans whole scales, as tests/workflow/test_planned_jobs.py does",
+}
+# analyses whose tables other tests make: tests/test_tables.py those of the first, test_page_tables.py the others
+OF_TABLES = {*COMMANDS.values(), *map(words_of, MADE.values())}
 # a file of the reader's that a command shown before makes
 MIXED = (
     "import pandas as pd; a = pd.read_parquet('docs/results/laptop_depth_width.parquet'); "
@@ -128,14 +109,6 @@ SAID = {
 }
 # words that name a program and run nothing
 ITSELF = {("shapelaw",), ("shapelaw", "transitions")}
-# what writes files of the project
-WRITERS = (
-    "python benchmarks/pass_rates.py",
-    "python scripts/answer_page.py",
-    "python scripts/bottlenecks.py --out",
-    "python scripts/config_reference.py",
-    "python scripts/reproduce_page.py",
-)
 
 
 def starts(command: Words, start: str) -> bool:
@@ -150,6 +123,15 @@ def smaller(command: Words) -> Words:
     return command if "--help" in command else (*command, *shlex.split(further))
 
 
-def elsewhere(command: Words) -> Elsewhere | None:
-    """What is said of a command that is not run here."""
-    return next((one for one in ELSEWHERE if starts(command, one.start)), None)
+def elsewhere(command: Words) -> bool:
+    """Whether a command is not run here."""
+    return _analysis(command) in OF_TABLES or any(starts(command, start) for start in ELSEWHERE)
+
+
+def _analysis(command: Sequence[str]) -> Words:
+    """The words of `python scripts/...` as tests of tables have them: without folder, and without --out FOLDER."""
+    words = list(command[1:])
+    if "--out" in words:
+        place = words.index("--out")
+        del words[place : place + 2]
+    return (Path(words[0]).name, *words[1:]) if words else ()

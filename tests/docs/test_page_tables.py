@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from commands import run_here
-from small import REPOSITORY, SCRIPTS
+from golden_tables import COMMANDS, golden, tables_of, words_of
+from small import REPOSITORY
 
-from page_tables import MADE, cell_of, pages, table_of, written
+from page_tables import MADE, cell_of, main, pages, table_of, written
 from shapelaw.errors import UserError
 
 RUNS = """depth,width,loss,steps
@@ -26,12 +27,42 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "runs.csv"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of tables that commands make: those that tests/test_tables.py holds them to, or made here."""
+    folder, kept = tmp_path_factory.mktemp("made"), {words: name for name, words in COMMANDS.items()}
+    for name, command in MADE.items():
+        words = words_of(command)
+        tables = golden(kept[words]) if words in kept else tables_of(words, folder / "out", REPOSITORY)
+        for table, text in tables.items():
+            path = folder / name / f"{table}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        shutil.rmtree(folder / "out", ignore_errors=True)
+    return folder
+
+
 @pytest.mark.slow
-def test_each_table_is_that_of_the_committed_results() -> None:
-    done = run_here(SCRIPTS / "page_tables.py", "--check", cwd=REPOSITORY)
-    assert done.returncode == 0, (
-        f"{done.stdout}{done.stderr}\nWrite them again: python scripts/page_tables.py"
-    )
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_each_table_is_that_of_the_committed_results(page: Path, made: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert written(text, made) == text, "write the tables again: python scripts/page_tables.py"
+
+
+def test_a_check_names_the_pages_that_differ_and_changes_none(
+    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = f"<!-- table\nfrom: {runs}\ncolumns: {{L: '{{depth}}'}}\n-->\n"
+    (tmp_path / "late.md").write_text(f"{table}old\n<!-- end -->\n", encoding="utf-8")
+    (tmp_path / "answer.md").write_text("As it is.", encoding="utf-8")
+    monkeypatch.setattr("answer_page.PAGE", Path("answer.md"))
+    monkeypatch.setattr("answer_page.page_of", lambda text: text)
+    monkeypatch.setattr("page_tables.pages", lambda: [tmp_path / "late.md"])
+    monkeypatch.setattr("sys.argv", ["page_tables.py", "--check"])
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert capsys.readouterr().out == "Out of date: late.md\n"
+    assert "old" in (tmp_path / "late.md").read_text(encoding="utf-8")
 
 
 def test_the_pages_with_verdicts_have_tables() -> None:
