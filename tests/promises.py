@@ -14,7 +14,7 @@ import argparse
 import csv
 import hashlib
 import json
-import subprocess
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from golden_tables import rewrite  # noqa: E402
+from snakemake_server import run_snakemake  # noqa: E402
 
 from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
 from shapelaw.jobs.packs import jobs_in_turn, jobs_of_packs  # noqa: E402
@@ -85,13 +86,8 @@ def planned_jobs(scale: str) -> dict[str, Any]:
     sections = {"scale": scale, "studies": _inline(STUDIES), "extras": _inline(EXTRAS)}
     with tempfile.TemporaryDirectory() as folder:
         options = ["--cores", "1", "--summary", "--config", *(f"{key}={sections[key]}" for key in sections)]
-        done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        snakefile = ("--snakefile", str(ROOT / "Snakefile"))
+        done = run_snakemake((*snakefile, *options), Path(folder), os.environ)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     made: dict[str, list[str]] = {}
