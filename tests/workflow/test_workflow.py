@@ -3,20 +3,19 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from gpt2_files import PAIRS, vocabulary_json
-from project import CONFIG, KEYS, ColdProject, Project, key_of, records_of
-from small import PYTHON, REPOSITORY
+from project import CONFIG, KEYS, Project, key_of, records_of
+from small import REPOSITORY
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
-    """After a whole run, whose jobs start as a user's do."""
-    project = ColdProject(tmp_path_factory.mktemp("project"), with_store)
+    """After a whole run."""
+    project = Project(tmp_path_factory.mktemp("project"), with_store)
     done = project.snakemake("--quiet", "rules")
     (project.folder / "said.txt").write_text(done.stdout)
     return project
@@ -126,13 +125,8 @@ def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Projec
     key = key_of(2, 8)
     page = (REPOSITORY / "results" / "README.md").read_text()
     command = next(line for line in page.splitlines() if line.startswith("rm -r results/"))
-    command = command.replace("<key>", key)
     before = project.trained()
-    command = command.replace("snakemake", f"{PYTHON} -m snakemake")
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    project.carry_out(command.replace("<key>", key))
     after = project.trained()
     assert {key for key in before if after[key] != before[key]} == {key}
     assert project.planned() == []
