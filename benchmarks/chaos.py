@@ -59,8 +59,11 @@ class Work:
         )
 
 
-def chaos(folder: Path, work: Work, plan: Plan) -> Outcome:
+def chaos(folder: Path, work: Work, plan: Plan, begun: Path | None = None) -> Outcome:
     """Disturb one copy of the project in `folder`, leave another one alone, compare.
+
+    Args:
+        begun: a project's folder, whose results both copies begin with.
 
     Raises:
         RuntimeError: one of them can't go on.
@@ -68,7 +71,7 @@ def chaos(folder: Path, work: Work, plan: Plan) -> Outcome:
     projects = []
     for name in ("storm", "calm"):
         (folder / name).mkdir()
-        projects.append(ColdProject(folder / name))
+        projects.append(ColdProject(folder / name, begun))
     storm = Disturbed(projects[0], work.configure, plan)
     try:
         spent = storm.run()
@@ -105,6 +108,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="(default 200)")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default 0)")
     parser.add_argument("--folder", type=Path, help="an empty one, which is kept (default: a temporary one)")
+    parser.add_argument("--begun", type=Path, help="a project's folder, whose results both copies begin with")
     parser.add_argument("--cores", type=int, default=2, help="of Snakemake (default 2)")
     parser.add_argument("--every", type=float, default=4.0, help="mean seconds between two kills (default 4)")
     parser.add_argument("--steps", type=int, default=3000, help="of every run (default 3000)")
@@ -126,7 +130,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             parser.error(f"--folder {folder} is not empty; give an empty folder or a new one.")
-        outcome = chaos(folder, work, plan)
+        outcome = chaos(folder, work, plan, options.begun)
     print(f"{machine()}\n\n{report(outcome)}")
     return 1 if outcome.found else 0
 

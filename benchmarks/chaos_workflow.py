@@ -89,7 +89,7 @@ class Disturbed:
         """
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         start, cpu = time.time(), _cpu_of_children()
-        (self._project.folder / "results").mkdir()
+        (self._project.folder / "results").mkdir(exist_ok=True)
         self._configure(self._project, self.grids)
         try:
             self._follower, self._snakemake = self._follow(), self._call()

@@ -27,11 +27,11 @@ IN_MLFLOW = f"MLflow: depth_width/L1 d8 s0 {_REST}"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Path:
     """After three kills, with the disturbed workflow in storm/ and the undisturbed one in calm/."""
     folder = tmp_path_factory.mktemp("chaos") / "kept"
     options = ["--kills", "3", "--every", "2", "--steps", "500", "--widths", "8", "--folder", str(folder)]
-    command = [PYTHON, str(REPOSITORY / "benchmarks/chaos.py"), *options]
+    command = [PYTHON, str(REPOSITORY / "benchmarks/chaos.py"), *options, "--begun", str(with_corpus)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     (folder / "report.md").write_text(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
