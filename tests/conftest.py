@@ -124,7 +124,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes
+LONG = (
+    "workflow",
+    "test_chaos",
+    "test_commands",
+    "training",
+    "tracking",
+)  # folders and files that take minutes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,12 +3,12 @@
 import json
 import re
 import subprocess
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from finished import FinishedProject
-from small import PYTHON, REPOSITORY
+from job_server import warm_python
+from small import REPOSITORY
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def test_its_keys_are_checked_and_documented(project: FinishedProject) -> None:
     project.configure()
     for folder in ("docs", "workflow/schemas"):
         (project.folder / folder).mkdir(parents=True, exist_ok=True)
-    subprocess.run([PYTHON, Path("scripts/config_reference.py")], cwd=project.folder, check=True)
+    subprocess.run([warm_python(), "scripts/config_reference.py"], cwd=project.folder, check=True)
     reference = (project.folder / "docs/config.md").read_text()
     assert "Seeds that a shape needs to be counted." in reference
     assert "The grid of the study head_count." in reference
