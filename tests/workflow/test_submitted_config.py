@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import CONFIG, KEYS, Project, key_of
+from project import CONFIG, KEYS, Project, key_of, records_of
 
 EDIT = """
 if workflow.is_main_process:
@@ -48,20 +48,11 @@ def test_every_job_reads_the_config_of_the_start(project: Project) -> None:
 
 def job(project: Project, submitted: str | None, ok: bool = True) -> str:
     """A job as Slurm starts it, of what was submitted: that reaches it by the environment."""
-    key = min(KEYS)
+    alone = ("--mode", "remote", "--allowed-rules", "train_small", "--force", "--nolock", "--no-hooks")
     with pytest.MonkeyPatch.context() as patch:
         if submitted is not None:
             patch.setenv("SUBMITTED", submitted)
-        return started_job(project, key, ok)
-
-
-def started_job(project: Project, key: str, ok: bool) -> str:
-    done = project.snakemake(
-        f"results/runs/{key}/summary.json",
-        *("--mode", "remote", "--allowed-rules", "train_small", "--force", "--nolock", "--no-hooks"),
-        *("--cores", "1"),
-        ok=ok,
-    )
+        done = project.snakemake(*records_of([min(KEYS)]), *alone, "--cores", "1", ok=ok)
     return done.stderr
 
 
