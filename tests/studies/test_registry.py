@@ -63,7 +63,7 @@ def test_the_keys_of_a_study_have_a_sentence(study: Study) -> None:
 def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) -> None:
     folder = finished / study.name
     if not folder.exists():
-        assert study.input  # it reads a file of the project; tests/workflow/test_extras_workflow.py makes it
+        assert study.input  # it reads a file of the project; tests/workflow/test_studies.py makes it
         return
     made = {path.name for path in folder.iterdir()} - NOT_ANALYSED
     assert made == {Path(name).name for name in (*study.artifacts, *study.copies)} | {"fit.json"}

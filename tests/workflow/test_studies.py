@@ -1,0 +1,335 @@
+"""Every kind of study beside depth and width in one run of the real Snakemake, from its section to tables and MLflow.
+
+Decoders with attention of a degree and of today's blocks, product networks, memorizers, separation ranks, extras.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.tracking import MlflowClient
+from project import CONFIG, Project
+from small import REPOSITORY
+
+from shapelaw.storage.pool import read_asked
+from shapelaw.studies.separation_rank.measurements import KEPT
+from shapelaw.tracking.store import default_uri
+
+pytestmark = pytest.mark.slow
+
+BYTES: dict[str, Any] = {"vocab_size": 257, "context_length": 16}
+DEGREES: dict[str, Any] = {**BYTES, "widths": {1: [16]}, "heads": 1, "degrees": [None, 2, 3], "seeds": 2}
+TODAYS: dict[str, Any] = {
+    **BYTES,
+    "heads": 2,
+    "learning_rates": [1e-3, 4e-3],
+    "recipe": {"schedule": "constant", "evaluate_every": 10},
+    "grids": [
+        {
+            "budget": {"steps": 20},
+            "widths": {1: [8, 12, 16, 20], 2: [8, 12, 16]},
+            "repeated": {1: [12]},
+            "observed_steps": [10],
+        }
+    ],
+}
+PRODUCTS: dict[str, Any] = {
+    "target_ranks": [2],
+    "degrees": [2, 3],
+    "mixtures": [3],
+    "mixture_shares": [0.5, 0.9],
+    "matrices": 6,
+    "width": 8,
+    "inputs": 4,
+    "batch_size": 32,
+    "learning_rates": [0.01, 0.03, 1e30],
+    "seeds": 2,
+    "steps": 60,
+    "evaluate_every": 20,
+}
+DIGITS = {**PRODUCTS, "target": "digits", "degrees": [3], "mixtures": [], "learning_rates": [0.01]}
+SIZES: dict[str, Any] = {"context": [4], "head_dim": [8], "examples": [20, 40], "steps": 60}
+HEADS: dict[str, Any] = {**SIZES, "heads": [1, 2, 3], "seeds": 2}
+RANKS: dict[str, Any] = {"depth": [1, 2], "width": [1, 2], "tokens": [2, 4]}
+ASSUMPTIONS: dict[str, Any] = {
+    "models": ["decoder"],
+    "source": "folder:texts",
+    "examples": 256,
+    "trials": 20,
+    "sensitivity_trials": 10,
+    "curve_trials": 3,
+}
+SECTIONS: dict[str, Any] = {
+    "training": {**CONFIG["training"], "steps": 20, "evaluate_every": 10, "warmup_steps": 1},
+    "attention_degree": DEGREES,
+    "todays_decoder": TODAYS,
+    "block_degree": [PRODUCTS, DIGITS],
+    "memorization": {"width": 8, "classes": 5, "batch_size": 16, "evaluate_every": 20},
+    "memorization_heads": [HEADS],
+    "memorization_saturation": [{**SIZES, "heads": [2], "to_the_end": True}],
+    "separation_rank": [RANKS],
+    "degree_budget": [{"blocks": "product", "width": [2], "budget": [6]}],
+    "fractional_degree": [{"blocks": "attention", "width": [1], "degrees": [2, 3], "budget": [7]}],
+    "assumptions": ASSUMPTIONS,
+}
+STUDIES = [
+    *("attention_degree", "todays_decoder", "block_degree"),
+    *("memorization_heads", "memorization_saturation", "separation_rank"),
+]
+EXTRAS = ["assumptions", "relu", "committed_runs"]
+JOBS = {"runs_per_job": 32, "models_per_pack": 3, "packs_per_job": 2}
+COMMITTED = "docs/results/h200_llama.csv"
+RECORDS = "results/memorization_heads/runs.parquet"
+
+
+class StudiesProject(Project):
+    """A project with all these studies."""
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the results."""
+        path = self.folder / "results" / name
+        return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+
+    def fit(self, study: str) -> Any:
+        return json.loads((self.folder / "results" / study / "fit.json").read_text())
+
+    def records(self) -> dict[str, bytes]:
+        """Every summary that memorization_heads ever asked for, by key; with the clock of when it was trained."""
+        keys = read_asked(self.folder / "results")["memorization_heads"]
+        paths = {key: self.folder / "results/runs" / key / "summary.json" for key in keys}
+        return {key: path.read_bytes() for key, path in paths.items() if path.exists()}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> StudiesProject:
+    """After a whole run."""
+    sections = {**SECTIONS, "studies": STUDIES, "extras": EXTRAS, "execution": JOBS}
+    project = StudiesProject(tmp_path_factory.mktemp("studies"), with_corpus, **sections)
+    committed = pd.read_csv(REPOSITORY / COMMITTED)
+    (project.folder / COMMITTED).parent.mkdir(parents=True)
+    committed[committed["depth"] <= 2].to_csv(project.folder / COMMITTED, index=False)
+    project.snakemake("--quiet", "rules")
+    return project
+
+
+def test_a_second_call_does_nothing(project: StudiesProject) -> None:
+    assert project.planned() == []
+
+
+def test_every_degree_of_attention_and_softmax_are_trained_and_compared(project: StudiesProject) -> None:
+    runs = project.table("attention_degree/runs.parquet")
+    assert len(runs) == 3 * 2
+    assert set(runs["status"]) == {"FINISHED"}
+    assert set(runs["attention_degree"].dropna()) == {2, 3}
+    assert runs["attention_degree"].isna().sum() == 2
+    assert runs["test_loss"].between(1, 6).all()
+    assert runs["block_params"].max() / runs["block_params"].min() < 1.04
+    fit = project.fit("attention_degree")
+    assert fit["status"] == "converged"
+    assert len(fit["differences"]) == 4
+
+
+def test_todays_blocks_budgets_and_observations_end_in_tables(project: StudiesProject) -> None:
+    runs = project.table("todays_decoder/runs.parquet")
+    assert len(runs) == 2 * 2 * (7 + 1)
+    assert set(runs["status"]) == {"FINISHED"}
+    assert set(runs["block"].dropna()) == {"llama"}
+    assert set(runs["schedule"]) == {"constant"}
+    for text, loss in zip(runs["observations"], runs["test_loss"], strict=True):
+        observed = dict(pair.split(":") for pair in text.split())
+        assert list(observed) == ["10", "20"]
+        assert float(observed["20"]) == loss
+    budgets = project.table("todays_decoder/losses.csv")["budget"]
+    assert set(budgets) == {"10 steps, undecayed", "20 steps, undecayed"}
+    crossings = project.table("todays_decoder/crossings.csv")
+    assert len(crossings) == 2 * 2 * 3  # blocks, budgets, two rates and the best
+    assert project.fit("todays_decoder")["study"] == "todays_decoder"
+
+
+def test_product_networks_that_diverge_are_a_finding_and_mixtures_have_their_degree(
+    project: StudiesProject,
+) -> None:
+    runs = project.table("block_degree/runs.parquet")
+    assert len(runs) == 4 * 3 * 2 + 2
+    assert set(runs["status"]) == {"FINISHED"}
+    assert set(runs["degrees"]) == {"2.2.2", "3.3"}
+    assert runs.loc[runs["target"] == "digits", "accuracy"].between(0.1, 1).all()
+    wild = runs["learning_rate"] > 1
+    assert runs.loc[~wild & (runs["target"] == "separable"), "loss"].between(0, 2).all()
+    assert runs.loc[wild, "loss"].isna().all()
+    assert set(runs.loc[wild, "diverged_at_step"]) == {20.0}
+    assert runs.loc[~wild, "diverged_at_step"].isna().all()
+    mixed = ~wild & (runs["mixture"] == "True")
+    assert runs.loc[mixed, "mean_degree"].between(2, 3, inclusive="neither").all()
+    fit = project.fit("block_degree")
+    assert fit["status"] == "converged"
+    begins_half_way, later = "mixture of 2 and 3", "mixture of 2 and 3, from 2.9"
+    assert {row["network"] for row in fit["differences"]} == {"degree 2", begins_half_way, later}
+    assert [row["begins_at"] for row in fit["mixtures"]] == [2.5, 2.9]
+    ranked = project.table("block_degree/rank_losses.csv").set_index("network")
+    assert dict(ranked["rank"]) == {"degree 2": 25, "degree 3": 30}  # of 4 inputs and total degrees 8 and 9
+    assert (ranked["floor"] == 0).all()  # R is 2
+
+
+def test_memorizers_are_in_tables_and_mlflow(project: StudiesProject) -> None:
+    runs = project.table(RECORDS.removeprefix("results/"))
+    assert len(runs) == 12
+    assert (runs["status"] == "FINISHED").all()
+    assert set(runs["key"]) == set(project.records())
+    assert runs["accuracy"].between(0, 1).all()
+    points = project.table("memorization_heads/points.csv")
+    assert list(points["seeds"]) == [2] * 6
+    assert project.fit("memorization_heads")
+    client = MlflowClient(default_uri(project.folder / "results"))
+    experiment = client.get_experiment_by_name("memorization_heads")
+    tracked = client.search_runs([experiment.experiment_id])
+    assert len(tracked) == 13  # and the summary
+    assert {run.info.status for run in tracked} == {"FINISHED"}
+
+
+def test_saturation_reads_the_attention_of_the_records(project: StudiesProject) -> None:
+    shares = project.table("memorization_saturation/saturation.csv")
+    assert sorted(shares["examples"]) == [20, 40]
+    for row in shares.to_dict("records"):
+        with np.load(project.folder / "results/runs" / row["run"] / "attention.npz") as kept:
+            share = (kept["largest_weight"] > 0.99).mean()
+        assert row["saturated"] == pytest.approx(share)
+
+
+def test_separation_ranks_are_in_tables_figures_and_mlflow(project: StudiesProject) -> None:
+    results = project.folder / "results"
+    ranks = project.table("separation_rank/ranks.csv")
+    assert list(ranks["status"]) == ["exact"] * 8
+    assert project.fit("separation_rank")["theorems"]["violated"] == 0
+    client = MlflowClient(default_uri(results))
+    experiment = client.get_experiment_by_name("separation_rank")
+    (logged,) = client.search_runs([experiment.experiment_id])
+    assert logged.data.metrics["fit/networks"] == 8 + 6 + 3
+    names = {path.name for path in results.glob(f"mlartifacts/**/{logged.info.run_id}/artifacts/**/*")}
+    assert {"theorems.html", "degree_budget.html", "fit.json"} <= names
+    for figure in ("degree", "rank_depth"):
+        assert any(name.startswith(f"figures~{figure}+step+0") for name in names)
+    assert not {name for name in names if name.endswith((".csv", ".svg", ".md", ".tex"))}  # the same again
+    assert {"tables.md", "tables.tex", "rank_depth.svg", "rank_depth.png"} <= {
+        path.name for path in (results / "separation_rank").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("study", "training"),
+    [
+        ("memorization_heads", {"list_runs", "train_together", "take_record", "import_runs"}),
+        ("separation_rank", {"measure_separation_ranks"}),
+    ],
+)
+def test_a_study_without_text_needs_no_corpus(
+    project: StudiesProject, study: str, training: set[str]
+) -> None:
+    assert set(project.planned(f"results/{study}/fit.json", "--forceall")) == {study, *training}
+
+
+def test_the_assumptions_are_tables_and_a_figure(project: StudiesProject) -> None:
+    verdicts = project.table("assumptions/verdicts.csv")
+    assert set(verdicts["layer"]) == {"layer 0", "layer 1"}
+    assert set(verdicts["ours"]) <= {"holds", "fails"}
+    assert len(project.table("assumptions/layers.csv")) == 2
+    assert (project.folder / "results/assumptions/pass_rate.svg").stat().st_size > 1000
+
+
+def test_every_attention_network_has_a_relu_network_beside_it(project: StudiesProject) -> None:
+    table = project.table("relu/relu.csv")
+    both = table.merge(project.table(RECORDS.removeprefix("results/")), on=["heads", "examples", "seed"])
+    assert len(both) == len(table) == 12
+    assert (both["attention"] - both["accuracy"]).abs().max() < 1e-9
+    assert (table["relu_params"] <= table["attention_params"]).all()
+
+
+def test_the_committed_runs_are_analysed(project: StudiesProject) -> None:
+    table = project.table("committed_runs/transitions.csv")
+    row = table[(table["depth"] == 1) & (table["method"] == "bootstrap")].iloc[0]
+    assert row["status"] == "crossing"
+    assert row["width"] == pytest.approx(29, abs=1)
+
+
+def test_a_further_degree_trains_its_own(project: StudiesProject) -> None:
+    project.configure(block_degree=[{**PRODUCTS, "degrees": [1, 2, 3]}, DIGITS])
+    planned = project.planned("results/block_degree/runs.parquet")
+    assert planned.count("take_record") == 6
+    assert planned.count("train_together") == 1
+    project.configure()
+
+
+def test_a_changed_grid_measures_the_ranks_that_are_new(project: StudiesProject) -> None:
+    kept = project.folder / "results/separation_ranks" / KEPT
+    before = kept.read_text().splitlines()
+    project.configure(separation_rank=[{**RANKS, "width": [1, 2, 3]}])
+    planned = project.planned()
+    assert sorted(planned) == ["findings", "log_study", "measure_separation_ranks", "separation_rank"]
+    project.snakemake("results/separation_rank/ranks.csv", "--quiet", "rules")
+    after = kept.read_text().splitlines()
+    assert len(after) == len(before) + 4
+    assert after[: len(before)] == before
+    assert len(project.table("separation_rank/ranks.csv")) == 12
+    project.configure()
+
+
+def test_the_plan_says_how_long_ranks_take_at_most(project: StudiesProject) -> None:
+    said = project.snakemake("plan").stdout
+    assert "separation_rank: 17 separation ranks, nothing trained, at most" in said
+
+
+def test_one_more_number_of_heads_trains_its_runs_alone(project: StudiesProject) -> None:
+    """Also where the packs have another size, and so other members, and where a job does one of them.
+
+    In the end it is trained in a pack with networks of another shape.
+    """
+    before = project.records()
+    more = [{**HEADS, "heads": [1, 2, 3, 4]}]
+    project.configure(memorization_heads=more)
+    assert project.planned(RECORDS).count("train_together") == 1  # its four runs
+    project.configure(memorization_heads=more, execution={"models_per_pack": 8, "packs_per_job": 2})
+    assert project.planned(RECORDS).count("train_together") == 2  # of packs of 1, 2, 3, 4 heads
+    filled_up = {"models_per_pack": 8, "packs_per_job": 1, "padding": 10.0}
+    project.configure(memorization_heads=more, execution=filled_up)
+    assert project.planned(RECORDS).count("train_together") == 2  # of 1 and 2, and of 3 and 4 heads
+    project.snakemake(RECORDS, "--until", "take_record", "--quiet", "rules")
+    after = project.records()
+    assert len(set(after) - set(before)) == 4
+    assert {key: after[key] for key in before} == before
+    project.configure()
+    project.snakemake(RECORDS, "--quiet", "rules")
+    assert len(project.table(RECORDS.removeprefix("results/"))) == 12
+
+
+def test_a_deleted_record_is_taken_again_from_its_pack(project: StudiesProject) -> None:
+    key = min(project.records())
+    summary = project.folder / "results/runs" / key / "summary.json"
+    before = summary.read_bytes()
+    os.remove(summary)
+    project.snakemake(f"results/runs/{key}/summary.json", "--quiet", "rules")
+    assert summary.read_bytes() == before
+
+
+def test_extras_are_made_again_where_the_config_asks_for_others(project: StudiesProject) -> None:
+    project.configure(assumptions={**ASSUMPTIONS, "trials": 30})
+    assert {"assumptions", "measure_assumptions"} <= set(project.planned())
+    project.configure(memorization_heads=[{**HEADS, "seeds": 1}], extras=["relu"])
+    kept = {path: path.stat().st_mtime_ns for path in project.folder.glob("results/checkpoints/*/relu.json")}
+    assert len(kept) == 12
+    project.snakemake("relu", "--quiet", "rules")  # by its name
+    assert len(project.table("relu/relu.csv")) == 6
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was trained again
+    project.configure()
+
+
+def test_without_extras_they_are_targets_all_the_same(project: StudiesProject) -> None:
+    project.configure(extras=[])
+    for target in ("results/assumptions/layers.csv", "results/relu/relu.csv"):
+        (project.folder / target).unlink()
+    assert not {"assumptions", "relu"} & set(project.planned())
+    assert {"assumptions", "relu"} <= set(project.planned("results/assumptions/layers.csv", "relu"))
+    project.configure()
