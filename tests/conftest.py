@@ -124,13 +124,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-LONG = (
-    "workflow",
-    "test_chaos",
-    "test_commands",
-    "training",
-    "tracking",
-)  # folders and files that take minutes
+# folders and files that take minutes
+LONG = ("workflow", "test_chaos", "test_commands", "training", "tracking")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -183,10 +183,7 @@ def run(call: tuple[list[str], str, dict[str, str]], files: list[int]) -> None:
 
 
 def end_as(call: Callable[[], object]) -> NoReturn:
-    """End a fork as a process that does this ends, but for taking apart what it was a fork with.
-
-    That would be half a CPU second, more than most dry runs take.
-    """
+    """End a fork as a process that does this ends, but for taking apart all that it was a fork with."""
     code = 1
     try:
         call()
