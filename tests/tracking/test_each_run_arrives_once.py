@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tracemalloc
@@ -21,6 +22,7 @@ from made_records import (
     make_rows,
     make_run,
     milliseconds,
+    other_recipe,
     write_finished,
     write_live,
 )
@@ -151,6 +153,40 @@ def test_more_runs_than_a_page_holds(place: Place) -> None:
     assert experiment is not None
     runs = search_runs(store.client, experiment.experiment_id, page_size=2)
     assert sorted(run.data.tags["key"] for run in runs) == sorted(keys)
+
+
+def test_a_second_machine_is_told_that_there_is_one_and_doubles_nothing(place: Place, tmp_path: Path) -> None:
+    """Two colleagues, one store, the same study: runs of both stand in it, and live ones are left to their own."""
+    run, live, other = make_run(), make_run(1), other_recipe(make_run())
+    elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
+    write_finished(place.results, run)
+    write_live(place.results, live)
+    shutil.copytree(place.results / "runs" / run.key, elsewhere.results / "runs" / run.key)
+    write_finished(elsewhere.results, other)
+    assert set(place.import_all().written) == {run.key, live.key}
+    mine = active_runs(place.store(), place.study)
+    said = list[str]()
+    importer = elsewhere.importer(said.append)
+    for written in ([other.key], []):
+        assert importer.import_study(place.study)[1].written == written
+    (sentence,) = said
+    assert f"was imported from {socket.gethostname()}:{place.results} so far" in sentence
+    assert f"now from {socket.gethostname()}:{elsewhere.results}; a study has one importer" in sentence
+    assert place.import_all().written == []
+    found = active_runs(place.store(), place.study)
+    assert set(found) == {run.key, live.key, other.key}
+    assert all(found[key].info.run_id == each.info.run_id for key, each in mine.items())
+    assert found[live.key].info.status == "RUNNING"
+
+
+def test_the_login_nodes_of_a_cluster_are_one_importer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them imported, the other goes on with."""
+    run, said = make_run(), list[str]()
+    write_finished(place.results, run)
+    place.import_all()
+    monkeypatch.setattr("socket.gethostname", lambda: "login2")
+    outcome = place.importer(said.append).import_study(place.study)[1]
+    assert (outcome.written, outcome.problems, said) == ([], {}, [])
 
 
 def test_a_store_that_was_deleted_is_filled_again(place: Place, empty_store: Path) -> None:

@@ -3,6 +3,9 @@
 There is one importer of a store, under `<results>/mlflow.lock`. It lists what MLflow has and writes what differs.
 A run's fingerprint tag is written last: a run without it was left half imported, and is imported again from the start.
 So an import may be killed anywhere, and the next one completes it.
+
+A lock doesn't reach a second machine with a results folder of its own. There the experiment's tag `importer` says who
+wrote last, and an importer that finds another there says so.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-from mlflow.entities import Metric, Run, RunTag
+from mlflow.entities import Experiment, Metric, Run, RunTag
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import kind_of
@@ -29,9 +32,11 @@ from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_wri
 from shapelaw.tracking.entities import CURVES, MESSAGE, SPEC_DIGEST, STUDIES, run_name
 from shapelaw.tracking.store import (
     FINGERPRINT,
+    IMPORTER,
     KEY,
     Store,
     find_experiment,
+    importer_of,
     make_experiment,
     open_store,
     search_runs,
@@ -71,6 +76,7 @@ class Listed:
     run_id: str
     status: str
     fingerprint: str | None
+    importer: str | None
     studies: str | None
 
 
@@ -153,14 +159,19 @@ class Importer:
                 if touched or first:
                     looked_at = None if first else touched
                     import_records(self, store, study, items, found, asked, outcome, looked_at)
-                for sentence in sorted(set(outcome.problems.values()) - self._told):
-                    self._told.add(sentence)
-                    self.progress.say(sentence)
+                for sentence in outcome.problems.values():
+                    self.say_once(sentence)
                 if self.stop.is_set():
                     return
                 if outcome.written:
                     self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
         self._states = states
+
+    def say_once(self, sentence: str) -> None:
+        """Say what this importer has not said yet."""
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self.progress.say(sentence)
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
@@ -197,7 +208,9 @@ def import_records(
         progress.at(f"looking for {study} in {store.shown}")
         if not found and not find_experiment(store, study):
             return
-        experiment = str(make_experiment(store, study).experiment_id)
+        made, this = make_experiment(store, study), importer_of(importer.results)
+        experiment = str(made.experiment_id)
+        _note_writer(importer, store, study, made, this)
         progress.at(f"listing the runs of {study} in {store.shown}")
         known = list_runs(store, experiment, touched)
         for key, item in found.items():
@@ -213,6 +226,7 @@ def import_records(
                 if kept is None:
                     reading = reading or _read(item, importer.liveness)
                     texts = entities.tags(reading.record, study, reading.message, studies)
+                    texts.append(RunTag(IMPORTER, this))
                     kept = _write(store, experiment, reading, fingerprint, texts, there)
                     kind = kind_of(reading.record.run)
                     outcome.written += [] if key in outcome.written else [key]
@@ -225,12 +239,26 @@ def import_records(
                     if run.run_id != kept:
                         store.client.delete_run(run.run_id)
         for run in (run for key in known.keys() - set(on_disk) for run in known[key]):
-            if run.status == RUNNING:
+            # one that another folder's importer follows is none of ours
+            if run.status == RUNNING and run.importer in (None, this):
                 store.client.set_tag(run.run_id, MESSAGE, "Its record was deleted while it ran.")
                 store.client.set_terminated(run.run_id, KILLED)
         if kind is not None:
             show_as_training(store, experiment, kind, touched is None)
     outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
+
+
+def _note_writer(importer: Importer, store: Store, study: str, experiment: Experiment, this: str) -> None:
+    """Say so where another importer wrote into the experiment last, and note that it is this one now."""
+    last = experiment.tags.get(IMPORTER)
+    if last == this:
+        return
+    store.client.set_experiment_tag(experiment.experiment_id, IMPORTER, this)
+    if last is not None:
+        importer.say_once(
+            f"{study} in {store.shown} was imported from {last} so far, and is now from {this}; a study has one "
+            "importer: stop the other one, or give one of them another store (tracking.uri)."
+        )
 
 
 def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> dict[str, list[Listed]]:
@@ -245,8 +273,8 @@ def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> di
     for run in runs:
         tags = run.data.tags
         if KEY in tags:
-            listed = Listed(run.info.run_id, run.info.status, tags.get(FINGERPRINT), tags.get(STUDIES))
-            known.setdefault(tags[KEY], []).append(listed)
+            kept = (tags.get(name) for name in (FINGERPRINT, IMPORTER, STUDIES))
+            known.setdefault(tags[KEY], []).append(Listed(run.info.run_id, run.info.status, *kept))
     return known
 
 

@@ -12,10 +12,11 @@ import re
 import secrets
 import shlex
 import shutil
+import socket
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,10 +38,11 @@ from urllib3.exceptions import ReadTimeoutError
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import follow_folder
-from shapelaw.tracking.command import WEATHER, TrackerDown, redact
+from shapelaw.tracking.command import LOCK_NAME, WEATHER, TrackerDown, redact
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
 FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
+IMPORTER = "importer"  # tag of a run and of an experiment: who wrote it
 # a place below the folder that a server serves (`make ui`: results/mlartifacts): so results can be moved
 SERVED = "mlflow-artifacts:/"
 PAGE = 1000  # runs a page of a search
@@ -275,6 +277,21 @@ def _age(uri: str, shown: str) -> str:
             f"{revisions.pop()}; install that one, or give the address of its server."
         )
     return "older"
+
+
+def importer_of(results: Path) -> str:
+    """The importer of a results folder: the machine that imported from it first, and the folder.
+
+    It is kept in the importers' lock file, so that the login nodes of a cluster are one importer and not rivals.
+    """
+    path, folder = results / LOCK_NAME, str(results.absolute())
+    kept = path.read_text().strip() if path.exists() else ""
+    if kept.partition(":")[2] == folder:
+        return kept
+    importer = f"{socket.gethostname()}:{folder}"
+    with suppress(OSError):  # on a full disk: the next import keeps it
+        path.write_text(importer + "\n")
+    return importer
 
 
 def _create_sqlite(path: Path) -> None:
