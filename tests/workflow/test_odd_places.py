@@ -38,7 +38,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> ColdP
     folder.mkdir()
     project = ColdProject(folder, with_store)
     for name in ("mlflow.db", "mlflow.lock"):
-        (folder / "results" / name).unlink()
+        (folder / "results" / name).unlink(missing_ok=True)
     for path in (folder / "results", *(folder / "results").rglob("*")):
         path.chmod(path.stat().st_mode | stat.S_IWGRP)
     project.configure(
