@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import FitStatus, Floats
 from shapelaw.fits.noise import Noise
@@ -243,17 +243,11 @@ class MonotonyTest:
 def isotonic(y: Floats, weights: Floats) -> Floats:
     """The nearest non-decreasing rows to (m, n) `y` in (n,) weighted least squares.
 
-    By the max-min formula (Robertson et al. 1988, section 1.4): the largest, over the beginnings of a stretch up to a
-    place, of the least mean, over its ends from there on. Rows that rise by themselves stay to the last digit.
+    Rows that rise by themselves stay to the last digit.
     """
-    found, bent = y.copy(), (np.diff(y, axis=1) < 0).any(axis=1)
-    sums = np.cumsum(np.pad(y[bent] * weights, ((0, 0), (1, 0))), axis=1)
-    total, places = np.cumsum(np.append(0.0, weights)), np.arange(len(weights))
-    ends_later = places[:, None] <= places
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = (sums[:, None, 1:] - sums[:, :-1, None]) / (total[1:] - total[:-1, None])
-    least = np.minimum.accumulate(np.where(ends_later, means, np.inf)[..., ::-1], axis=2)[..., ::-1]
-    found[bent] = np.where(ends_later, least, -np.inf).max(axis=1)
+    found = y.copy()
+    for place in np.flatnonzero((np.diff(y, axis=1) < 0).any(axis=1)):
+        found[place] = optimize.isotonic_regression(y[place], weights=weights).x
     return found
 
 
