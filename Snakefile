@@ -67,9 +67,7 @@ try:
         if earlier is None and reports_alone(sys.argv[1:]):
             earlier = latest_submission(Path("results"))
         if earlier is None:
-            values = layered(
-                [] if "--replace-workflow-config" in sys.argv else [BASE / "config.yaml"], config
-            )
+            values = layered([] if DOOR.replaces_config else [BASE / "config.yaml"], config)
             config_given = load_config(values, BASE / "workflow" / "scales", Path.cwd())
             SUBMITTED = submission_of(config_given, BASE, Path.cwd())
         else:

@@ -37,6 +37,7 @@ def a_workflow() -> Any:
     as_written = {"mem_mb": SimpleNamespace(raw="1000")}
     return SimpleNamespace(
         is_main_process=True,
+        config_settings=SimpleNamespace(replace_workflow_config=True),
         resource_settings=SimpleNamespace(
             cores=4,
             nodes=500,
@@ -58,6 +59,7 @@ def all_of(door: Door) -> dict[str, Any]:
     """All that the Snakefile asks of the door, by what of the workflow it is."""
     found = {
         "is_main_process": door.is_main,
+        "config_settings.replace_workflow_config": door.replaces_config,
         "resource_settings.cores": door.cores,
         "resource_settings.nodes": door.jobs,
         "resource_settings.default_resources": door.default_resources,

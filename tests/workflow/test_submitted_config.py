@@ -83,6 +83,18 @@ def test_what_configfile_and_config_say_stands_on_top_of_the_config(project: Pro
     assert {line.split()[0] for line in (project.folder / target).read_text().splitlines()} == KEYS
 
 
+def test_a_profile_may_replace_the_config_too(project: Project) -> None:
+    config, alone, profile = (project.folder / name for name in ("config.yaml", "alone.yaml", "mine"))
+    config.rename(alone)
+    config.write_text("half: written")
+    profile.mkdir()
+    asked = ("results/depth_width/keys.txt", "-n", "--profile", str(profile))
+    for replaces in (True, False):
+        options = {"configfile": str(alone), "replace-workflow-config": replaces}
+        (profile / "config.yaml").write_text(yaml.safe_dump(options))
+        assert ("half" in project.snakemake(*asked, ok=replaces).stderr) is not replaces
+
+
 @pytest.mark.slow
 def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> None:
     key = min(KEYS)

@@ -22,6 +22,7 @@ from shapelaw.jobs.resources import Attempts, Name, in_turn
 LOST = {
     # of the workflow
     "is_main_process": "a job is told from a start by its command line",
+    "config_settings.replace_workflow_config": "--replace-workflow-config has no effect",
     "resource_settings.cores": "a wrong --cores is told by Snakemake alone",
     "resource_settings.nodes": "a wrong --jobs is told by Snakemake alone, and a limit of Slurm's on jobs by Slurm",
     "resource_settings.max_threads": "this machine's cores bound the threads of jobs elsewhere",
@@ -136,6 +137,11 @@ class Door:
         return main
 
     @property
+    def replaces_config(self) -> bool:
+        """Whether `--replace-workflow-config` was given: the global `config` holds what replaces config.yaml."""
+        return bool(self._look("config_settings.replace_workflow_config", False))
+
+    @property
     def cores(self) -> int | None:
         """`--cores`, or what the profile has in its place."""
         return self._look("resource_settings.cores")  # type: ignore[no-any-return]
@@ -195,10 +201,9 @@ class Door:
 
         profiles/default gives `cores: all`, this machine's, and wins over any other profile.
         """
-        if self.jobs is not None and self._look("resource_settings.max_threads") is not None:
-            bounds = self._look("global_resources")
-            if bounds is not None:
-                self._workflow.resource_settings.cores = bounds["_cores"] = sys.maxsize
+        bounded = self.jobs is not None and self._look("resource_settings.max_threads") is not None
+        if bounded and (bounds := self._look("global_resources")) is not None:
+            self._workflow.resource_settings.cores = bounds["_cores"] = sys.maxsize
 
     def use_slurm(self, executor: type[PluginExecutor], attempts: Attempts) -> None:
         """Let `--executor slurm` of the main process be this one on top of the plugin's; without the plugin nothing."""
