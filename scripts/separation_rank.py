@@ -214,9 +214,8 @@ def as_json(network: Network, result: SeparationRank, bounds: Sequence[RankBound
 def text_of(result: SeparationRank, bounds: Sequence[RankBound]) -> str:
     """The rank, its certainty, and a table of the bounds, as text."""
     upper = result.upper_bound
-    upper_text = (
-        f"{upper:,}" if upper < MOST_PRINTED else size_text(upper)
-    )  # all digits, as far as a line holds them
+    # all digits, as far as a line holds them
+    upper_text = f"{upper:,}" if upper < MOST_PRINTED else size_text(upper)
     amount = f"{result.rank:,}" if result.exact else f"at least {result.rank:,}"
     how = "exact" if result.exact else "not exact: more templates could give more"
     rows, columns = result.templates

@@ -43,7 +43,9 @@ def main() -> None:
             "No shape of these fits in the memory; take a smaller SIZE or fewer --tokens-per-step."
         )
     with replacing(given.out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([rows[0], *(row.values() for row in rows)])
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
     print(table_of(rows))
     print(f"\nWritten: {given.out}. Loss against time: shapelaw shape {given.size} --speed {given.out}")
 
@@ -100,8 +102,10 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
         raise UserError(reasons[0])
     for reason in reasons:
         say(f"Left out: {reason}")
-    for one in (one for one in found if not one.fits):
-        say(f"{one.shape.depth} layers: {big(one.size)} parameters, {one.off:+.0%} of the size asked for.")
+    for one in found:
+        if not one.fits:
+            off = f"{one.off:+.0%} of the size asked for"
+            say(f"{one.shape.depth} layers: {big(one.size)} parameters, {off}.")
     return found
 
 

@@ -190,7 +190,7 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     runs = numbers_of(table, [*_COLUMNS, *sized], source)
     degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)
     known = runs["degree"] = pd.to_numeric(degrees, errors="coerce")
-    wrong = known.isna() | (known % 1 != 0) | (known < 2) & (known != 0)
+    wrong = known.isna() | (known % 1 != 0) | ((known < 2) & (known != 0))
     refuse(runs, wrong, source, "attention_degree must be 2 or more, or empty for softmax")
     refuse(runs, runs["test_loss"] <= 0, source, "test_loss must be above zero")
     names = ["depth", "width", "degree"]

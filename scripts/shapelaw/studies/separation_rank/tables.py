@@ -128,9 +128,12 @@ def _theorem_row(
     theorem: Sequence[Any], proof: str, holds: pd.Series, distances: pd.Series
 ) -> dict[str, object]:
     counts = {name: int((holds == says).sum()) for name, says in COUNTED.items()}
-    verdict = "not violated in reach; its proof has a gap" if proof == GAP else "holds in reach"
-    if holds.empty or counts["violated"]:
-        verdict = "none in reach" if holds.empty else "violated"
+    if holds.empty:
+        verdict = "none in reach"
+    elif counts["violated"]:
+        verdict = "violated"
+    else:
+        verdict = "not violated in reach; its proof has a gap" if proof == GAP else "holds in reach"
     return {
         **dict(zip(_THEOREM, theorem, strict=True)),
         "networks": len(holds),

@@ -141,6 +141,7 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     places = [*table.index.difference(known.index), *known.index]
     used = crossings(analysis.transitions, analysis.method).set_index("depth")[["width", "width_err"]]
     ours, reach = used.reindex(places), table[["reportable_low", "reportable_high"]].reindex(places)
+    no_reach = nan, nan  # only a width has what could be reported
     rows: list[tuple[Any, ...]] = []
     for depth in places:
         printed = depth in known.index
@@ -149,21 +150,20 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
         rows.append((name, *ours.loc[depth], *theirs, *reach.loc[depth]))
     for name in ("a", "b"):
         err = f"{name}_err"
-        rows.append((name, getattr(fit, name), getattr(fit, err), reference[name], reference[err]))
+        rows.append((name, getattr(fit, name), getattr(fit, err), reference[name], reference[err], *no_reach))
     for name in ("cov_aa", "cov_ab", "cov_bb", "chi2_reduced", "r_squared"):
-        rows.append((name, getattr(fit, name), nan, reference[name], nan))
+        rows.append((name, getattr(fit, name), nan, reference[name], nan, *no_reach))
     depths = [*reference["n_transition"], "100"]
     sizes = {
         depth: projection.transition_size(fit, float(depth)) if fit.usable else (nan, nan) for depth in depths
     }
     for depth, theirs in reference["n_transition"].items():
-        rows.append((f"N_transition({depth})", *map(float, sizes[depth]), *theirs))
+        rows.append((f"N_transition({depth})", *map(float, sizes[depth]), *theirs, *no_reach))
     relative = float(sizes["100"][1] / sizes["100"][0])
     theirs = reference["relative_error_at_depth_100"]
-    rows.append(("relative error of N_transition(100)", relative, nan, theirs, nan))
+    rows.append(("relative error of N_transition(100)", relative, nan, theirs, nan, *no_reach))
     names = ("ours", "ours_err", "published", "published_err", "reportable_low", "reportable_high")
-    padded = [(*row, nan, nan)[: 1 + len(names)] for row in rows]  # only a width has what could be reported
-    compared = pd.DataFrame(padded, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
+    compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
     forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
     for depth in reference["n_transition"] if forms else ():
         interval = np.exp(
