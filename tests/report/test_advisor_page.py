@@ -1,6 +1,7 @@
 """The page of answers: its tables and, in a real browser, its words are what the command says."""
 
 import base64
+import importlib
 import json
 import math
 import re
@@ -14,12 +15,13 @@ import pytest
 from browsers import needs_browser, started
 from commands import output_of, sentence_of
 from scipy.interpolate import RegularGridInterpolator
-from small import REPOSITORY
+from small import REPOSITORY, SCRIPTS
 
 from shapelaw.fits.shape_answer import price
 from shapelaw.fits.shape_costs import DEPTHS, Costs, Question, ask
 from shapelaw.report import advisor_page
-from shapelaw.report.advisor_page import PLACE, TEMPLATE, packed, page_of
+from shapelaw.report.advisor_page import packed
+from shapelaw.report.advisor_template import PLACE, TEMPLATE, page_of
 from shapelaw.report.shape_text import ends
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.public_evidence import public_evidence, published_law, shipped_models
@@ -121,6 +123,40 @@ def test_best_depths_at_equal_time_are_the_command_s(content: dict[str, Any]) ->
             assert logs[1:] == pytest.approx(np.log([best.low, best.high]), abs=TIMED + 0.6 / best.depth)
             checked += 1
     assert checked > 15
+
+
+@pytest.mark.slow
+def test_the_numbers_at_hand_are_those_of_today_s_answers(tmp_path: Path, content: dict[str, Any]) -> None:
+    output_of("advisor_page", "--out", "advisor.json", cwd=tmp_path)
+    computed = json.loads((tmp_path / "advisor.json").read_text(encoding="utf-8"))
+    assert computed.keys() == content.keys()
+    for name, here in computed.items():
+        there = content[name]
+        if isinstance(here, dict) and "data" in here:  # another CPU's last digits can turn a step
+            of_both = (
+                np.frombuffer(base64.b64decode(one["data"]), "<u2").astype(int) for one in (here, there)
+            )
+            assert np.abs(np.subtract(*of_both)).max() <= 1
+            assert here["axes"] == there["axes"]
+            assert [*here["least"], *here["step"]] == pytest.approx(
+                [*there["least"], *there["step"]], rel=1e-6
+            )
+        else:
+            assert here == there
+
+
+def test_after_new_fits_the_numbers_at_hand_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = importlib.import_module("advisor_page")
+    assert script.ready()["made_of"] == script.made_of()
+    for name in script.INPUTS:
+        (tmp_path / name).write_bytes((script.REFERENCE / name).read_bytes())
+    with (tmp_path / "models.csv").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    monkeypatch.setattr(script, "REFERENCE", tmp_path)
+    assert script.ready() is None
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What `shapelaw shape` answers, for every size, as one HTML page that needs nothing else.
+"""The numbers of a page with what `shapelaw shape` answers for every size.
 
 The rule stands in `shapelaw.fits.shape_costs`. The page carries its answers on a grid, and its script interpolates them
 linearly and draws. A grid over vocabularies would have cells without room for blocks. But what embeddings leave depends
@@ -12,12 +12,10 @@ changes slowly with size and tokens.
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,8 +41,6 @@ from shapelaw.fits.shape_costs import (
 from shapelaw.report.bottleneck_table import redundancy_text
 from shapelaw.specs.sizes import Counting, SizeAxis
 
-TEMPLATE = Path(__file__).with_suffix(".html")
-PLACE = "/* the answers go here */ null"  # of the template
 SIZES = np.geomspace(5e6, 2e10, 13)
 # rows of embedding and classifier, over the root of the size
 ROWS = np.array([0.0, 0.4, 1.0, 2.0, 3.5, 6.0, 10.0, 16.0, 26.0, 45.0, 80.0])
@@ -253,13 +249,3 @@ def redundancies_of(series: Iterable[Series]) -> list[tuple[float, str]]:
         text = "" if found is None else f"{redundancy_text(found)}, {found.basis.value} ({found.source})"
         rows.append((round(float(strength), 4), text))
     return rows
-
-
-def page_of(content: dict[str, Any]) -> str:
-    """The whole page, HTML."""
-    template = TEMPLATE.read_text(encoding="utf-8")
-    # "</" would end the script's element
-    numbers = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    before, place, after = template.partition(PLACE)
-    assert place, f"{TEMPLATE.name} has no place for the answers"
-    return before + numbers + after
