@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shapelaw.errors import UserError, add_choice, command_line, exit_code
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.bottleneck_table import (
     Finding,
@@ -39,7 +38,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.specs.described import SAID, Kind, Model, architecture_of, model_json, model_text
 from shapelaw.specs.pretrained import read_model
-from shapelaw.specs.sizes import size_of
+from shapelaw.specs.sizes import SizeAxis, size_of
 from shapelaw.storage.files import replacing
 from shapelaw.studies.redundancies import known_redundancies
 from shapelaw.studies.study import REFERENCE

@@ -21,9 +21,9 @@ import argparse
 import sys
 
 from shapelaw.errors import add_choice, command_line, exit_code
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface_forms import LEAST_SHAPES
 from shapelaw.report.write import show_results
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.given_runs import (
     add_column_options,
     add_out_option,

@@ -11,8 +11,8 @@ from commands import run_here
 from small import SCRIPTS
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.specs.pretrained import read_model
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets
 
 CASES = 200

@@ -5,14 +5,9 @@ import pandas as pd
 import pytest
 from loss_surfaces import curve_of
 
-from shapelaw.fits.curves import (
-    SizeAxis,
-    adjacent_pairs,
-    loss_curves,
-    shared_range,
-    sizes_in,
-)
+from shapelaw.fits.curves import adjacent_pairs, loss_curves, shared_range, sizes_in
 from shapelaw.fits.noise import Noise
+from shapelaw.specs.sizes import SizeAxis
 
 ERR = 0.001
 

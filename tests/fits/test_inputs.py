@@ -10,7 +10,6 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import (
     RECIPE,
     check_runs,
-    check_transitions,
     numbers_or_empty,
     read_table,
     refuse_mixed,
@@ -105,34 +104,6 @@ def test_sizes_must_grow_with_width_and_many_wrong_rows_are_counted():
     many = pd.DataFrame({"depth": 6, "width": range(1, 10), "seed": 0, "test_loss": np.nan})
     with pytest.raises(UserError, match="row 5 and 4 more: test_loss"):
         check_runs(many, "runs.csv")
-
-
-def test_transitions_without_a_crossing_need_no_width():
-    table = pd.DataFrame(
-        {
-            "depth": [12, 6],
-            "width": [np.nan, 214],
-            "width_err": [np.nan, 6],
-            "status": ["too noisy", "crossing"],
-        }
-    )
-    assert check_transitions(table, "t.csv")["depth"].tolist() == [6, 12]
-    with pytest.raises(UserError, match="row 1: width must be a finite number"):
-        check_transitions(table.drop(columns="status"), "t.csv")
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"width_err": [6, 0]}, "row 2: width_err must be above zero"),
-        ({"depth": [6, 6]}, "a depth must have one row"),
-        ({"depth": [6, 12.5]}, "row 2: depth must be a whole number"),
-    ],
-)
-def test_wrong_transitions(change, words):
-    table = pd.DataFrame({"depth": [6, 12], "width": [214, 308], "width_err": [6, 12]})
-    with pytest.raises(UserError, match=words):
-        check_transitions(table.assign(**change), "t.csv")
 
 
 def test_csv_and_parquet_are_read_alike(tmp_path):

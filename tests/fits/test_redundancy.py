@@ -14,7 +14,6 @@ from ratio_runs import ratio_runs
 from redundancy_results import write_redundancies
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.redundancy import (
     AS_GPT,
@@ -38,6 +37,7 @@ from shapelaw.fits.redundancy import (
     published_series,
     redundancy,
 )
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import published_json
 
 SIZES = np.geomspace(40e6, 75e6, 7)

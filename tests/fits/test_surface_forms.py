@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import fit_surface
 from shapelaw.fits.surface_forms import (
     Frame,
@@ -19,6 +18,7 @@ from shapelaw.fits.surface_forms import (
     shapes_of,
     surface_forms,
 )
+from shapelaw.specs.sizes import SizeAxis
 
 
 def test_shapes_are_the_means_of_their_runs():

@@ -9,8 +9,8 @@ from loss_surfaces import grid_of, simulate
 from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.report.write import Results, Table
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets, measured_runs, study_runs
 
 FAULTS = Path(__file__).parents[1] / "faults"

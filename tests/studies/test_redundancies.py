@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from golden_tables import golden
 
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.redundancy import AS_T5, RANK, RATIO, TOKENS, Basis, Redundancy, RedundancyStatus
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.redundancies import (
     MEASURED,
     Drawn,

@@ -16,19 +16,8 @@ from numpy.polynomial import legendre
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, least
 from shapelaw.fits.projection import standard_params
-from shapelaw.specs.sizes import SAME_SIZE
-from shapelaw.specs.sizes import SizeAxis as SizeAxis
+from shapelaw.specs.sizes import SAME_SIZE, SIZE_COLUMNS, SizeAxis
 
-SIZE_COLUMNS = {
-    SizeAxis.BLOCK: "block_params",
-    SizeAxis.TOTAL: "total_params",
-    SizeAxis.FLOPS: "step_flops",
-}
-SIZE_LABELS = {
-    SizeAxis.BLOCK: "parameters of the blocks",
-    SizeAxis.TOTAL: "all parameters",
-    SizeAxis.FLOPS: "FLOPs of a training step",
-}
 SAME = 1e-6  # in log size: rounding
 
 

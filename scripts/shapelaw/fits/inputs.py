@@ -15,14 +15,9 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SIZE_COLUMNS, Side, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 RUN_COLUMNS = ("depth", "width", "seed")
-TRANSITION_COLUMNS = ("depth", "width", "width_err")
-OPTIONAL_COLUMNS = (
-    *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
-    *("reportable_low", "reportable_high", "noise_scale", "caution"),
-)
 # columns of which compared networks have one value each; of TEXT_AND_BLOCK also where steps and rates may differ
 TEXT_AND_BLOCK = (
     *("corpus", "vocab_size", "context_length", "test_sequences", "schedule"),
@@ -225,31 +220,6 @@ def check_runs(
     for name in sized:
         _check_size(runs, name, source)
     return runs.sort_values(list(RUN_COLUMNS), ignore_index=True)
-
-
-def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Transition widths as `depth, width, width_err`, with any other columns of `transitions.csv` that the table has.
-
-    A row whose `status` is not "crossing" has no width. Without a `method` column each depth may have one row.
-
-    Raises:
-        UserError: a column is missing; a crossing's width or error is not a positive number; or a depth has two rows
-            for one method.
-    """
-    require_columns(table, list(TRANSITION_COLUMNS), source)
-    optional = [name for name in OPTIONAL_COLUMNS if name in table]
-    crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
-    depth = numbers_of(table, ["depth"], source, whole=["depth"])
-    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(**depth)
-    numbers_of(table[crossing], TRANSITION_COLUMNS, source, positive=TRANSITION_COLUMNS)
-    if {"bound", "bound_err", "side"} <= set(optional):
-        bounds = ("bound", "bound_err")
-        numbers_of(table[table["side"].notna()], bounds, source, positive=bounds)
-        known = table["side"].isna() | table["side"].isin([side.value for side in Side])
-        refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
-    key = ["depth", "method"] if "method" in optional else ["depth"]
-    refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
-    return checked.sort_values(key, ignore_index=True)
 
 
 def _check_size(runs: pd.DataFrame, name: str, source: str) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 
@@ -89,15 +89,18 @@ class Noise:
 
         By Fisher's F, since the noise is itself an estimate: chi2's own distribution rejects too many good fits.
         """
+        if dof == 0:
+            return math.nan
+        chi2 = max(chi2, 0.0)  # rounding
         if math.isinf(self.dof):
-            return float(stats.chi2.sf(chi2, dof))
-        return float(stats.f.sf(chi2 / dof, dof, self.dof))
+            return float(special.chdtrc(dof, chi2))
+        return float(special.fdtrc(dof, self.dof, chi2 / dof))
 
 
 def student_threshold(dof: Floats, confidence: float = 0.95) -> Floats:
     """Student's two-sided quantiles for (n,) degrees of freedom, the normal ones where these are infinite."""
     p = 0.5 + confidence / 2.0
-    return np.asarray(np.where(np.isinf(dof), stats.norm.ppf(p), stats.t.ppf(p, dof)), dtype=np.float64)
+    return np.asarray(special.stdtrit(dof, p), dtype=np.float64)
 
 
 @dataclass(frozen=True)

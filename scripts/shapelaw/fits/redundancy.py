@@ -24,11 +24,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, require_columns
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.significance import isotonic
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 
 INTERVAL = (0.16, 0.84)  # 68%
 DRAWS = 2000

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from shapelaw.errors import UserError
 from shapelaw.fits.clocks import Clock
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats
 from shapelaw.fits.projection import SizeRule
@@ -39,7 +38,7 @@ from shapelaw.fits.shape_costs import (
 )
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_forms import Shapes, SurfaceStatus
-from shapelaw.specs.sizes import SAME_SIZE, Counting, big
+from shapelaw.specs.sizes import SAME_SIZE, Counting, SizeAxis, big
 
 INTERVAL = (0.16, 0.84)
 COMPARED = 81  # depths that are compared at a size

@@ -25,12 +25,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.evidence import penalty, power
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
 from shapelaw.fits.projection import standard_params
 from shapelaw.fits.separable import Columns, Separable
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 LEAST_SHAPES = 8
 # the least standard deviation of log depth among shapes of one size; with less, depth is a function of size

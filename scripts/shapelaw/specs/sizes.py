@@ -41,6 +41,18 @@ class SizeAxis(StrEnum):
     FLOPS = "flops"
 
 
+SIZE_COLUMNS = {
+    SizeAxis.BLOCK: "block_params",
+    SizeAxis.TOTAL: "total_params",
+    SizeAxis.FLOPS: "step_flops",
+}
+SIZE_LABELS = {
+    SizeAxis.BLOCK: "parameters of the blocks",
+    SizeAxis.TOTAL: "all parameters",
+    SizeAxis.FLOPS: "FLOPs of a training step",
+}
+
+
 def number_of(text: str) -> float:
     """The number of a text such as `1.3B`, `300M`, `6e7` or `124,439,808`.
 

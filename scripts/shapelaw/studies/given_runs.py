@@ -14,7 +14,6 @@ from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError, add_subject
 from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twins
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.exports import read_runs
 from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise
@@ -22,6 +21,7 @@ from shapelaw.fits.own_runs import ROLES, SETTINGS, finished, left_out, named_as
 from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, order_of, tables_of_cells
 
 

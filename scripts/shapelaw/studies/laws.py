@@ -12,8 +12,7 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SIZE_COLUMNS
-from shapelaw.fits.inputs import check_transitions, read_table
+from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import (
     FARTHEST,
@@ -28,10 +27,11 @@ from shapelaw.fits.projection import (
 from shapelaw.fits.surface import fit_surface
 from shapelaw.fits.surface_answers import OwnSurface
 from shapelaw.fits.surface_forms import Shapes
-from shapelaw.specs.sizes import SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
+    check_transitions,
     crossings,
     published,
 )

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
@@ -35,6 +34,7 @@ from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
 SIZES = tuple(SIZE_COLUMNS.values())

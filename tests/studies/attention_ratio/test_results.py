@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
 
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
 from shapelaw.report.write import Table
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.attention_ratio.analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
 from shapelaw.studies.attention_ratio.results import (
     answer,

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from rank_runs import TRUE, rank_runs
 
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report.write import Table
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.embedding_rank.results import (
     EmbeddingAnalysis,
     analyse_runs,

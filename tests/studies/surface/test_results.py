@@ -9,10 +9,10 @@ import pytest
 from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_answers import Overtaking, middle_sizes
 from shapelaw.fits.surface_forms import SurfaceStatus
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.surface.analysis import (
     AVERAGE,
     ENOUGH_DRAWS,

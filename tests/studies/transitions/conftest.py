@@ -3,8 +3,13 @@
 import pytest
 from transition_runs import runs_of
 
-from shapelaw.fits.inputs import check_transitions
-from shapelaw.studies.transitions.analysis import Options, analyse_runs, analyse_transitions, published
+from shapelaw.studies.transitions.analysis import (
+    Options,
+    analyse_runs,
+    analyse_transitions,
+    check_transitions,
+    published,
+)
 
 
 @pytest.fixture(scope="session")

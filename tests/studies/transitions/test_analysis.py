@@ -2,16 +2,24 @@
 
 from io import StringIO
 
+import numpy as np
 import pandas as pd
 import pytest
 from loss_surfaces import grid_of, simulate
 from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
 
+from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
-from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import check_runs, check_transitions
+from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.transitions.analysis import WITHOUT_LIMITS, Options, analyse_runs, analyse_transitions
+from shapelaw.specs.sizes import SizeAxis
+from shapelaw.studies.transitions.analysis import (
+    WITHOUT_LIMITS,
+    Options,
+    analyse_runs,
+    analyse_transitions,
+    check_transitions,
+)
 from shapelaw.studies.transitions.figures import figures_of
 from shapelaw.studies.transitions.results import summary
 
@@ -108,3 +116,31 @@ def test_limits_enter_the_line_and_stand_beside_it():
     assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(
         (study.fit.a, study.fit.b, study.fit.b_err), rel=1e-9
     )
+
+
+def test_transitions_without_a_crossing_need_no_width():
+    table = pd.DataFrame(
+        {
+            "depth": [12, 6],
+            "width": [np.nan, 214],
+            "width_err": [np.nan, 6],
+            "status": ["too noisy", "crossing"],
+        }
+    )
+    assert check_transitions(table, "t.csv")["depth"].tolist() == [6, 12]
+    with pytest.raises(UserError, match="row 1: width must be a finite number"):
+        check_transitions(table.drop(columns="status"), "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"width_err": [6, 0]}, "row 2: width_err must be above zero"),
+        ({"depth": [6, 6]}, "a depth must have one row"),
+        ({"depth": [6, 12.5]}, "row 2: depth must be a whole number"),
+    ],
+)
+def test_wrong_transitions(change, words):
+    table = pd.DataFrame({"depth": [6, 12], "width": [214, 308], "width_err": [6, 12]})
+    with pytest.raises(UserError, match=words):
+        check_transitions(table.assign(**change), "t.csv")

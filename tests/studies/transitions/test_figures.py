@@ -7,12 +7,18 @@ import pandas as pd
 import pytest
 from transition_runs import DEPTHS, lines, words
 
-from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import check_runs, check_transitions
+from shapelaw.fits.inputs import check_runs
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import ordered_looks
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.transitions import tables
-from shapelaw.studies.transitions.analysis import Options, analyse_runs, analyse_transitions, published
+from shapelaw.studies.transitions.analysis import (
+    Options,
+    analyse_runs,
+    analyse_transitions,
+    check_transitions,
+    published,
+)
 from shapelaw.studies.transitions.figures import curves_panel, figures_of
 from shapelaw.studies.transitions.results import summary
 

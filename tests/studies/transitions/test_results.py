@@ -9,10 +9,10 @@ import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
-from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
 from shapelaw.report.write import Table, check_declared
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.depth_width.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.figures import figures_of

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.equal_sizes import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.line import Floats
@@ -19,6 +18,7 @@ from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import DRAWS, INTERVAL, Baseline, Redundancy, redundancy_of_draws
 from shapelaw.fits.significance import MonotonyTest, monotony
 from shapelaw.specs.shapes import MLP_RATIO
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 from shapelaw.studies import redundancies as shared
 
 ATTENTION, WIDTH = "4 H d_a", "4 d"  # what the feed-forward width is

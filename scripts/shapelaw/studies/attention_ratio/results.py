@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
@@ -23,6 +22,7 @@ from shapelaw.report.charts import Chart, Panel, Points, Span, looked
 from shapelaw.report.plots import short_number
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.attention_ratio.analysis import (
     ATTENTION,

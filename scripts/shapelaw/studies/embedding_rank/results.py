@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Needed, Redundancy, needed_words
@@ -24,6 +23,7 @@ from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.tables import frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
 from shapelaw.studies.given_runs import study_runs

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import overall_status
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
@@ -23,6 +22,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf
+from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import Budget
-from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.projection import SizeRule, size_rule
@@ -26,7 +25,7 @@ from shapelaw.fits.surface_answers import (
     penalties,
 )
 from shapelaw.fits.surface_forms import shapes_of
-from shapelaw.specs.sizes import number_of
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
 
 AVERAGE = "average"
 ENOUGH_DRAWS = 100  # of a form, to show its own answer

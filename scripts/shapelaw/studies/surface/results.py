@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.noise import chance_words
@@ -35,6 +34,7 @@ from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short
 from shapelaw.report.shape_text import aligned
 from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, Table
+from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 

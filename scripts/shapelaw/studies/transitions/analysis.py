@@ -11,21 +11,19 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
-from shapelaw.fits.curves import (
-    SIZE_COLUMNS,
-    Curve,
-    Side,
-    SizeAxis,
-    Transition,
-    TransitionStatus,
-    adjacent_pairs,
-    loss_curves,
-)
+from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
+TRANSITION_COLUMNS = ("depth", "width", "width_err")
+OPTIONAL_COLUMNS = (
+    *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
+    *("reportable_low", "reportable_high", "noise_scale", "caution"),
+)
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
 NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
@@ -191,6 +189,31 @@ def _on_every_axis(
             continue
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
     return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
+
+
+def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Transition widths as `depth, width, width_err`, with any other columns of `transitions.csv` that the table has.
+
+    A row whose `status` is not "crossing" has no width. Without a `method` column each depth may have one row.
+
+    Raises:
+        UserError: a column is missing; a crossing's width or error is not a positive number; or a depth has two rows
+            for one method.
+    """
+    require_columns(table, list(TRANSITION_COLUMNS), source)
+    optional = [name for name in OPTIONAL_COLUMNS if name in table]
+    crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
+    depth = numbers_of(table, ["depth"], source, whole=["depth"])
+    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(**depth)
+    numbers_of(table[crossing], TRANSITION_COLUMNS, source, positive=TRANSITION_COLUMNS)
+    if {"bound", "bound_err", "side"} <= set(optional):
+        bounds = ("bound", "bound_err")
+        numbers_of(table[table["side"].notna()], bounds, source, positive=bounds)
+        known = table["side"].isna() | table["side"].isin([side.value for side in Side])
+        refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
+    key = ["depth", "method"] if "method" in optional else ["depth"]
+    refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
+    return checked.sort_values(key, ignore_index=True)
 
 
 def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> TransitionAnalysis:

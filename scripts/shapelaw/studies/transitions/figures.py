@@ -12,10 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from shapelaw.fits import projection
-from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
+from shapelaw.fits.curves import Side, Transition, TransitionStatus
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
+from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Pair,

@@ -11,23 +11,14 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
-from shapelaw.fits.curves import (
-    SIZE_LABELS,
-    Curve,
-    Side,
-    SizeAxis,
-    TransitionStatus,
-    adjacent_pairs,
-    shared_range,
-    sizes_in,
-)
-from shapelaw.fits.inputs import check_bootstrap, check_transitions, read_table
+from shapelaw.fits.curves import Curve, Side, TransitionStatus, adjacent_pairs, shared_range, sizes_in
+from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
-from shapelaw.specs.sizes import LEAST_SIZES
+from shapelaw.specs.sizes import LEAST_SIZES, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.transitions import tables as tabled
 from shapelaw.studies.transitions.analysis import (
@@ -35,6 +26,7 @@ from shapelaw.studies.transitions.analysis import (
     Runs,
     TransitionAnalysis,
     analyse_transitions,
+    check_transitions,
     crossings,
 )
 from shapelaw.studies.transitions.figures import figures_of

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
+from shapelaw.fits.curves import Side, TransitionStatus
 from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns, whole_or_empty
 from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.specs.shapes import NUMBERS
+from shapelaw.specs.sizes import SIZE_LABELS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.results import cell_tables, results_of
 from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
 from shapelaw.studies.transitions.results import add_size_options as add_options
