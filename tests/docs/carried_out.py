@@ -70,7 +70,6 @@ ELSEWHERE = {
     "python scripts/check_assumptions.py --models vit,bert": "16 minutes, wheels of networks and photographs",
     "python scripts/check_assumptions.py --models vit_base": "a model of a hub: docs/results/assumptions.md",
     "shapelaw evidence": "losses that are not committed",
-    "shapelaw advisor --out": "17 CPU seconds; by the workflow, and its page by the tests of the report",
     "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
     # what these write is what is committed: held by a test of their own
     "python scripts/answer_page.py": "tests/docs/test_answer.py",
