@@ -146,7 +146,7 @@ elif DOOR.is_main:
 
 onstart:
     if sentences := refused():
-        raise WorkflowError("\n".join(sentences))
+        refuse(sentences)
     for sentence in [*warned(), *queued(), *left_to_train()]:
         print(sentence, file=sys.stderr)
     try:
@@ -154,7 +154,7 @@ onstart:
             write_submission(SUBMITTED, Path.cwd())
         link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
-        raise WorkflowError(str(error)) from error
+        refuse([str(error)])
 
 
 onsuccess:

@@ -152,6 +152,12 @@ def refused():
     return refusals(default, own) or [*refused_build(asks, os.environ), *impossible(asks, default, own)]
 
 
+def refuse(sentences):
+    """End a start, with these sentences behind what Snakemake prints, which `--quiet all` hides."""
+    say_last(*sentences)
+    raise WorkflowError("nothing was started; the last lines say why")
+
+
 def queued():
     """What to know of the queue: a limit that this workflow meets, jobs of an earlier one, what its jobs still read."""
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -298,7 +299,7 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
     """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
     table = tabled.forms_table(analysis.forms)
     parts = [
-        f"{row['form']} {row['N_80']:.3g} ± {row['N_80_err']:.0%} (weight {row['weight']:.2f}, "
+        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (weight {row['weight']:.2f}, "
         f"chi2 {row['chi2']:.2f} with {row['dof']} dof)"
         for row in table.to_dict("records")
         if row["p_value"] >= SCATTERED or row["form"] == table["form"].iloc[0]
@@ -306,6 +307,11 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
     return (
         "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
     )
+
+
+def _projected(size: float, err: float) -> str:
+    """A projected size with the error of its log as a factor; no size where that is ten or more."""
+    return "can't be told" if err >= math.log(10.0) else f"{size:.3g}, to a factor of {math.exp(err):.2g}"
 
 
 def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:
