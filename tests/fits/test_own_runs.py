@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.fits.own_runs import find_columns, own_runs
+from shapelaw.fits.own_runs import own_runs
+from shapelaw.fits.run_columns import find_columns
 
 RUNS = pd.DataFrame(
     {

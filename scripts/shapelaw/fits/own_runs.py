@@ -1,9 +1,8 @@
-"""A table of runs as people have it: columns by their usual names, rows that can be used, sizes that can be."""
+"""A table of runs as people have it: the rows that can be used, and the sizes that can be."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,111 +15,45 @@ from shapelaw.fits.comparable import budget_labels
 from shapelaw.fits.exports import LAST
 from shapelaw.fits.inputs import FINITE, POSITIVE, WHOLE, broken_rules, refuse, refuse_all, rows_named
 from shapelaw.fits.projection import size_rule, standard_params
+from shapelaw.fits.run_columns import (
+    HELPERS,
+    ROLES,
+    SETTINGS,
+    find_columns,
+    names_in,
+    numbers_of,
+    plain_name,
+    setting_named,
+    settings_of,
+)
 from shapelaw.specs.sizes import number_of
 
-
-def _words(names: str) -> tuple[str, ...]:
-    return tuple(names.split())
-
-
-# a role, which is also the name that a column gets, and the names under which it is known; in our tables the first
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "depth": _words("depth n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers"),
-    "width": _words("width d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel"),
-    "loss": _words(
-        "test_loss val_loss final_loss loss validation_loss valid_loss eval_loss heldout_loss "
-        "held_out_loss final_val_loss final_test_loss best_val_loss"
-    ),
-    "seed": _words("seed random_seed rng_seed manual_seed replicate repeat repetition"),
-    "tokens": _words(
-        "tokens_trained tokens train_tokens training_tokens total_tokens n_tokens num_tokens tokens_seen "
-        "n_train_tokens"
-    ),
-    "block_params": _words(
-        "block_params non_embedding_params non_emb_params nonembedding_params params_non_embedding "
-        "n_params_non_embedding params_non_emb"
-    ),
-    "total_params": _words("total_params params_total n_params_total all_params"),
-    # of either kind
-    "params": _words(
-        "params n_params num_params parameters n_parameters num_parameters model_params param_count "
-        "params_active_precise model_size"
-    ),
-    "step_flops": _words("step_flops flops_per_step"),
-    # where a row, or a run, ends
-    "step": _words(
-        "step last_step global_step trainer_global_step train_global_step eval_step train_step iteration "
-        "iter num_updates updates epoch"
-    ),
-    "state": _words("state run_state status finished completed"),
-    "run": _words("run_id id run run_name name"),
-}
-# what runs may differ in, by the names of our own tables, and the names under which it is known
-SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "corpus": _words("corpus dataset"),
-    "vocab_size": _words("vocab_size n_vocab"),
-    "patch_embedding": _words("patch_embedding"),
-    "embedding_rank": _words("embedding_rank"),
-    "positional_rank": _words("positional_rank"),
-    "context_length": _words("context_length seq_len seq_length n_ctx max_seq_len"),
-    "block": _words("block"),
-    "heads": _words("heads n_head n_heads num_heads num_attention_heads"),
-    "attention_dim": _words("attention_dim head_dim d_head head_size"),
-    "kv_heads": _words("kv_heads n_kv_heads num_key_value_heads n_query_groups"),
-    "ff_width": _words("ff_width d_ff ffn_dim intermediate_size ffn_hidden_size"),
-    "gelu": _words("gelu"),
-    "tied": _words("tied tie_word_embeddings tied_embeddings"),
-    "attention_degree": _words("attention_degree"),
-    "parametrization": _words("parametrization"),
-    "base_width": _words("base_width"),
-    "schedule": _words("schedule lr_schedule"),
-    "batch_size": _words("batch_size global_batch_size"),
-    "budget": _words("budget"),
-    "steps": _words("steps train_steps max_steps num_steps n_steps total_steps max_iters"),
-    "learning_rate": _words("learning_rate lr peak_lr max_lr"),
-    "test_sequences": _words("test_sequences"),
-    "warmup_steps": _words("warmup_steps warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps"),
-    "weight_decay": _words("weight_decay wd"),
-    "dropout": _words("dropout dropout_rate"),
-    "optimizer": _words("optimizer optim"),
-    "beta1": _words("beta1 adam_beta1"),
-    "beta2": _words("beta2 adam_beta2"),
-    "grad_clip": _words("grad_clip gradient_clip max_grad_norm grad_clip_norm"),
-    "min_lr": _words("min_lr final_lr"),
-    "epochs": _words("epochs num_epochs n_epochs max_epochs"),
-}
-KNOWN = frozenset(name for names in (*ROLES.values(), *SETTINGS.values()) for name in names)
 BUDGET = "budget of tokens"
-HELPERS = ("step", "state", "run")  # of several the first is taken
-NEEDED = ("depth", "width", "loss")
 # what no seed explains and no kind of network: at one shape it takes one value
-RECIPE = _words(
+RECIPE = names_in(
     "steps learning_rate batch_size warmup_steps weight_decay dropout optimizer beta1 beta2 grad_clip "
     "min_lr epochs"
 )
-# settings that are words even where they look like numbers
-TEXTS = _words("corpus block gelu tied schedule parametrization optimizer budget patch_embedding")
-# where tools put what a user logged
-PREFIXES = _words("config summary params metrics model args hparams hyperparameters final test")
-FINISHED = _words("finished completed complete done success succeeded ok true")
-UNFINISHED = _words("running crashed failed killed pending preempted cancelled canceled error timeout false")
+FINISHED = names_in("finished completed complete done success succeeded ok true")
+UNFINISHED = names_in(
+    "running crashed failed killed pending preempted cancelled canceled error timeout false"
+)
 SIZED = 3.0  # blocks have 8 to 15 L d² parameters: within this factor of 12
 LARGEST = {"depth": 10_000, "width": 1_000_000, "loss": 1_000}
 FEWEST_TOKENS = 1_000
 SHOWN = 8  # values in a sentence
 FEW_VALUES = 12  # a column with more is no setting
 FOLLOWED = ("tokens", "block_params", "total_params", "params", "steps")
-WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
 SAME_STEPS = 0.02  # last steps closer than this in log are one
 # words in the names of columns of trackers and measurements, which differ between runs anyway
-OUTCOMES = _words(
+OUTCOMES = names_in(
     "acc accuracy loss ppl perplexity bits bpb bpc time runtime timestamp seconds hours speed second "
     "flops memory gb bytes norm score user notes tags group sweep created updated date host hostname "
     "node gpu device commit path url file entity project key digest comment duration job best idx "
     "index unnamed name id state status"
 )
 # and words in the names of what a trainer is told, which no number of values makes a measurement
-TOLD = _words("lr batch warmup warm decay dropout momentum epsilon eps")
+TOLD = names_in("lr batch warmup warm decay dropout momentum epsilon eps")
 LEAST_STEPS = 4  # rows of a shape that can show that they are steps
 HISTORY = -0.8  # a rank correlation of losses with the order of rows, below which these are steps of a run
 EMBEDDED = 0.02  # of a size: a greater share in embeddings means that it counts them
@@ -138,70 +71,6 @@ class OwnRuns:
     table: pd.DataFrame
     notes: tuple[str, ...]
     recipe: tuple[str, ...] = RECIPE
-
-
-def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The column of each role that the table has; `given` names some, role -> column.
-
-    Raises:
-        UserError: a given role or column doesn't exist; depth, width or loss is not there, or several columns could
-            be one role.
-    """
-    names = [str(name) for name in table.columns]
-    if unknown := sorted(set(given) - set(ROLES) - set(SETTINGS)):
-        raise UserError(f"--column {unknown[0]}=... names no role; the roles are {', '.join(ROLES)}.")
-    for role, name in given.items():
-        if name not in names:
-            raise UserError(
-                f"{source} has no column {name!r} for the {role}; it has the columns {', '.join(names)}."
-            )
-    found = {role: name for role, name in given.items() if role in ROLES}
-    missing, unclear = [], []
-    for role, known in ROLES.items():
-        if role in found:
-            continue
-        candidates = [name for name in names if name not in given.values() and _plain(name) in known]
-        by_name = sorted(candidates, key=lambda name: known.index(_plain(name)))
-        ours = [name for name in by_name if role in HELPERS or _plain(name) == known[0]]
-        candidates = ours[:1] or candidates
-        if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
-            candidates = candidates[:1]  # the same values twice
-        if len(candidates) > 1:
-            unclear.append((role, candidates))
-        elif candidates:
-            found[role] = candidates[0]
-        elif role in NEEDED:
-            missing.append(role)
-    if missing:
-        usual = "; ".join(f"{role} is usually {', '.join(ROLES[role][:4])}" for role in missing)
-        raise UserError(
-            f"{source} lacks {', '.join(missing)} ({usual}); it has the columns {', '.join(names)}. "
-            f"Name {'it' if len(missing) == 1 else 'each'} with --column {missing[0]}=COLUMN."
-            + (_width_hint(table, found["depth"]) if missing == ["width"] else "")
-        )
-    if unclear:
-        role, candidates = unclear[0]
-        raise UserError(
-            f"{source} has several columns that could be the {role}: {', '.join(candidates)}; "
-            f"choose one with --column {role}={candidates[0]}."
-        )
-    return found
-
-
-def _width_hint(table: pd.DataFrame, depth: str) -> str:
-    """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
-    numbers = {str(name): _numbers(table[name]) for name in table.columns if name != depth}
-    layers = _numbers(table[depth])
-    for size, values in numbers.items():
-        with np.errstate(invalid="ignore"):
-            width = np.sqrt(values / (12.0 * layers))
-        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE_WIDTH).all():
-            same = [name for name, column in numbers.items() if np.isclose(column, width, rtol=0.01).all()]
-            beside = f", which {same[0]} is: --column width={same[0]}" if same else ""
-            return (
-                f" {size!r} may be the blocks' size: sqrt({size} / (12 {depth})) would be the width{beside}."
-            )
-    return ""
 
 
 def own_runs(
@@ -257,12 +126,6 @@ def own_runs(
     return OwnRuns(kept, (*notes, *left, *early), (*RECIPE, *others))
 
 
-def setting_named(name: str) -> str:
-    """The setting that a column's name means; another name as it is."""
-    known = (setting for setting, names in SETTINGS.items() if name == setting or _plain(name) in names)
-    return next(known, name)
-
-
 def _numbered(runs: pd.DataFrame, shape: Sequence[str], source: str) -> tuple[pd.DataFrame, list[str]]:
     """The runs with seeds that number those of one shape, and a sentence that says so.
 
@@ -287,24 +150,6 @@ def _numbered(runs: pd.DataFrame, shape: Sequence[str], source: str) -> tuple[pd
     return numbered, ["no column of seeds, so rows of one shape count as repeats with other seeds"]
 
 
-def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequence[str]) -> pd.DataFrame:
-    """What the runs may differ in, by the names of our own tables: heads, vocabulary, block, rates and others.
-
-    Args:
-        given: the columns of some, setting -> column.
-        taken: columns that are something else.
-    """
-    found: dict[str, pd.Series] = {}
-    for setting, known in SETTINGS.items():
-        free = [name for name in map(str, table.columns) if name not in (*taken, *given.values())]
-        names = [given[setting]] if setting in given else [name for name in free if _plain(name) in known]
-        if names:
-            column = table[names[0]]
-            numbers = pd.to_numeric(column, errors="coerce")
-            found[setting] = column if setting in TEXTS or numbers.isna().all() else numbers
-    return pd.DataFrame(found, index=table.index)
-
-
 def _only(
     table: pd.DataFrame,
     columns: Mapping[str, str],
@@ -319,7 +164,7 @@ def _only(
         UserError: there is no such column, or no row has the value.
     """
     known = SETTINGS.get(setting_named(name), ())
-    same = [one for one in map(str, table.columns) if one == name or _plain(one) in known]
+    same = [one for one in map(str, table.columns) if one == name or plain_name(one) in known]
     column = columns.get(name) or given.get(name) or next(iter(same), None)
     if column is None:
         there = ", ".join(map(str, table.columns))
@@ -327,25 +172,11 @@ def _only(
     texts = table[column].map(str)
     alike = texts.str.lower() == value.lower()
     with suppress(ValueError):  # of a word, which is compared as one
-        alike |= np.isclose(_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)
+        alike |= np.isclose(numbers_of(table[column]), number_of(value), rtol=1e-9, atol=0.0)
     if not alike.any():
         there = ", ".join(texts.unique()[:SHOWN])
         raise UserError(f"--only {name}={value}: no row of {source} has it; its values are {there}.")
     return table[alike]
-
-
-def _numbers(column: pd.Series) -> pd.Series:
-    """Numbers, of texts such as `1.2M` too; NaN where a value is none."""
-
-    def read(value: object) -> float:
-        try:
-            return number_of(value) if isinstance(value, str) else math.nan
-        except ValueError:
-            return math.nan
-
-    numbers = pd.to_numeric(column, errors="coerce").astype("float64")
-    texts = not pd.api.types.is_numeric_dtype(column)
-    return numbers.fillna(column.map(read).astype("float64")) if texts else numbers
 
 
 def finished(
@@ -406,23 +237,12 @@ def _infinite(column: pd.Series) -> pd.Series[bool]:
     return pd.to_numeric(column, errors="coerce").abs() == math.inf
 
 
-def named_as_ours(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the columns that it lacks by our names, where one other has a usual name of them."""
-    ours = {**{known[0]: known for role, known in ROLES.items() if role not in HELPERS}, **SETTINGS}
-    found = {}
-    for name, known in ours.items():
-        others = [column for column in map(str, table.columns) if _plain(column) in known]
-        if name not in table and len(others) == 1:
-            found[others[0]] = name
-    return table.rename(columns=found)
-
-
 def _last_steps(table: pd.DataFrame, settings: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     """Of rows at several steps of one run the last one, and a sentence that says so."""
     if "step" not in table:
         return table, []
     by = [name for name in ("depth", "width", "seed", "tokens", "run", *settings) if name in table]
-    steps = _numbers(table["step"])
+    steps = numbers_of(table["step"])
     last = steps.groupby([table[name] for name in by], dropna=False).transform("max")
     kept = table[(steps == last) | steps.isna()]
     if len(kept) == len(table):
@@ -443,7 +263,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    runs = pd.DataFrame({role: _numbers(table[role]) for role in measured})
+    runs = pd.DataFrame({role: numbers_of(table[role]) for role in measured})
     wrong: dict[str, pd.Series[bool]] = {}
     if "seed" in runs and runs["seed"].isna().all():
         runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
@@ -462,7 +282,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
     _check_sizes(runs, columns, source)
     for name in ("step", f"{columns['loss']}{LAST}"):
         if name in table:
-            runs["step"] = _numbers(table[name])
+            runs["step"] = numbers_of(table[name])
     return runs
 
 
@@ -495,7 +315,7 @@ def _unexplained(
     groups = runs.groupby(by, dropna=False).ngroup()
     found = []
     for name in table.columns:
-        plain = _plain(str(name))
+        plain = plain_name(str(name))
         words = set(plain.split("_"))
         if (
             name in known
@@ -564,13 +384,3 @@ def _which_params(runs: pd.DataFrame, name: str, source: str) -> tuple[str, str]
         why = f"up to {share:.0%} of them grow as {rule.table:,.0f} d, as embeddings do"
         return "total_params", f"{name!r} counts all parameters: {why}"
     return "block_params", f"{name!r} counts the blocks: it grows as {rule.blocks:.3g} L d²"
-
-
-def _plain(name: str) -> str:
-    """`config.model/nLayer ` -> `n_layer`: lower case, one sign between words, without the tool's prefixes."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-    parts = [re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") for part in re.split(r"[./:]", words)]
-    parts = [part for part in parts if part]
-    while len(parts) > 1 and "_".join(parts) not in KNOWN and parts[0] in PREFIXES:
-        parts = parts[1:]
-    return "_".join(parts)

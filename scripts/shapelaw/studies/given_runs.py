@@ -17,7 +17,8 @@ from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twi
 from shapelaw.fits.exports import read_runs
 from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.own_runs import ROLES, SETTINGS, finished, left_out, named_as_ours, own_runs, setting_named
+from shapelaw.fits.own_runs import finished, left_out, own_runs
+from shapelaw.fits.run_columns import ROLES, SETTINGS, named_as_ours, setting_named
 from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
