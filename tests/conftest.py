@@ -65,10 +65,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def with_store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
-    """The folder of a project that has an empty MLflow store and the page of all answers, for others to begin with.
-
-    The page depends on nothing that tests change, and takes 17 CPU seconds.
-    """
+    """The folder of a project that has an empty MLflow store and the page of all answers, for others to begin with."""
 
     def make(folder: Path) -> None:
         Project(folder, empty_store.parents[1]).snakemake("results/advisor.html", "--quiet", "rules")
