@@ -28,13 +28,22 @@ def test_all_mistakes_are_told_at_once() -> None:
         scale="laptop",
         training={"steps": 0, "batchsize": 3},
         corpus={"test_fraction": 2.0},
-        depth_width={"widths": {1: [33]}},
+        depth_width={"widths": {1: [33]}, "repeated": {2: [64]}},
         colour="red",
     )
     assert said.startswith("The config has 6 problems:")
     assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
-    assert "(depth_width.repeated comes from scale laptop)" in said
+    assert "depth_width.repeated names shapes that the grid does not have" in said
     assert len(said.splitlines()) == 7
+
+
+def test_of_the_scale_s_repeats_those_stay_whose_shapes_the_user_s_widths_have() -> None:
+    for widths, left in (
+        ({1: [16, 24, 48, 64], 2: [16, 24, 32]}, {1: [16, 24], 2: [16]}),
+        ({3: [16]}, {}),
+    ):
+        config = load_config({"scale": "demo", "depth_width": {"widths": widths}}, SCALES)
+        assert config.section("depth_width", DepthWidth).repeated == left
 
 
 def test_a_scale_that_there_is_not_is_told_with_those_there_are() -> None:

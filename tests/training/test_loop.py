@@ -226,7 +226,9 @@ def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Pa
     torch.compiler.set_default_backend("eager")
     functions._compiled.cache_clear()
     try:
-        with config.patch(recompile_limit=1):  # pytest's monkeypatch would leave PyTorch's settings without it
+        with config.patch(
+            recompile_limit=1
+        ):  # pytest's monkeypatch would leave PyTorch's settings without it
             for width in (8, 12):
                 counters.clear()
                 run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))

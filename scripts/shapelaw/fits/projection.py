@@ -253,6 +253,12 @@ def draw_sizes(forms: Sequence[Form], depth: npt.ArrayLike, *, draws: int = 4000
     return np.asarray(np.log(standard_params(x, 1.0)) + 2.0 * log_width, dtype=np.float64)
 
 
+def sizes_between(forms: Sequence[Form], depth: npt.ArrayLike, quantiles: Sequence[float]) -> Floats:
+    """(q, m) quantiles of `N_transition(L)` over all forms at (m,) depths; infinite beyond any number."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(np.quantile(draw_sizes(forms, depth), quantiles, axis=0)), dtype=np.float64)
+
+
 def first_depths(
     forms: Sequence[Form], block_params: Callable[[Floats], Floats], *, draws: int = 4000, seed: int = 0
 ) -> Floats:

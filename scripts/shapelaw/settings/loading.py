@@ -164,13 +164,25 @@ def _stand_in(
 
 
 def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The scale's values without the grids of the sections whose grid the user gives as `axes`."""
+    """The scale's values without what the user's grids replace: all of a section's by `axes`, by `widths` the repeats
+    of shapes that are no longer there.
+    """
     kept = dict(base)
     for name, section in own.items():
-        axes = section.get("axes") if isinstance(section, Mapping) else None
-        if isinstance(axes, Mapping) and isinstance(base.get(name), Mapping):
+        theirs = base.get(name)
+        if not (isinstance(section, Mapping) and isinstance(theirs, Mapping)):
+            continue
+        axes, widths, repeated = section.get("axes"), section.get("widths"), theirs.get("repeated")
+        if isinstance(axes, Mapping):
             replaced = {*_GRID, *map(str, axes), *(["heads"] if "head_dim" in axes else [])}
-            kept[name] = {key: value for key, value in base[name].items() if key not in replaced}
+            kept[name] = {key: value for key, value in theirs.items() if key not in replaced}
+        elif isinstance(widths, Mapping) and isinstance(repeated, Mapping):
+            listed_of = {str(depth): some for depth, some in widths.items() if isinstance(some, list)}
+            left = {
+                depth: [w for w in some if w in listed_of.get(str(depth), [])]
+                for depth, some in repeated.items()
+            }
+            kept[name] = {**theirs, "repeated": {depth: some for depth, some in left.items() if some}}
     return kept
 
 

@@ -292,7 +292,7 @@ def _sizes_panel(analysis: TransitionAnalysis, up_to: float | None) -> Panel:
     marks.append(Points(depth, curve, r"$N_{\mathrm{transition}}(L)$", SECOND, line="-"))
     marks.append(Band(depth, *_log_band(curve, err), "± one σ, if it is a line", SECOND, 0.25))
     if up_to and analysis.forms:
-        low, high = np.exp(np.quantile(projection.draw_sizes(analysis.forms, depth), LIKELY, axis=0))
+        low, high = projection.sizes_between(analysis.forms, depth, LIKELY)
         marks.append(Band(depth, low, high, "95% over several forms", SECOND, 0.12))
     title = "too shallow above the curve, too deep below it"
     return Panel(marks, Span("depth L"), Span(SIZE_LABELS[SizeAxis.BLOCK], "log"), title)

@@ -311,7 +311,8 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
 
 def _projected(size: float, err: float) -> str:
     """A projected size with the error of its log as a factor; no size where that is ten or more."""
-    return "can't be told" if err >= math.log(10.0) else f"{size:.3g}, to a factor of {math.exp(err):.2g}"
+    told = math.isfinite(size) and err < math.log(10.0)
+    return f"{size:.3g}, to a factor of {math.exp(err):.2g}" if told else "can't be told"
 
 
 def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:

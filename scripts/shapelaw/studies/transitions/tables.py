@@ -101,7 +101,7 @@ def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
 def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
     """One row for each form of log width, by weight, with its own `N_transition` at depths 48, 80 and 96.
 
-    `N_80_err` is the relative error: of log N.
+    `N_80_err` is the relative error: of log N. A size beyond any number is infinite.
     """
     rows = []
     for form in forms:
@@ -109,7 +109,8 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
         row |= {"chi2": form.chi2, "dof": form.dof, "p_value": form.p_value, "log_density": form.log_density}
         for depth in FORM_DEPTHS:
             log_width, err = (float(value[0]) for value in projection.log_width_of(form, [depth]))
-            row[f"N_{depth}"] = float(projection.standard_params(depth, math.exp(log_width)))
+            with np.errstate(over="ignore"):
+                row[f"N_{depth}"] = float(projection.standard_params(depth, np.exp(log_width)))
             row[f"N_{depth}_err"] = 2.0 * err
         rows.append(row)
     columns = ["form", "weight", "chi2", "dof", "p_value", "log_density"]
@@ -166,9 +167,7 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
     forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
     for depth in reference["n_transition"] if forms else ():
-        interval = np.exp(
-            np.quantile(projection.draw_sizes(forms, [float(depth)])[:, 0], projection.INTERVAL)
-        )
+        interval = projection.sizes_between(forms, [float(depth)], projection.INTERVAL)[:, 0]
         compared.loc[compared["quantity"] == f"N_transition({depth})", ["forms_low", "forms_high"]] = interval
     return compared
 
