@@ -2,12 +2,13 @@
 
   shapelaw advisor --out advisor.html
   shapelaw advisor --fit DIR --speed speed.csv --out advisor.html
-  shapelaw advisor --out advisor.json
+  shapelaw advisor --out workflow/reference/advisor.json
 
 The page needs no server and no network. It shows what depths cost by the fits of public losses, the best depth, the
 published law and, of DIR, a folder of `shapelaw transitions`, your own as witnesses, shipped models, and times: public
 ones, or those of --speed, a file of `shapelaw speed`.
-Its numbers are at hand, but with --fit or --speed they take half a minute. The last command computes them alone.
+Its numbers are at hand; with --fit or --speed they take half a minute. The last command renews those at hand, after new
+fits, models or a change of the code.
 Exit codes: 0 written, 2 unusable input.
 """
 
@@ -19,12 +20,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.report.advisor_template import page_of
 from shapelaw.storage.files import replacing
 from shapelaw.studies.study import REFERENCE
 
-READY = REFERENCE / "advisor.json"  # the numbers, by the last command
+READY = REFERENCE / "advisor.json"  # the numbers at hand
+RENEW = "shapelaw advisor --out workflow/reference/advisor.json"
 INPUTS = ("evidence.json", "models.csv", "vocabulary_findings.json")
 
 
@@ -44,12 +46,19 @@ def main() -> None:
         default=Path("advisor.html"),
         type=Path,
         metavar="FILE",
-        help="the page (default: advisor.html)",
+        help="the page, or with .json its numbers alone (default: advisor.html)",
     )
     given = parser.parse_args()
-    numbers_alone = given.out.suffix == ".json"
-    at_hand = None if numbers_alone or given.fit or given.speed else ready()
-    content = at_hand or computed(given.fit, given.speed)
+    numbers_alone, own = given.out.suffix == ".json", given.fit or given.speed
+    if numbers_alone and own:
+        raise UserError(
+            "--out FILE.json has the public numbers; leave out --fit and --speed, or write a .html."
+        )
+    content = None if numbers_alone or own else ready()
+    if content is None:
+        if not (numbers_alone or own):
+            say(f"The numbers at hand are of other fits or models: computing them anew; keep them by {RENEW}")
+        content = computed(given.fit, given.speed)
     text = (
         json.dumps(content, separators=(",", ":"), ensure_ascii=False) if numbers_alone else page_of(content)
     )
@@ -65,7 +74,10 @@ def made_of() -> str:
 
 
 def ready() -> dict[str, Any] | None:
-    """The committed numbers; None where they are not of today's fits, models and redundancies."""
+    """The committed numbers; None where they are not of today's fits, models and redundancies.
+
+    That today's code computes the same is held by a test.
+    """
     content: dict[str, Any] = json.loads(READY.read_text("utf-8")) if READY.is_file() else {"made_of": ""}
     return content if content["made_of"] == made_of() else None
 

@@ -74,3 +74,13 @@ def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> Non
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_the_importer_loads_no_fits_figures_or_pytorch() -> None:
+    """They would be a second of each of a workflow's imports."""
+    code = (
+        "import sys, shapelaw.tracking.importer\n"
+        "print([m for m in ('lmfit', 'scipy.stats', 'matplotlib', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

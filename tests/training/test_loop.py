@@ -225,6 +225,7 @@ def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Pa
     backend = torch.compiler.get_default_backend()
     torch.compiler.set_default_backend("eager")
     functions._compiled.cache_clear()
+    torch.compiler.reset()
     try:
         with config.patch(
             recompile_limit=1

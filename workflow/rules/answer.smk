@@ -4,6 +4,8 @@ localrules:
 
 
 rule advisor:
+    input:
+        str(BASE / "workflow" / "reference" / "advisor.json"),
     output:
         report(
             f"{CONFIG.results}/advisor.html",

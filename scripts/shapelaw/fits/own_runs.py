@@ -21,8 +21,8 @@ from shapelaw.fits.run_columns import (
     SETTINGS,
     find_columns,
     names_in,
-    numbers_of,
     plain_name,
+    read_numbers,
     setting_named,
     settings_of,
 )
@@ -172,7 +172,7 @@ def _only(
     texts = table[column].map(str)
     alike = texts.str.lower() == value.lower()
     with suppress(ValueError):  # of a word, which is compared as one
-        alike |= np.isclose(numbers_of(table[column]), number_of(value), rtol=1e-9, atol=0.0)
+        alike |= np.isclose(read_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)
     if not alike.any():
         there = ", ".join(texts.unique()[:SHOWN])
         raise UserError(f"--only {name}={value}: no row of {source} has it; its values are {there}.")
@@ -242,7 +242,7 @@ def _last_steps(table: pd.DataFrame, settings: Sequence[str]) -> tuple[pd.DataFr
     if "step" not in table:
         return table, []
     by = [name for name in ("depth", "width", "seed", "tokens", "run", *settings) if name in table]
-    steps = numbers_of(table["step"])
+    steps = read_numbers(table["step"])
     last = steps.groupby([table[name] for name in by], dropna=False).transform("max")
     kept = table[(steps == last) | steps.isna()]
     if len(kept) == len(table):
@@ -263,7 +263,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    runs = pd.DataFrame({role: numbers_of(table[role]) for role in measured})
+    runs = pd.DataFrame({role: read_numbers(table[role]) for role in measured})
     wrong: dict[str, pd.Series[bool]] = {}
     if "seed" in runs and runs["seed"].isna().all():
         runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
@@ -282,7 +282,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
     _check_sizes(runs, columns, source)
     for name in ("step", f"{columns['loss']}{LAST}"):
         if name in table:
-            runs["step"] = numbers_of(table[name])
+            runs["step"] = read_numbers(table[name])
     return runs
 
 

@@ -14,7 +14,7 @@ from shapelaw.specs.sizes import number_of
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in a text, which blanks part."""
+    """The names in a text, separated by spaces."""
     return tuple(text.split())
 
 
@@ -148,8 +148,8 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
 
 def _width_hint(table: pd.DataFrame, depth: str) -> str:
     """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
-    numbers = {str(name): numbers_of(table[name]) for name in table.columns if name != depth}
-    layers = numbers_of(table[depth])
+    numbers = {str(name): read_numbers(table[name]) for name in table.columns if name != depth}
+    layers = read_numbers(table[depth])
     for size, values in numbers.items():
         with np.errstate(invalid="ignore"):
             width = np.sqrt(values / (12.0 * layers))
@@ -207,7 +207,7 @@ def plain_name(name: str) -> str:
     return "_".join(parts)
 
 
-def numbers_of(column: pd.Series) -> pd.Series:
+def read_numbers(column: pd.Series) -> pd.Series:
     """Numbers, of texts such as `1.2M` too; NaN where a value is none."""
 
     def read(value: object) -> float:
