@@ -122,7 +122,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 # folders and files that take minutes
-LONG = ("workflow", "test_chaos", "test_commands", "training", "tracking")
+LONG = (
+    *("workflow", "test_chaos", "test_commands", "test_tables", "training", "tracking"),
+    *("test_surface", "test_page_tables", "test_site"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -72,6 +72,7 @@ ELSEWHERE = {
     "shapelaw evidence": "losses that are not committed",
     "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
     # what these write is what is committed: held by a test of their own
+    "shapelaw advisor --out workflow/reference/advisor.json": "tests/report/test_advisor_page.py",
     "python scripts/answer_page.py": "tests/docs/test_answer.py",
     "python scripts/bottlenecks.py --out": "the command's tests",
     "python scripts/config_reference.py": "the command's tests",
