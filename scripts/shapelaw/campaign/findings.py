@@ -35,6 +35,7 @@ FINDINGS_STYLE = """
 .findings .undecided { background: #fdf1dc; color: #6b4500; border-radius: .3rem; padding: 0 .4rem; font-weight: 600; }
 .findings .elsewhere { background: #e4edf6; color: #17456d; border-radius: .3rem; padding: 0 .4rem; }
 .findings code { background: #f2f5f8; padding: .1rem .3rem; border-radius: .2rem; font-size: .85rem; font-weight: 400; }
+.findings code { overflow-wrap: anywhere; }
 .findings code::before, .findings code::after { content: ""; }
 .findings details.figure { margin: .6rem 0 0; }
 .findings img { width: 100%; max-width: min(60rem, var(--drawn, 60rem)); }

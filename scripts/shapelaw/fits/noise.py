@@ -33,6 +33,7 @@ PRIOR_STD = 0.75
 OTHER_SIGN = 0.025
 # fewer degrees of freedom have one number: intervals with a slope were checked by simulation from here on
 LEAST_DOF = 8
+SIGNIFICANT = 0.05  # chances below it are told as significant
 LEAST_CHANCE = 0.001  # a smaller one is told as smaller
 LESS = f"< {LEAST_CHANCE:g}"
 

@@ -19,7 +19,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Fit, Floats, too_few_points
 from shapelaw.fits.memorized import MEMORIZED
-from shapelaw.fits.noise import Noise, chance_words
+from shapelaw.fits.noise import SIGNIFICANT, Noise, chance_words
 
 # least AICc advantage of a knee over every smooth curve, and the most that a rounded knee may have over it
 MARGIN, ROUNDED_MARGIN = 3.0, 2.0
@@ -106,7 +106,6 @@ def _rounded(x: Floats, y: Floats, err: Floats) -> float:
 
 MIN_POINTS = 5
 GRID = 600
-SIGNIFICANT = 0.05
 LEVELS = (0.68, 0.95)
 _PARAMETERS = ("plateau", "slope", "knee")
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import FitStatus, Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import SIGNIFICANT, Noise
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,6 @@ def _standard(ranks: Floats) -> Floats:
     """The values scaled to mean 0 and variance 1; NaN where all are equal."""
     centered = ranks - ranks.mean(1, keepdims=True)
     return np.asarray(centered / centered.std(1, keepdims=True))
-
-
-SIGNIFICANT = 0.05
 
 
 class Monotony(StrEnum):

@@ -149,9 +149,12 @@ def test_a_crossing_stands_beside_the_published_width():
 
 def test_the_law_follows_where_the_line_converged():
     rows = [(depth, depth + 1, 100.0 + depth, NAN, NAN, "crossing", None, NAN) for depth in (1, 2, 3, 4)]
-    found = answer(tables(rows, status="converged", a=5.0, a_err=0.03, b=0.05, b_err=0.002))
+    line = {"status": "converged", "a": 5.0, "a_err": 0.03, "b": 0.05, "b_err": 0.002}
+    found = answer(tables(rows, **line, p_value=0.4))
     assert found.sentence.endswith("; and 1 more.")
     assert found.more == "Law: log d = a + b L, a = 5 ± 0.03, b = 0.05 ± 0.002."
+    rejected = answer(tables(rows, **line, p_value=0.035))
+    assert rejected.more == "Law: a line log d = a + b L fits badly (p = 0.035); other forms: table forms."
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from shapelaw.fits.line import overall_status
-from shapelaw.fits.noise import chance_words, noise_sentence
+from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
@@ -43,7 +43,6 @@ from shapelaw.studies.transitions.results import (
 from shapelaw.studies.transitions.tables import gaps_table
 
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
-SIGNIFICANT = 0.05
 SHOWN_SIZES = 5
 T = TypeVar("T")
 Row = Mapping[Hashable, Any]

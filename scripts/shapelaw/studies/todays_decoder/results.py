@@ -17,7 +17,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.inputs import refuse_mixed
-from shapelaw.fits.noise import chance_words, noise_sentence
+from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table
@@ -35,7 +35,6 @@ from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options
 SERIES = ("block", "base_width", "budget")
 # what a budget says of its rate; of a cosine nothing
 SCHEDULES = {"constant": ", undecayed", "redecayed": ", re-decayed"}
-SIGNIFICANT = 0.05
 SHOWN = 3  # ratios in one line
 FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
 RATIO_COLUMNS = [

@@ -15,7 +15,7 @@ from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import Curve, Side, TransitionStatus, adjacent_pairs, shared_range, sizes_in
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
-from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
@@ -341,6 +341,8 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     if fit["status"] == FitStatus.CONVERGED:
         values = [f"{name} = {fit[name]:.4g} \u00b1 {fit[f'{name}_err']:.2g}" for name in ("a", "b")]
         law = f"Law: log d = a + b L, {', '.join(values)}."
+        if fit["p_value"] < SIGNIFICANT:
+            law = f"Law: a line log d = a + b L fits badly ({chance_words(fit['p_value'])}); other forms: table forms."
     comparison = tables["comparison"].frame
     found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
     published = _published_widths(comparison, found[:SHOWN]) + _published_law(comparison)

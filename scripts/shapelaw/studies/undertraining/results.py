@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
-from shapelaw.fits.noise import chance_words
+from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.grid import rates
@@ -29,7 +29,6 @@ from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
-SIGNIFICANT = 0.05
 
 
 def results(arguments: argparse.Namespace) -> Results:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.noise import chance_words
+from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
@@ -44,7 +44,6 @@ from shapelaw.studies.vocabulary.analysis import (
 from shapelaw.studies.vocabulary.study import NAME
 
 __all__ = ["add_options", "results"]
-SIGNIFICANT = 0.05
 CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
 PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
 MIXED = "; embeddings of one matrix and of two factors, which train differently, are taken together"
