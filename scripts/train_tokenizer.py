@@ -18,7 +18,6 @@ from shapelaw.corpora.documents import count_row_groups, read_texts
 from shapelaw.corpora.tokenizer import (
     DOWNLOADS,
     FETCH,
-    GPT2_VOCAB_SIZE,
     fetch_gpt2_files,
     gpt2_folder,
     gpt2_tokenizer,
@@ -26,6 +25,7 @@ from shapelaw.corpora.tokenizer import (
     train_tokenizer,
 )
 from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from shapelaw.corpora.packages.archives import Package
 from shapelaw.corpora.tokenizer import (
     END_OF_TEXT,
     GPT2_FILES,
-    GPT2_VOCAB_SIZE,
     byte_ids,
     cached_gpt2_folder,
     end_of_text_id,
@@ -32,6 +31,7 @@ from shapelaw.corpora.tokenizer import (
     train_tokenizer,
 )
 from shapelaw.errors import UserError
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 TEXT = "It's naïve — 42 foxes 🦊 said: \n\n  “no”."
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from shapelaw.errors import UserError
 from shapelaw.fits.clocks import Clock, log_work, read_clock
 from shapelaw.fits.line import Floats
-from shapelaw.fits.projection import INTERVAL, first_depths
+from shapelaw.fits.noise import INTERVAL
+from shapelaw.fits.projection import first_depths
 from shapelaw.fits.shape_answer import transitions_of
 from shapelaw.fits.shape_costs import Costs, Question, ask, evidence_of
 from shapelaw.specs.sizes import Counting, SizeAxis

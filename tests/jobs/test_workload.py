@@ -17,7 +17,6 @@ from shapelaw.jobs import workload
 from shapelaw.jobs.packs import level_of
 from shapelaw.jobs.resources import LEVELS
 from shapelaw.jobs.workload import (
-    GPT2_VOCAB_SIZE,
     Workload,
     gpt2_options,
     measured_paths,
@@ -30,6 +29,7 @@ from shapelaw.jobs.workload import (
 from shapelaw.settings.sections import Corpus, Execution, Perplexity
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 RULES = (*LEVELS, "packed")
 EXECUTION = Execution(flops_per_second=RATE, runs_per_job=3, models_per_pack=2, packs_per_job=2)

@@ -12,7 +12,7 @@ from typing import Any
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
-from shapelaw.jobs.workload import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
+from shapelaw.jobs.workload import all_sources, tokenizer_path
 from shapelaw.settings.sections import (
     PACKAGED_MB,
     TEXT_SUFFIXES,
@@ -26,6 +26,7 @@ from shapelaw.settings.sections import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.pool import read_keys
 
 _MOST_GB = 4000  # of one process: no machine has more

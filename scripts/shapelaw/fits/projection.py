@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import optimize, special, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats, LineFit
+from shapelaw.fits.noise import INTERVAL
 
 # a fit with a smaller p-value has errors that are too small
 SCATTERED = 0.01
@@ -167,7 +168,6 @@ FORMS: Mapping[str, tuple[str, Callable[[Floats], list[Floats]]]] = {
     "root": ("a + b √L", lambda x: [np.ones_like(x), np.sqrt(x)]),
     "power law": ("a + b log L", lambda x: [np.ones_like(x), np.log(x)]),
 }
-INTERVAL = (0.16, 0.84)
 BOOTSTRAPS = 2000
 FARTHEST = 1000.0  # layers
 

@@ -26,11 +26,10 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, require_columns
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import INTERVAL, Noise
 from shapelaw.fits.significance import isotonic
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 
-INTERVAL = (0.16, 0.84)  # 68%
 DRAWS = 2000
 _SLOPE = 1e-12  # slope of a flat part of the curve, so that it has an inverse
 

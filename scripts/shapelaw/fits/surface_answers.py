@@ -20,6 +20,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.clocks import Clock
 from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import INTERVAL
 from shapelaw.fits.projection import SizeRule
 from shapelaw.fits.shape_answer import Witness
 from shapelaw.fits.shape_costs import (
@@ -40,7 +41,6 @@ from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_forms import Shapes, SurfaceStatus
 from shapelaw.specs.sizes import SAME_SIZE, Counting, SizeAxis, big
 
-INTERVAL = (0.16, 0.84)
 COMPARED = 81  # depths that are compared at a size
 SIZES = 41  # sizes at which the best loss is known, between which it is interpolated
 NEIGHBOURS = math.log(2.0)  # shapes whose size is less than a factor 2 away show which depths were tried

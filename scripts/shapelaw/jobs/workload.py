@@ -25,6 +25,7 @@ from shapelaw.settings.sections import Corpus, Execution, Folder, Perplexity, pa
 from shapelaw.specs.cost import Speed
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 Named = TypeVar("Named")
 CHECKPOINTS = Path("results/checkpoints")
@@ -261,9 +262,6 @@ def stores_of(run: Run) -> dict[str, str | list[str]]:
         "test_store": f"{folder}/test.json",
         "tokens": [f"{folder}/train.bin", f"{folder}/test.bin"],
     }
-
-
-GPT2_VOCAB_SIZE = 50257
 
 
 def all_sources(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:

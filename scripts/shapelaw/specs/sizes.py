@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a start needs neither
 
 # sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
 SAME_SIZE = 0.1
+GPT2_VOCAB_SIZE = 50_257
 LEAST_SIZES = 4  # of each of two depths, among the sizes that both cover, for a transition
 UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 

@@ -13,10 +13,9 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import INTERVAL, Noise
 from shapelaw.fits.projection import (
     FARTHEST,
-    INTERVAL,
     Form,
     draw_sizes,
     first_depths,

@@ -14,8 +14,8 @@ from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.fits.redundancy import DRAWS, INTERVAL, Baseline, Redundancy, redundancy_of_draws
+from shapelaw.fits.noise import INTERVAL, Noise, group_means, group_noise
+from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, redundancy_of_draws
 from shapelaw.fits.significance import MonotonyTest, monotony
 from shapelaw.specs.shapes import MLP_RATIO
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis

@@ -15,11 +15,10 @@ import pandas as pd
 
 from shapelaw.fits.evidence import lowest
 from shapelaw.fits.line import Floats, fit_line
-from shapelaw.fits.noise import chance_words
+from shapelaw.fits.noise import INTERVAL, chance_words
 from shapelaw.fits.projection import project, standard_params
 from shapelaw.fits.surface import FittedForm, Surface
 from shapelaw.fits.surface_answers import (
-    INTERVAL,
     BestDepth,
     Penalty,
     SizeCosts,
@@ -31,7 +30,7 @@ from shapelaw.fits.surface_answers import (
 from shapelaw.fits.surface_forms import SurfaceStatus
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
-from shapelaw.report.shape_text import aligned
+from shapelaw.report.shape_text import aligned, finite
 from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, Table
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
@@ -182,22 +181,18 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "status": surface.status.value,
         "message": surface.message,
         "size_axis": analysis.axis.value,
-        "tokens": _finite(budget.tokens),
+        "tokens": finite(budget.tokens),
         "token_rule": budget.rule,
         "shapes": len(surface.shapes),
         "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
         "seed_noise": None if surface.noise is None else surface.noise.std,
-        "seed_noise_dof": None if surface.noise is None else _finite(surface.noise.dof),
-        "scatter": _finite(surface.scatter),
-        "left_out": _finite(surface.left_out),
+        "seed_noise_dof": None if surface.noise is None else finite(surface.noise.dof),
+        "scatter": finite(surface.scatter),
+        "left_out": finite(surface.left_out),
         "draws": surface.draws,
         "chance_that_depth_does_nothing": surface.chance,
         "forms": [_form_json(one) for one in surface.forms],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _form_json(one: FittedForm) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 from shapelaw.fits import projection
 from shapelaw.fits.curves import Curve, gaps_of, smooth_loss
 from shapelaw.fits.line import Floats, LineFit
-from shapelaw.fits.noise import Noise, group_means
+from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
@@ -167,7 +167,7 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
     forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
     for depth in reference["n_transition"] if forms else ():
-        interval = projection.sizes_between(forms, [float(depth)], projection.INTERVAL)[:, 0]
+        interval = projection.sizes_between(forms, [float(depth)], INTERVAL)[:, 0]
         compared.loc[compared["quantity"] == f"N_transition({depth})", ["forms_low", "forms_high"]] = interval
     return compared
 
