@@ -163,8 +163,7 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
     elif _OLD_RECORD.fullmatch(target):
         yield (
-            f"{target}: a record lies in results/runs/<key>, whoever asks for it; `snakemake -n` lists the keys, and "
-            "scripts/carry_over.py brings folders of before into the pool."
+            f"{target}: a record lies in results/runs/<key>, whoever asks for it; `snakemake -n` lists the keys."
         )
     elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()
