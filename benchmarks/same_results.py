@@ -23,8 +23,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from shapelaw.storage.files import COPY
-from shapelaw.tracking.command import LOCK_NAME
-from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.command import LOCK_NAME, default_uri
 
 CLOCKS = {"started_at", "finished_at", "wall_seconds", "train_seconds", "tokens_per_second", "data_wait"}
 CLOCKS |= {"model_flops_utilisation", "peak_flops", "peak_memory_bytes"}  # measured too

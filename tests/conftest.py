@@ -54,7 +54,8 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty SQLite store of MLflow's, to copy: creating one takes a second and a half."""
 
     def make(folder: Path) -> None:
-        from shapelaw.tracking.store import default_uri, open_store
+        from shapelaw.tracking.command import default_uri
+        from shapelaw.tracking.store import open_store
 
         results = folder / "results"
         results.mkdir()

@@ -12,7 +12,7 @@ from mlflow.tracking import MlflowClient
 from project import CONFIG, key_of
 from small import PYTHON, REPOSITORY
 
-from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.command import default_uri
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
 

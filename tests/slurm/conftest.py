@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 NODE = Path(__file__).parent / "slurm-node.sh"
@@ -28,8 +29,16 @@ def is_up() -> bool:
     )
 
 
+def end_job_steps(folder: Path) -> None:
+    """End the job steps of a folder whose node went down under them, which nobody else ends."""
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "slurm-jobstep" in words and any(word.startswith(str(folder)) for word in words):
+            process.kill()
+
+
 @pytest.fixture(scope="session", autouse=True)
-def slurm() -> Iterator[None]:
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One node with 16 CPUs and two GPUs of its own imagination; partitions `gpu` and `preempt`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_LAB", str(LAB))
@@ -52,3 +61,4 @@ def slurm() -> Iterator[None]:
             yield
         finally:
             subprocess.run(["bash", NODE, "down"], check=True, capture_output=True)
+            end_job_steps(tmp_path_factory.getbasetemp())

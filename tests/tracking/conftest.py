@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from places import SCRIPTS, Done, Place, Script, serve
 
-from shapelaw.tracking.command import SECRETS, URI_VARIABLE
-from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.command import SECRETS, URI_VARIABLE, default_uri
 
 
 @pytest.fixture(autouse=True)

@@ -18,9 +18,8 @@ from made_records import make_run, write_finished
 from places import Place, wait_for
 from stored import content
 
-from shapelaw.tracking.command import ImportProgress
+from shapelaw.tracking.command import ImportProgress, default_uri
 from shapelaw.tracking.importer import Outcome
-from shapelaw.tracking.store import default_uri
 
 HOP = {"transfer-encoding", "connection", "content-length", "host"}  # of one connection, not of the message
 

@@ -25,8 +25,15 @@ from sqlalchemy.engine import Connection, Engine
 from stored import active_runs, content
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.command import LOCK_NAME, ImportProgress, Stopped, TrackerDown, one_writer, patiently
-from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.command import (
+    LOCK_NAME,
+    ImportProgress,
+    Stopped,
+    TrackerDown,
+    default_uri,
+    one_writer,
+    patiently,
+)
 from shapelaw.tracking.table import read_runs, write_runs
 
 Check = Callable[[Import], None]

@@ -26,8 +26,8 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import OperationalError
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.command import LOCK_NAME, TrackerDown, one_writer
-from shapelaw.tracking.store import default_uri, open_store, tracker_errors
+from shapelaw.tracking.command import LOCK_NAME, TrackerDown, default_uri, one_writer
+from shapelaw.tracking.store import open_store, tracker_errors
 from shapelaw.tracking.summary import log_summary
 from shapelaw.tracking.table import read_experiment
 

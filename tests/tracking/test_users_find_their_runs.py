@@ -31,9 +31,9 @@ from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
-from shapelaw.tracking.command import LOCAL, address
+from shapelaw.tracking.command import LOCAL, address, default_uri
 from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name
-from shapelaw.tracking.store import default_uri, find_experiment
+from shapelaw.tracking.store import find_experiment
 from shapelaw.tracking.summary import (
     RUNS,
     SEEDS,

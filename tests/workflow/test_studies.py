@@ -17,7 +17,7 @@ from small import REPOSITORY
 
 from shapelaw.storage.pool import read_asked
 from shapelaw.studies.separation_rank.measurements import KEPT
-from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.command import default_uri
 
 pytestmark = pytest.mark.slow
 

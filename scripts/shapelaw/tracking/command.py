@@ -75,10 +75,13 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def default_uri(results: Path) -> str:
+    """The SQLite store of a results folder."""
+    return f"sqlite:///{results.absolute()}/mlflow.db"
+
+
 def tracking_uri(arguments: argparse.Namespace, results: Path) -> str:
     """The tracking URI: from the command line, else from the environment, else SQLite in the results folder."""
-    from shapelaw.tracking.store import default_uri
-
     return arguments.uri or os.environ.get(URI_VARIABLE) or default_uri(results)
 
 

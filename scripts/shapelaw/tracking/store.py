@@ -99,11 +99,6 @@ class Store:
         return redact(self.uri, self.uri)
 
 
-def default_uri(results: Path) -> str:
-    """The SQLite store of a results folder."""
-    return f"sqlite:///{results.absolute()}/mlflow.db"
-
-
 def open_store(uri: str, results: Path) -> Store:
     """Open a tracking store to write to it; create a SQLite one that does not exist. Call it under `one_writer`.
 
