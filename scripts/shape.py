@@ -32,7 +32,7 @@ from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.specs.pretrained import read_model
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
-from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, size_of
+from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, shape_of_size, size_of
 from shapelaw.studies.public_evidence import public_answer, public_evidence
 from shapelaw.theory.rank_bounds import bindings
 
@@ -47,7 +47,10 @@ def main() -> None:
     arguments = _parser().parse_args()
     model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
-    size, given = _numbers(arguments), _given(arguments, model)
+    size = _numbers(arguments)
+    if model is None and arguments.depth is not None and arguments.width is None:
+        arguments.width = _width_of(arguments, size)
+    given = _given(arguments, model)
     if model is not None and (reason := why_not_judged(model)):
         said |= {"size": size, "given": None, "not_judged": reason}
         print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
@@ -100,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NATS",
         help=f"a cost that is none (default: {WITHIN})",
     )
-    add("--depth", type=int, help="layers of a shape to price; needs --width")
-    add("--width", type=int, help="width of a shape to price; needs --depth")
+    add("--depth", type=int, help="layers of a shape to price")
+    add("--width", type=int, help="width of a shape to price; needs --depth (default: what SIZE leaves)")
     add("--heads", type=int, help="heads of the shape to price")
     add("--attention-dim", type=int, help="dimension of one of its heads (default: width / heads)")
     add(
@@ -166,6 +169,11 @@ def _first(*values: Any) -> Any:
 def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
     """What the options ask, and where they don't say, the model."""
     vocab = _first(arguments.vocab, model and model.vocab_size, DEFAULT_VOCAB)
+    if model is not None and (vocab != (model.vocab_size or vocab) or (arguments.tied and not model.tied)):
+        raise UserError(
+            f"A model is priced with its own embeddings, and {model.source} has {model.vocab_size:,} words, "
+            f"{'tied' if model.tied else 'untied'}; leave out --vocab and --tied."
+        )
     rank = _first(arguments.rank, model and model.embedding_rank)
     if rank is not None and arguments.tied:
         raise UserError(
@@ -189,6 +197,13 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
     if arguments.speed is not None:
         clock = read_clock(arguments.speed, vocab, window, clock)
     return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
+
+
+def _width_of(arguments: argparse.Namespace, size: float) -> int:
+    """The width of --depth layers of SIZE parameters, as the table has it."""
+    if arguments.depth < 1:
+        raise UserError(f"--depth is {arguments.depth}; give a whole number of at least 1.")
+    return shape_of_size(size, arguments.depth, _question(arguments, size, None).counting).shape.width
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
@@ -242,13 +257,11 @@ def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture |
         if model.depth is None or model.width is None:
             raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
         return architecture_of(model)
-    if (arguments.depth is None) != (arguments.width is None):
-        raise UserError("--depth and --width are one shape to price; give both, or neither.")
+    if arguments.depth is None and arguments.width is not None:
+        raise UserError("--width is of a shape to price; give its --depth too.")
     if arguments.depth is None:
         if arguments.heads is not None or arguments.attention_dim is not None:
-            raise UserError(
-                "--heads and --attention-dim belong to a shape to price; give --depth and --width too."
-            )
+            raise UserError("--heads and --attention-dim belong to a shape to price; give its --depth too.")
         return None
     vocab = _first(arguments.vocab, DEFAULT_VOCAB)
     return make_architecture("Your shape", vocab_size=vocab, embedding_rank=arguments.rank, **numbers)

@@ -72,6 +72,8 @@ def test_an_undecided_question_says_so_and_nothing_is_made_up(tmp_path: Path) ->
         "  Undecided: One loaf only.",
     )
     assert look.endswith(" page.html; the runs: make ui.")
+    elsewhere = replace(study, subtitle="bread of last year", made_elsewhere="Baked last year.")
+    assert ending([elsewhere], {}, "page.html")[2] == "  Bread of last year: Undecided: One loaf only."
 
 
 def test_a_heading_names_text_block_steps_and_runs(runs: dict[str, dict[str, AnyRun]]) -> None:

@@ -65,7 +65,8 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
         (("1B", "--rank", 0), "--rank is 0; give a whole number of at least 1"),
         (("1B", "--rank", 8, "--tied"), "--rank and --tied exclude each other"),
         (("1B", "--within", 0), "--within is 0.0"),
-        (("1B", "--depth", 8), "give both, or neither"),
+        (("1B", "--width", 512), "give its --depth too"),
+        (("1B", "--depth", 0), "--depth is 0; give a whole number of at least 1"),
         (("1B", "--heads", 8), "--heads and --attention-dim belong to a shape to price"),
         (("1B", "--depth", 0, "--width", 8), "depth is 0; it must be at least 1"),
         (("1B", "--depth", 8, "--width", 100, "--heads", 7), "7 heads do not divide a width of 100"),
@@ -192,6 +193,16 @@ def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
     assert (found["vocab_size"], found["tied"]) == (32000, False)
     assert found["given"]["size"] == found["model"]["params"] == 1_100_048_384
     assert 0.0 < found["given"]["cost"] < 0.02
+    for other in (("--vocab", 8000), ("--tied",)):  # which would price it as another network
+        assert "has 32,000 words, untied; leave out --vocab and --tied" in sentence_of(
+            "shape", *asked, *other, cwd=tmp_path
+        )
+
+
+def test_a_depth_alone_has_the_width_of_its_size(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24)["given"]
+    assert (found["depth"], found["width"]) == (24, 2048)
+    assert 0.0 < found["cost"] < 0.01
 
 
 def test_a_model_s_ties_and_positions_are_the_question_s(tmp_path: Path) -> None:

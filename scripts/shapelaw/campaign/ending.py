@@ -61,7 +61,10 @@ def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | Non
     )
     lines = [_trained(runs)]
     for one in told[:SHOWN]:
-        lines += [one.study.question, f"  {'' if one.decided else 'Undecided: '}{one.sentence}"]
+        whose = (
+            f"{one.study.subtitle[:1].upper()}{one.study.subtitle[1:]}: " if one.study.made_elsewhere else ""
+        )
+        lines += [one.study.question, f"  {whose}{'' if one.decided else 'Undecided: '}{one.sentence}"]
     more = f" (questions left: {len(told) - SHOWN})" if len(told) > SHOWN else ""
     took = "" if minutes is None else f" It took {minutes:.1f} CPU-minutes."
     return [*lines, f"Look: {OPEN} {page}{more}; the runs: make ui.{took}"]

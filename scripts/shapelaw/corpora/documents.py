@@ -210,8 +210,8 @@ def _check_splits(documents: dict[Split, int], test_fraction: float) -> None:
     for split, count in documents.items():
         if not count:
             raise UserError(
-                f"The {split} split is empty: the corpus has only {total:,} documents, and --test-fraction is "
-                f"{test_fraction}; give more documents or a fraction nearer to 0.5."
+                f"The {split} split is empty: the corpus has only {total:,} documents, and corpus.test_fraction "
+                f"(--test-fraction) is {test_fraction}; give more documents or a fraction nearer to 0.5, such as 0.2."
             )
 
 

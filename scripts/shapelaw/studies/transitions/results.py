@@ -297,12 +297,12 @@ def _found(row: Mapping[Hashable, Any]) -> str:
 
 def _forms_sentence(analysis: TransitionAnalysis) -> str:
     """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
-    table = tabled.forms_table(analysis.forms)
+    rows = tabled.forms_table(analysis.forms).to_dict("records")
     parts = [
-        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (weight {row['weight']:.2f}, "
-        f"chi2 {row['chi2']:.2f} with {row['dof']} dof)"
-        for row in table.to_dict("records")
-        if row["p_value"] >= SCATTERED or row["form"] == table["form"].iloc[0]
+        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {form.coefficients[1]:.2g} ± "
+        f"{math.sqrt(form.covariance[1, 1]):.1g}, weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
+        for form, row in zip(analysis.forms, rows, strict=True)
+        if row["p_value"] >= SCATTERED or form is analysis.forms[0]
     ]
     return (
         "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
