@@ -169,9 +169,10 @@ def _first(*values: Any) -> Any:
 def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
     """What the options ask, and where they don't say, the model."""
     vocab = _first(arguments.vocab, model and model.vocab_size, DEFAULT_VOCAB)
-    if model is not None and (vocab != (model.vocab_size or vocab) or (arguments.tied and not model.tied)):
+    own = model and model.vocab_size
+    if model is not None and own is not None and (vocab != own or (arguments.tied and not model.tied)):
         raise UserError(
-            f"A model is priced with its own embeddings, and {model.source} has {model.vocab_size:,} words, "
+            f"A model is priced with its own embeddings, and {model.source} has {own:,} words, "
             f"{'tied' if model.tied else 'untied'}; leave out --vocab and --tied."
         )
     rank = _first(arguments.rank, model and model.embedding_rank)
