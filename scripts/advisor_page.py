@@ -54,11 +54,7 @@ def main() -> None:
         raise UserError(
             "--out FILE.json has the public numbers; leave out --fit and --speed, or write a .html."
         )
-    content = None if numbers_alone or own else ready()
-    if content is None:
-        if not (numbers_alone or own):
-            say(f"The numbers at hand are of other fits or models: computing them anew; keep them by {RENEW}")
-        content = computed(given.fit, given.speed)
+    content = (None if numbers_alone or own else ready()) or computed(given.fit, given.speed)
     text = (
         json.dumps(content, separators=(",", ":"), ensure_ascii=False) if numbers_alone else page_of(content)
     )
@@ -74,12 +70,15 @@ def made_of() -> str:
 
 
 def ready() -> dict[str, Any] | None:
-    """The committed numbers; None where they are not of today's fits, models and redundancies.
+    """The committed numbers; None, said once, where they are not of today's fits, models and redundancies.
 
     That today's code computes the same is held by a test.
     """
     content: dict[str, Any] = json.loads(READY.read_text("utf-8")) if READY.is_file() else {"made_of": ""}
-    return content if content["made_of"] == made_of() else None
+    if content["made_of"] == made_of():
+        return content
+    say(f"The numbers at hand are of other fits or models: computing them anew; keep them by {RENEW}")
+    return None
 
 
 def computed(fit: str | None, speed: Path | None) -> dict[str, Any]:

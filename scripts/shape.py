@@ -48,9 +48,7 @@ def main() -> None:
     model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
     size = _numbers(arguments)
-    if model is None and arguments.depth is not None and arguments.width is None:
-        arguments.width = _width_of(arguments, size)
-    given = _given(arguments, model)
+    given = _given(arguments, model, size)
     if model is not None and (reason := why_not_judged(model)):
         said |= {"size": size, "given": None, "not_judged": reason}
         print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
@@ -166,8 +164,8 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
-    """What the options ask, and where they don't say, the model."""
+def _counting(arguments: argparse.Namespace, model: Model | None) -> Counting:
+    """How the options count a size, and where they don't say, the model."""
     vocab = _first(arguments.vocab, model and model.vocab_size, DEFAULT_VOCAB)
     own = model and model.vocab_size
     if model is not None and own is not None and (vocab != own or (arguments.tied and not model.tied)):
@@ -180,31 +178,28 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
         raise UserError(
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
-    context = _first(arguments.context, model and model.context, 0)
-    tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
-    if not 0 < arguments.within < 1:
-        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
     block: Block = arguments.block or ("gpt2" if model is not None and model.context else "llama")
-    counting = Counting(
+    return Counting(
         SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means),
         vocab,
         arguments.tied or (model is not None and model.tied),
         block,
-        context if block == "gpt2" else 0,
+        _first(arguments.context, model and model.context, 0) if block == "gpt2" else 0,
         rank,
     )
-    window = context or USUAL_CONTEXT
+
+
+def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
+    """What the options ask, and where they don't say, the model."""
+    counting = _counting(arguments, model)
+    tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
+    if not 0 < arguments.within < 1:
+        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
+    window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
     clock = public_evidence().clock
     if arguments.speed is not None:
-        clock = read_clock(arguments.speed, vocab, window, clock)
+        clock = read_clock(arguments.speed, counting.vocab_size, window, clock)
     return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
-
-
-def _width_of(arguments: argparse.Namespace, size: float) -> int:
-    """The width of --depth layers of SIZE parameters, as the table has it."""
-    if arguments.depth < 1:
-        raise UserError(f"--depth is {arguments.depth}; give a whole number of at least 1.")
-    return shape_of_size(size, arguments.depth, _question(arguments, size, None).counting).shape.width
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
@@ -247,8 +242,8 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
     return Network("Your shape", one.depth, one.width, shape.block_params, total, counting)
 
 
-def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture | None:
-    """The shape to price, of --model or of numbers."""
+def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> Architecture | None:
+    """The shape to price, of --model or of numbers; of a depth alone with the width that the table has at this size."""
     numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
     if model is not None:
         if any(value is not None for value in numbers.values()):
@@ -264,8 +259,14 @@ def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture |
         if arguments.heads is not None or arguments.attention_dim is not None:
             raise UserError("--heads and --attention-dim belong to a shape to price; give its --depth too.")
         return None
-    vocab = _first(arguments.vocab, DEFAULT_VOCAB)
-    return make_architecture("Your shape", vocab_size=vocab, embedding_rank=arguments.rank, **numbers)
+    counting = _counting(arguments, None)
+    if arguments.width is None:
+        if arguments.depth < 1:
+            raise UserError(f"--depth is {arguments.depth}; give a whole number of at least 1.")
+        numbers["width"] = shape_of_size(size, arguments.depth, counting).shape.width
+    return make_architecture(
+        "Your shape", vocab_size=counting.vocab_size, embedding_rank=counting.rank, **numbers
+    )
 
 
 def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:

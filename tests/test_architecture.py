@@ -76,11 +76,14 @@ def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> Non
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_the_importer_loads_no_fits_figures_or_pytorch() -> None:
-    """They would be a second of each of a workflow's imports."""
-    code = (
-        "import sys, shapelaw.tracking.importer\n"
-        "print([m for m in ('lmfit', 'scipy.stats', 'matplotlib', 'torch') if m in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [  # the Snakefile reads the first at every start; the others would be a second of each of a workflow's imports
+        ("campaign.config", ("torch", "mlflow", "pandas", "numpy", "matplotlib", "scipy")),
+        ("tracking.importer", ("torch", "lmfit", "matplotlib", "scipy.stats")),
+    ],
+)
+def test_what_starts_often_is_light(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, shapelaw.{module}; print([one for one in {heavy} if one in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

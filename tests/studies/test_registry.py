@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import subprocess
 import tarfile
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from finished import ARCHIVE
 from made_runs import a_run
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import REPOSITORY, SCRIPTS
 
 from shapelaw.studies.registry import ROOMS, STUDIES
 from shapelaw.studies.study import Study
@@ -67,16 +66,6 @@ def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) ->
         return
     made = {path.name for path in folder.iterdir()} - NOT_ANALYSED
     assert made == {Path(name).name for name in (*study.artifacts, *study.copies)} | {"fit.json"}
-
-
-def test_the_list_is_light() -> None:
-    """The Snakefile reads it at every start."""
-    code = (
-        "import sys; import shapelaw.campaign.config; "
-        "print([m for m in ('torch', 'mlflow', 'pandas', 'numpy', 'matplotlib', 'scipy') if m in sys.modules])"
-    )
-    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_no_study_is_named_outside_its_room() -> None:

@@ -227,9 +227,8 @@ def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Pa
     functions._compiled.cache_clear()
     torch.compiler.reset()
     try:
-        with config.patch(
-            recompile_limit=1
-        ):  # pytest's monkeypatch would leave PyTorch's settings without it
+        # pytest's monkeypatch would leave PyTorch's settings without it
+        with config.patch(recompile_limit=1):
             for width in (8, 12):
                 counters.clear()
                 run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))

@@ -180,7 +180,8 @@ def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path, monkeypatch: p
         return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # which PyTorch sets itself
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS"):  # PyTorch sets the first itself
+        monkeypatch.delenv(name, raising=False)
     subprocess.run(command(whole, "--no-compile"), check=True, capture_output=True)
     compiling = command(killed, "--compile")
     process = subprocess.Popen(compiling, stderr=subprocess.DEVNULL, start_new_session=True)

@@ -177,13 +177,17 @@ def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[s
             replaced = {*_GRID, *map(str, axes), *(["heads"] if "head_dim" in axes else [])}
             kept[name] = {key: value for key, value in theirs.items() if key not in replaced}
         elif isinstance(widths, Mapping) and isinstance(repeated, Mapping):
-            listed_of = {str(depth): some for depth, some in widths.items() if isinstance(some, list)}
-            left = {
-                depth: [w for w in some if w in listed_of.get(str(depth), [])]
-                for depth, some in repeated.items()
-            }
-            kept[name] = {**theirs, "repeated": {depth: some for depth, some in left.items() if some}}
+            kept[name] = {**theirs, "repeated": _still_there(repeated, widths)}
     return kept
+
+
+def _still_there(repeated: Mapping[Any, Any], widths: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The repeated shapes, `depth: [widths]`, that are among listed ones, whose depths `--config` spells as texts."""
+    listed_of = {str(depth): some for depth, some in widths.items() if isinstance(some, list)}
+    left = {
+        depth: [w for w in some if w in listed_of.get(str(depth), [])] for depth, some in repeated.items()
+    }
+    return {depth: some for depth, some in left.items() if some}
 
 
 def _without_overruled(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
