@@ -251,3 +251,12 @@ def test_a_surface_answers_what_it_covers_and_nothing_else(surface: Surface) -> 
     assert same is not None
     assert timed is not None
     assert timed.best.depth < same.best.depth
+
+
+def test_a_form_that_is_asked_alone_needs_no_weight_of_its_own(too_shallow):
+    """A form of a small weight in the average has its own row of best depths."""
+    light = replace(too_shallow.forms[0], weight=0.0498)
+    alone = replace(too_shallow, forms=(light,))
+    found = best_depth(alone, float(too_shallow.shapes.size.max()))
+    assert found.status is SurfaceStatus.DEEPER
+    assert math.isfinite(found.low)

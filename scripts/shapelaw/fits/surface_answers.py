@@ -145,10 +145,14 @@ def best_depth(surface: Surface, size: float) -> BestDepth:
 
 
 def _of_plausible_forms(surface: Surface, values: Floats) -> list[Floats]:
-    """Of (draws,) values, in the order of `Surface.losses`: those of each form with a weight of `PLAUSIBLE` or more."""
+    """Of (draws,) values, in the order of `Surface.losses`: those of each form with a weight of `PLAUSIBLE` or more.
+
+    Where no form has that weight, as one that is asked alone may not, those of the heaviest form.
+    """
     drawn = [one for one in surface.forms if len(one.drawn_theta)]
     parts = np.split(values, np.cumsum([len(one.drawn_theta) for one in drawn])[:-1])
-    return [part for one, part in zip(drawn, parts, strict=True) if one.weight >= PLAUSIBLE]
+    least = min(PLAUSIBLE, max(one.weight for one in drawn))
+    return [part for one, part in zip(drawn, parts, strict=True) if one.weight >= least]
 
 
 def _middle_and_interval(values: Floats) -> tuple[float, float, float]:
