@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -182,6 +182,11 @@ class Training:
         ),
     ] = 1000
 
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The fields by name; many runs share a recipe, so they are read once."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -276,16 +281,24 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     Options that came later than the first records are left out where they are not used, so that the digests of older
     runs stay.
     """
-    values = {"training_version": TRAINING_VERSION, **asdict(run)}
-    for name in LATER_OPTIONS:
-        if getattr(run.shape, name) == getattr(Shape, name):
-            del values["shape"][name]
-    for name in LATER_CHOICES:
-        if getattr(run.training, name) == getattr(Training, name):
-            del values["training"][name]
-    if run.budget is None:
-        del values["budget"]
-    return values
+    values: dict[str, Any] = {
+        "training_version": TRAINING_VERSION,
+        "corpus": run.corpus,
+        "shape": _without_defaults(run.shape, LATER_OPTIONS),
+        "training": _without_defaults(run.training, LATER_CHOICES),
+        "seed": run.seed,
+    }
+    return values if run.budget is None else values | {"budget": asdict(run.budget)}
+
+
+def _without_defaults(part: Shape | Training, names: Collection[str]) -> dict[str, Any]:
+    """The fields, of these names only those that are not at their defaults."""
+    kind = type(part)
+    return {
+        name: value
+        for name, value in part.values.items()
+        if name not in names or value != getattr(kind, name)
+    }
 
 
 def _decimal(number: float) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 SIDE, LEVELS = 2, 3  # pixels along a side of a patch; levels of grey
@@ -104,6 +105,11 @@ class Shape:
     base_width: int | None = None
     base_attention_dim: int | None = None
     patch_embedding: bool = False
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The fields by name; the seeds of a network share its shape, so they are read once."""
+        return asdict(self)
 
     @property
     def embedding_inputs(self) -> int:
