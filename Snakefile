@@ -30,6 +30,7 @@ if not Path(shapelaw.__file__).resolve().is_relative_to(BASE.resolve()):
     )
 
 from shapelaw.errors import UserError, say_last
+from shapelaw.jobs.ledger import finished_jobs, read_ledger, write_ledger
 from shapelaw.jobs.plan import job_environment
 from shapelaw.jobs.snakemake_door import Door
 from shapelaw.settings.loading import layered
@@ -47,10 +48,11 @@ from shapelaw.campaign.start import (
 from shapelaw.campaign.submission import (
     VARIABLE,
     latest_submission,
+    read_config,
     read_submission,
     repeated_submission,
     submission_of,
-    submitted_to,
+    submitted_path,
     write_submission,
 )
 
@@ -72,17 +74,18 @@ try:
             SUBMITTED = submission_of(config_given, BASE, Path.cwd())
         else:
             SUBMITTED = read_submission(earlier)
-        CONFIG = SUBMITTED.config
+        CONFIG, SUBMITTED_PATH = SUBMITTED.config, SUBMITTED.path
         start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, DOOR.cores, DOOR.jobs)
         check_start(start, CONFIG, SUBMITTED.runs)
+        LEDGER = read_ledger()
     else:
-        SUBMITTED = submitted_to(os.environ)
+        SUBMITTED_PATH = submitted_path(os.environ)
+        CONFIG, _ = read_config(SUBMITTED_PATH)
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
-CONFIG, RUNS = SUBMITTED.config, SUBMITTED.runs
 STUDIES = studies_of(CONFIG)  # those of the list and the config's own grids
 
-os.environ.update(job_environment(BASE, CONFIG, SUBMITTED.path))
+os.environ.update(job_environment(BASE, CONFIG, SUBMITTED_PATH))
 
 
 envvars:
@@ -106,6 +109,7 @@ wildcard_constraints:
     vocab_size=r"\d+",
     split="train|test",
     study="|".join(CONFIG.studies),
+    job=r"[^/]+",
     key=r"[^/]+",
 
 
@@ -120,15 +124,12 @@ rule all:
     default_target: True
     input:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
-        # of themselves, so that one that was deleted is made again: what was made of it is still there
-        [record for study in CONFIG.studies for record in WORK.records(study)],
         f"{CONFIG.results}/advisor.html",
         f"{CONFIG.results}/findings.html",
 
 
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
-include: "workflow/rules/together.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/perplexity.smk"
 include: "workflow/rules/track.smk"
@@ -139,7 +140,7 @@ include: "workflow/rules/plan.smk"
 
 # a dry run starts nothing, so its onstart is not called; what it lists may be long
 if DOOR.is_main and DOOR.is_dry_run:
-    say_last(*warned())
+    say_last(*warned(), f"{counts().words}.")
 elif DOOR.is_main:
     atexit.register(say_ending)
 
@@ -152,6 +153,8 @@ onstart:
     try:
         if {job.rule for job in DOOR.needed_jobs()} != {"plan"}:
             write_submission(SUBMITTED, Path.cwd())
+            work().write_jobs()
+            write_ledger(work().new_ledger)
         link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
         refuse([str(error)])
@@ -164,4 +167,4 @@ onsuccess:
 
 onerror:
     # Snakemake goes on to print its own lines; why it ended is read where they end
-    say_last(*said_failures())
+    say_last(*said_failures(), *how_far())

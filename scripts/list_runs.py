@@ -11,6 +11,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.storage.files import replacing
+from shapelaw.storage.pool import submitted_runs
 
 
 def main() -> None:
@@ -22,7 +23,9 @@ def main() -> None:
     add("--out", required=True, type=Path, metavar="FILE", help="keys.txt")
     arguments = parser.parse_args()
     try:
-        runs = json.loads(arguments.submitted.read_text(encoding="utf-8"))["runs"][arguments.study]
+        submitted = json.loads(arguments.submitted.read_text(encoding="utf-8"))
+        listed = submitted_runs(arguments.submitted, submitted["runs"])
+        runs = json.loads(listed.read_text(encoding="utf-8"))[arguments.study]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{arguments.submitted} doesn't list the runs of {arguments.study} ({error!r}); Snakemake writes it when "

@@ -20,7 +20,7 @@ CONFIG: dict[str, Any] = {
     "scale": "demo",
     "studies": ["depth_width"],
     "extras": [],
-    "execution": {"runs_per_job": 1, "padding": 1},  # each run a job of its own; packs of one shape
+    "execution": {"job_minutes": 1e-4, "padding": 1},  # each run a job of its own; packs of one shape
     "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
     "training": {
         "steps": 30,
@@ -54,6 +54,10 @@ def key_of(depth: int, width: int, seed: int = 0, **sections: Any) -> str:
     return key
 
 
+TWO_A_JOB, ALL_IN_ONE = (
+    {"job_minutes": 0.0051},
+    {"job_minutes": 1.0},
+)  # 30 steps are estimated at 0.0025 minutes
 KEYS = {key_of(depth, width) for depth, width in ((1, 4), (1, 8), (1, 12), (2, 4), (2, 8))} | {
     key_of(1, 8, 1)
 }

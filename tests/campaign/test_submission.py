@@ -1,5 +1,6 @@
 """What a workflow was started with goes into a file and comes back as it was, or not at all."""
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -14,6 +15,7 @@ from shapelaw.campaign.config import load_config
 from shapelaw.campaign.submission import (
     Submission,
     latest_submission,
+    read_config,
     read_submission,
     repeated_submission,
     submission_of,
@@ -21,7 +23,7 @@ from shapelaw.campaign.submission import (
 )
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import CostModel
-from shapelaw.storage.pool import read_asked
+from shapelaw.storage.pool import read_asked, submitted_runs
 from shapelaw.studies.registry import STUDIES
 
 ASKED = [name for name, study in STUDIES.items() if not study.extra]
@@ -42,6 +44,7 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> No
     write_submission(submission, tmp_path)
     read = read_submission(tmp_path / submission.path)
     assert read == submission
+    assert read_config(tmp_path / submission.path) == (submission.config, submission.speed)
     assert [list(runs) for runs in read.runs.values()] == [list(runs) for runs in submission.runs.values()]
     assert read.digest == submission.digest == submission.path.stem
 
@@ -56,7 +59,7 @@ def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     write_submission(submission, tmp_path)
     assert path.stat().st_mtime > 1.0
     assert path.read_bytes() == content
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert sorted(one.name for one in path.parent.iterdir()) == sorted([path.name, "runs"])
     older = path.with_name("0123456789abcdef.json")
     older.touch()
     os.utime(older, (1.0, 1.0))
@@ -114,8 +117,13 @@ def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> Non
 )
 def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> None:
     """As of a job that was submitted before the code was brought up to date."""
-    values = json.loads(submitted().content)
-    (spec, *_) = values["runs"]["depth_width"].values()
+    submission = submitted()
+    write_submission(submission, tmp_path)
+    path = tmp_path / submission.path
+    values = json.loads(path.read_text())
+    runs = submitted_runs(path, values["runs"])
+    specs = json.loads(runs.read_text())
+    (spec, *_) = specs["depth_width"].values()
     match change:
         case "a key of the config":
             values["config"]["colour"] = "red"
@@ -125,8 +133,9 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> No
             spec["training"]["momentum"] = 0.9
         case _:
             del values["runs"]
-    other = replace(submitted())
-    other.__dict__["content"] = json.dumps(values)
-    write_submission(other, tmp_path)
+    content = json.dumps(values)
+    other = path.with_name(f"{hashlib.sha256(content.encode()).hexdigest()[:16]}.json")
+    other.write_text(content)
+    runs.write_text(json.dumps(specs))
     with pytest.raises(UserError, match="is of another version of shapelaw"):
-        read_submission(tmp_path / other.path)
+        read_submission(other)

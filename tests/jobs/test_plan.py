@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from shipped import SCALES, shipped
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError
 from shapelaw.jobs import plan
+from shapelaw.jobs.ledger import State
 from shapelaw.jobs.plan import (
     Ask,
     ask_line,
@@ -26,13 +29,13 @@ from shapelaw.jobs.plan import (
     refused_build,
     speed_of,
     total_line,
-    train_cpus,
 )
 from shapelaw.jobs.resources import JobResources
 from shapelaw.jobs.workload import Workload
-from shapelaw.settings.sections import MOST_RUNS, Execution, Settings
+from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import CostModel, duration, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.storage.pool import Counts
 
 MODEL = CostModel(overhead=1.0, per_layer=0.0, per_number=0.0, per_flop=0.0, extra_seconds=800.0, factor=1.25)
 
@@ -54,8 +57,12 @@ def test_a_cost_by_hand() -> None:
 
 def test_a_cost_model_tells_hours_and_its_error() -> None:
     runs = [a_run(2, 64, steps=1000, seed=seed) for seed in range(4)]
-    said = cost_line("depth_width", runs, Execution(cost_model="cost.json"), MODEL)
-    assert said.startswith("depth_width: 4 runs, networks up to ")
+    said = cost_line("depth_width", Counts(6, 2, 1), runs, Execution(cost_model="cost.json"), MODEL)
+    assert said.startswith("depth_width: 6 runs: 2 in the pool, 1 begun, 3 to train; networks up to ")
+    assert (
+        cost_line("depth_width", Counts(6, 6, 0), [], Execution(), MODEL)
+        == "depth_width: 6 runs, all in the pool"
+    )
     assert "about 2.0 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said
 
 
@@ -63,7 +70,7 @@ def test_a_cost_model_tells_hours_and_its_error() -> None:
 def test_runs_of_packs_cost_what_their_packs_do(gpus: int) -> None:
     runs = [a_memorization_run(4, 550, seed) for seed in range(5)]
     execution = Execution(gpus=gpus, models_per_pack=2, flops_per_second=RATE)
-    said = cost_line("memorization_heads", runs, execution, MODEL)
+    said = cost_line("memorization_heads", Counts(5, 0, 0), runs, execution, MODEL)
     flops = sum(run.steps * run.step_flops for run in runs)
     assert f"{flops:.2e} FLOPs ({flops:.2e} in 3 packs)" in said
     assert ("1.3 ms a step of a pack" in said) == bool(gpus)
@@ -103,14 +110,11 @@ def test_training_in_a_slurm_job_is_tagged_and_lingers(
     assert job_environment(Path("/there"), config_of(), Path("1.json"))["SLURM_OPTIONS"] == options
 
 
-def test_jobs_find_this_python_the_commands_and_a_launcher_of_several_gpus() -> None:
+def test_jobs_find_this_python_and_the_commands() -> None:
     submitted = Path("results/submitted/0123.json")
-    one, four = (
-        job_environment(Path("/there"), config_of(gpus=gpus, job_hours=2.0), submitted) for gpus in (1, 4)
-    )
+    one = job_environment(Path("/there"), config_of(gpus=1, job_hours=2.0), submitted)
     assert one["PATH"].startswith(f"{Path(sys.executable).parent}:")
-    assert (one["SCRIPTS"], one["PROCESSES"], one["WAIT_MINUTES"]) == ("/there/scripts", "", "120.0")
-    assert four["PROCESSES"] == "4"
+    assert (one["SCRIPTS"], one["WAIT_MINUTES"]) == ("/there/scripts", "120.0")
     assert one["SLURM_OPTIONS"].startswith(
         "--device cuda"
     )  # a GPU that was asked for is used, or training stops
@@ -122,70 +126,71 @@ LARGE = a_run(48, 1600, steps=10**6)
 MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
 
 
-def workload_of(some: list[AnyRun], **execution: object) -> Workload:
+def workload_of(some: list[AnyRun], recorded: Collection[str] = (), **execution: object) -> Workload:
     by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
     for run in some:
         by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
-    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE)  # type: ignore[arg-type]
+    state = State(recorded, (), lambda name, job: False, lambda key: False)
+    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)  # type: ignore[arg-type]
 
 
 def test_each_rule_that_trains_has_its_jobs() -> None:
-    some = workload_of([*DECODERS, LARGE, *MEMORIZERS], runs_per_job=3, models_per_pack=2)
+    some = workload_of([*DECODERS, LARGE, *MEMORIZERS], job_minutes=0.25, models_per_pack=2)
     asks = {ask.rule: ask for ask in asks_of(some)}
     assert {rule: (ask.runs, ask.jobs) for rule, ask in asks.items()} == {
-        "train_in_turn": (5, 2),
+        "train_small": (10, 5),
         "train_large": (1, 1),
-        "train_together": (5, 3),
     }
-    assert asks["train_large"].resources == some.level_resources("large", 1)
-    assert asks["train_large"].files == 7
-    assert asks["train_in_turn"].files == 5 * 6 + 2 * 4
-    alone = {ask.rule: ask.jobs for ask in asks_of(workload_of([*DECODERS], runs_per_job=1))}
-    assert alone == {"train_small": 5}
+    assert asks["train_large"].files == 8
+    assert asks["train_small"].files == 10 * 3 + 5 * 5
+    half = workload_of([*DECODERS], [run.key for run in DECODERS[:3]], job_minutes=0.25)
+    assert sum(ask.runs for ask in asks_of(half)) == 2
     ask = Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
     assert ask_line(ask) == (
-        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 7 files"
+        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 8 files"
     )
 
 
 @pytest.mark.parametrize(("threads", "gpus", "cpus"), [(1, 0, 1), (1, 4, 4), (8, 4, 8)])
 def test_a_job_has_a_cpu_for_each_gpu(threads: int, gpus: int, cpus: int) -> None:
-    assert train_cpus(Execution(threads=threads, gpus=gpus)) == cpus
     (ask,) = asks_of(workload_of([LARGE], threads=threads, gpus=gpus))
     assert (ask.cpus, ask.gpus) == (cpus, gpus)
     (packed,) = asks_of(workload_of([*MEMORIZERS], threads=threads, gpus=gpus))
     assert (packed.cpus, packed.gpus) == (threads, min(gpus, 1))
 
 
-def test_the_last_line_is_the_sum() -> None:
-    some = workload_of([*DECODERS, *MEMORIZERS])
-    execution, asks = some.execution, asks_of(some)
-    line = total_line([DECODERS, MEMORIZERS, []], asks, execution, RATE)
-    disk = cost_of(DECODERS, RATE).disk_bytes + cost_of(MEMORIZERS, RATE).disk_bytes
-    assert line.startswith(f"Together: 10 runs in {sum(ask.jobs for ask in asks)} jobs, about ")
+def test_the_last_line_is_the_sum_of_what_is_left() -> None:
+    runs = [*DECODERS, *MEMORIZERS]
+    some = workload_of(runs, [DECODERS[0].key])
+    asks = asks_of(some)
+    line = total_line(some, Counts(10, 1, 0), asks)
+    disk = cost_of(DECODERS[1:], RATE).disk_bytes + cost_of(MEMORIZERS, RATE).disk_bytes
+    jobs = sum(ask.jobs for ask in asks)
+    assert line.startswith(f"Together 10 runs: 1 in the pool, 9 to train in {jobs} jobs (about ")
     assert f"at most {disk / 2**20:,.0f} MiB on disk in about {sum(ask.files for ask in asks)} files" in line
-    hours = sum(device_hours(runs, execution, RATE) for runs in (DECODERS, MEMORIZERS))
-    assert f"about {duration(3600 * hours)} of one device, " in line
+    hours = sum(device_hours(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS))
+    assert f"(about {duration(3600 * hours)} of one device, " in line
+    nothing = workload_of(runs, [run.key for run in runs])
+    assert total_line(nothing, Counts(10, 10, 0), []) == "Together 10 runs, all in the pool"
 
 
 def test_a_long_time_is_told_in_hours_too_and_a_large_disk_in_gib() -> None:
     runs = [a_run(2, 64, steps=10**7, seed=seed) for seed in range(400)]
     slow = cost_of(runs, 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
-    line = total_line([runs], [], Execution(), slow)
+    line = total_line(replace(workload_of([*runs]), speed=slow), Counts(400, 0, 0), [])
     assert "about 41.7 days (1,000 hours) of one device, at most " in line
     assert f"{cost_of(runs, slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
 
 
-def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs() -> None:
-    """By default, jobs train for about a minute: ten thousand runs of half a second are some ninety jobs."""
+@pytest.mark.parametrize(("here", "minutes"), [(True, 1), (False, 30)])
+def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs(here: bool, minutes: int) -> None:
+    """By default, jobs train for about a minute on this machine, and for half an hour elsewhere."""
     runs = [a_run(2, 8, steps=100, seed=seed) for seed in range(10_000)]
-    work = workload_of([*runs])
-    assert max(map(len, work.jobs_in_turn.values())) <= MOST_RUNS
-    (ask,) = asks_of(work)
-    assert (ask.rule, ask.runs) == ("train_in_turn", 10_000)
+    (ask,) = asks_of(replace(workload_of([*runs]), here=here))
+    assert (ask.rule, ask.runs) == ("train_small", 10_000)
     seconds = 100 * 0.005  # no step is taken for shorter
-    assert ask.jobs == pytest.approx(10_000 * seconds / 60, rel=0.3)
-    assert ask.resources.minutes <= 10
+    assert ask.jobs == pytest.approx(10_000 * seconds / 60 / minutes, rel=0.3)
+    assert ask.resources.minutes <= 10 + 2 * minutes
 
 
 VERSION = """from typing import Optional

@@ -14,33 +14,36 @@ from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorizatio
 
 from shapelaw.errors import UserError
 from shapelaw.jobs import workload
-from shapelaw.jobs.packs import level_of
-from shapelaw.jobs.resources import LEVELS
+from shapelaw.jobs.ledger import State, read_job
+from shapelaw.jobs.resources import level_of, train_minutes
 from shapelaw.jobs.workload import (
     Workload,
     gpt2_options,
     measured_paths,
     perplexity_options,
+    read_ask,
     source_options,
     stores_of,
     texts_digest,
     tokenizer_path,
 )
 from shapelaw.settings.sections import Corpus, Execution, Perplexity
-from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
+from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, spec_from_dict
 from shapelaw.specs.runs import Run
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
-RULES = (*LEVELS, "packed")
-EXECUTION = Execution(flops_per_second=RATE, runs_per_job=3, models_per_pack=2, packs_per_job=2)
+EXECUTION = Execution(
+    flops_per_second=RATE, models_per_pack=2, job_minutes=0.25
+)  # three small decoders a job
+STATE = State((), (), lambda name, job: False, lambda key: False)
 
 
-def workload_of(some: list[AnyRun], execution: Execution = EXECUTION) -> Workload:
+def workload_of(some: list[AnyRun], execution: Execution = EXECUTION, state: State = STATE) -> Workload:
     """The runs by study and key, as a config has them: a study of decoders and one of memorizers."""
     by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
     for run in some:
         by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
-    return Workload(by_study, execution, RATE)
+    return Workload(by_study, execution, RATE, {}, state)
 
 
 LARGE = a_run(48, 1600, steps=10**6)
@@ -50,59 +53,15 @@ SOME = workload_of([*DECODERS, LARGE, *MEMORIZERS])
 
 
 @given(st.lists(decoder_runs, max_size=12), st.lists(memorization_runs, max_size=12))
-def test_every_run_is_in_one_job_whose_name_leads_back_to_it(
-    some: list[Run], packed: list[PackedRun]
-) -> None:
+def test_every_run_has_a_job_that_ends_in_a_file(some: list[Run], packed: list[PackedRun]) -> None:
     workload = workload_of([*some, *packed])
-    for run in {run.key: run for run in [*some, *packed]}.values():
-        small = isinstance(run, Run) and level_of(run, RATE) == "small"
-        if isinstance(run, Run) and not small:
-            assert not any(run in pack for pack in workload.jobs_in_turn.values())
-            continue
-        found = re.fullmatch(r"results/packs/([0-9a-f]{16})\.json", workload.job_path(run.key))
+    for run in [*some, *packed]:
+        found = re.fullmatch(r"results/jobs/(small|medium|large)/(.+)\.done", workload.done_path(run.key))
         assert found
-        if small:
-            assert run in workload.runs_in_turn(found[1])
-        else:
-            assert sum(pack.count(run) for pack in workload.packs_together(found[1])) == 1
-        names = (workload.in_turn_names, workload.pack_names)
-        assert [bool(re.fullmatch(pattern, found[1])) for pattern in names] == [small, not small]
-
-
-@given(st.lists(decoder_runs, max_size=12), st.lists(memorization_runs, max_size=4))
-def test_the_path_of_a_record_is_of_the_rule_of_its_level(some: list[Run], packed: list[PackedRun]) -> None:
-    workload = workload_of([*some, *packed])
-
-    def rules(key: str) -> list[str]:
-        path = f"{key}/summary.json"
-        return [of for of in RULES if re.fullmatch(f"({workload.keys(of)})/summary.json", path)]
-
-    for run in some:
-        assert rules(run.key) == [level_of(run, RATE)]
-    for run in packed:
-        assert rules(run.key) == ["packed"]
-    assert rules("no-such-run") == ["large"]  # which tells that there is none
-
-
-def test_no_two_rules_make_one_record_where_digests_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 100,000 runs, two probably do."""
-    monkeypatch.setattr("shapelaw.specs.runs.key_of", lambda label, _: f"{label}-0a1b2c3d")
-    small, large = a_run(2, 64), a_run(48, 1600, steps=10**6)
-    work = workload_of([small, large])
-    for run, wanted in ((small, "small"), (large, "large")):
-        assert [of for of in RULES if re.fullmatch(work.keys(of), run.key)] == [wanted]
-
-
-def test_runs_are_told_apart_by_how_they_are_trained() -> None:
-    assert (SOME.decoders, SOME.packed) == ([*DECODERS, LARGE], MEMORIZERS)
-    assert SOME.vocab_sizes == {2000}
-    several = workload_of([*DECODERS], EXECUTION.model_copy(update={"gpus": 4}))  # a run shares no job then
-    assert (SOME.runs_per_job, several.runs_per_job, several.jobs_in_turn) == (3, 1, {})
-    assert [len(SOME.of_level[level]) for level in LEVELS] == [5, 0, 1]
-    nothing = workload_of([])
-    for pattern in (nothing.in_turn_names, nothing.pack_names, nothing.keys("small"), nothing.keys("packed")):
-        assert not re.fullmatch(pattern, "")
-        assert not re.fullmatch(pattern, DECODERS[0].key)
+        assert workload.job(found[2]).level == found[1]
+        assert run.key in workload.job(found[2]).keys
+        if isinstance(run, Run):
+            assert found[1] == level_of(train_minutes(run, RATE))
 
 
 def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() -> None:
@@ -113,15 +72,15 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
         "memorization_heads": {run.key: run for run in MEMORIZERS},
         "memorization_head_dim": {run.key: run for run in MEMORIZERS},
     }
-    work = Workload(studies, EXECUTION, RATE)
-    assert (work.decoders, work.packed) == (DECODERS, MEMORIZERS)
-    assert work.trained == [first, DECODERS[4:], MEMORIZERS, []]
-    assert list(work.jobs_in_turn.values()) == [DECODERS[:3], DECODERS[3:4], DECODERS[4:]]
-    assert [run for job in work.jobs_of_packs.values() for pack in job for run in pack] == MEMORIZERS
-    alone = Workload({"depth_width": studies["depth_width"]}, EXECUTION, RATE)
-    assert [work.job_path(run.key) for run in first] == [alone.job_path(run.key) for run in first]
-    assert work.records("vocabulary") == [f"results/runs/{run.key}/summary.json" for run in second]
-    assert work.records("ranks") == []
+    work = Workload(studies, EXECUTION, RATE, {}, STATE)
+    assert work.decoders == DECODERS
+    assert list(work.left.values()) == [first, DECODERS[4:], MEMORIZERS, []]
+    assert sorted(key for job in work.jobs.values() for key in job.keys) == sorted(work.pool)
+    assert {work.done_path(run.key) for run in second} == set(work.done_paths("vocabulary"))
+    assert work.done_paths("memorization_heads") == work.done_paths("memorization_head_dim")
+    assert work.done_paths("ranks") == []
+    recorded = replace(STATE, recorded={run.key for run in first})
+    assert list(replace(work, state=recorded).left.values()) == [[], DECODERS[4:], MEMORIZERS, []]
 
 
 @pytest.mark.parametrize(
@@ -132,12 +91,8 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
             rf"The config has no run wiki; it has 11 runs, such as {DECODERS[0].key}\.$",
         ),
         (lambda: workload_of([]).run("x"), r"The config has no run x; it has 0 runs\.$"),
-        (
-            lambda: SOME.runs_in_turn("f00"),
-            r"The config has no job f00; it has 2 jobs, such as [0-9a-f]{16}\.$",
-        ),
-        (lambda: SOME.packs_together("f00"), r"The config has no job f00; it has 4 jobs, such as"),
-        (lambda: SOME.job_path("x"), r"The config has no run x; it has 11 runs"),
+        (lambda: SOME.ask("f00"), r"The config has no job f00; it has \d jobs, such as depth_width-V2000-"),
+        (lambda: SOME.done_path("x"), r"The config has no run x; it has 11 runs"),
     ],
 )
 def test_what_the_config_has_not_is_a_sentence(ask: object, sentence: str) -> None:
@@ -145,38 +100,62 @@ def test_what_the_config_has_not_is_a_sentence(ask: object, sentence: str) -> No
         ask()  # type: ignore[operator]
 
 
-def test_jobs_ask_for_enough_and_for_more_the_second_time() -> None:
-    small, large = (SOME.resources(run.key, 1) for run in (DECODERS[0], LARGE))
-    assert large.memory_mb > small.memory_mb
-    assert large.minutes == SOME.job_minutes == 24 * 60
-    pack, again = SOME.in_turn_resources(1), SOME.in_turn_resources(2)
-    assert pack.minutes >= small.minutes
-    assert again.minutes > pack.minutes
-    assert again.memory_mb > pack.memory_mb
-    assert SOME.together_resources(2).minutes > SOME.together_resources(1).minutes > 0
-    with pytest.raises(TypeError, match="is trained in a pack"):
-        SOME.resources(MEMORIZERS[0].key, 1)
-
-
-def test_the_checkpoints_of_a_job_are_those_of_its_runs(
+def test_a_job_reads_from_its_file_what_the_start_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = Path("results/checkpoints")
-    assert SOME.checkpoint_folders((LARGE.key,)) == [folder / LARGE.key]
-    name, pack = next(iter(SOME.jobs_in_turn.items()))
-    assert SOME.checkpoint_folders((name,)) == [folder / run.key for run in pack]
-    assert SOME.checkpoint_folders(("prose", "300", "train")) == []
-    assert SOME.checkpoint_folders(("prose",)) == []
-    assert SOME.checkpoint_folders(()) == []
-    # a pack that is one computation has its checkpoints in a folder of its own, which names its members
-    name, job = next(iter(SOME.jobs_of_packs.items()))
-    mine, other = folder / "pack-1", folder / "pack-2"
-    for place, key in ((mine, job[0][0].key), (other, "another")):
+    gpus = workload_of(
+        [*DECODERS, LARGE, *MEMORIZERS], EXECUTION.model_copy(update={"gpus": 2, "threads": 1})
+    )
+    for work in (SOME, gpus):
+        work.write_jobs()
+        for name, job in work.jobs.items():
+            assert read_ask(name) == work.ask(name)
+            specs = [tuple(map(spec_from_dict, task)) for task in read_job(name)["tasks"]]  # type: ignore[attr-defined]
+            assert specs == work.tasks(job)
+    by_kind = {
+        type(work.pool[job.keys[0]]): work.ask(name) for work in (gpus,) for name, job in gpus.jobs.items()
+    }
+    assert [(ask.cpus, ask.gpus, len(ask.stores)) for ask in by_kind.values()] == [(2, 2, 4), (1, 1, 0)]
+    assert SOME.resources["large"].at(1, 1, SOME.most_minutes).minutes == SOME.most_minutes == 24 * 60
+    done = replace(STATE, done=set(SOME.jobs))
+    assert workload_of([*DECODERS, LARGE, *MEMORIZERS], state=done).jobs.keys() == SOME.jobs.keys()
+
+
+def test_a_queued_job_trains_what_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one of its runs is asked for no longer: its file stays as it was."""
+    monkeypatch.chdir(tmp_path)
+    before = workload_of(DECODERS[:3])
+    before.write_jobs()
+    (name,) = before.jobs
+    file = tmp_path / f"results/jobs/{name}.json"
+    content = file.read_bytes()
+    queued = replace(STATE, is_queued=lambda one, job: one == name)
+    by_study = {"depth_width": {run.key: run for run in DECODERS[:2]}}
+    after = Workload(by_study, EXECUTION, RATE, before.new_ledger, queued)
+    after.write_jobs()
+    assert list(after.jobs) == [name]
+    assert file.read_bytes() == content
+    assert after.ask(name) == before.ask(name)
+
+
+def test_the_folders_of_a_job_are_those_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    checkpoints, runs = Path("results/checkpoints"), Path("results/runs")
+    (large,) = (name for name, job in SOME.jobs.items() if LARGE.key in job.keys)
+    assert SOME.folders((large,)) == [checkpoints / LARGE.key, runs / LARGE.key]
+    for other in (("prose", "300", "train"), ("prose",), ()):
+        assert SOME.folders(other) == []
+    # a pack has its checkpoints in a folder of its own, which names its members
+    name, job = next((name, job) for name, job in SOME.jobs.items() if MEMORIZERS[0].key in job.keys)
+    mine, other = checkpoints / "pack-1", checkpoints / "pack-2"
+    for place, key in ((mine, job.keys[0]), (other, "another")):
         place.mkdir(parents=True)
         (place / "members.json").write_text(json.dumps({key: "digest"}))
-    keys = [run.key for pack in job for run in pack]
-    assert SOME.checkpoint_folders((name,)) == [*(folder / key for key in keys), mine]
+    assert SOME.folders((name,)) == [
+        *(folder / key for key in job.keys for folder in (checkpoints, runs)),
+        mine,
+    ]
 
 
 def test_the_decoders_of_what_is_measured_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,11 +199,8 @@ def test_the_corpus_section_as_options_and_where_its_files_are() -> None:
     assert gpt2_options(Corpus(tokenizer_50257="trained"), GPT2_VOCAB_SIZE) == []
     folder = "results/corpora/prose/V2000"
     assert tokenizer_path("prose", 2000) == f"{folder}/tokenizer.json"
-    assert stores_of(replace(DECODERS[0], corpus="prose")) == {
-        "train_store": f"{folder}/train.json",
-        "test_store": f"{folder}/test.json",
-        "tokens": [f"{folder}/train.bin", f"{folder}/test.bin"],
-    }
+    names = ("train.json", "train.bin", "test.json", "test.bin")
+    assert stores_of(replace(DECODERS[0], corpus="prose")) == [f"{folder}/{name}" for name in names]
 
 
 def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: Path) -> None:

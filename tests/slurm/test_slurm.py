@@ -18,7 +18,7 @@ import psutil
 import pytest
 import torch
 from mlflow.tracking import MlflowClient
-from project import CONFIG, KEYS, ColdProject, key_of, records_of
+from project import ALL_IN_ONE, CONFIG, KEYS, TWO_A_JOB, ColdProject, key_of, records_of
 from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import files
@@ -156,7 +156,7 @@ def partition(state: str) -> None:
 def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
     """The whole workflow on this machine, without Slurm; its runs are trained in one process."""
     project = SlurmProject(tmp_path_factory.mktemp("local"))
-    project.configure(execution={"runs_per_job": len(KEYS)})
+    project.configure(execution=ALL_IN_ONE)
     project.snakemake(FITTED, "--quiet", "rules")
     return project
 
@@ -183,7 +183,7 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     """
     project = SlurmProject(tmp_path)
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
-    asked = {"execution": {"runs_per_job": 3, "submit_analysis": True}}
+    asked = {"execution": {"job_minutes": 0.0076, "submit_analysis": True}}
     edited = {
         "training": {**CONFIG["training"], "learning_rate": 1e-4},
         "depth_width": {**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
@@ -287,7 +287,7 @@ def test_jobs_beyond_a_limit_of_the_queue_wait_and_are_no_failures(
 ) -> None:
     """The limit is told at the start, with what keeps within it; with no retries left all runs finish."""
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    project.configure(execution={"runs_per_job": 1 if not arrays else 2})
+    project.configure(execution=TWO_A_JOB if arrays else {})
     with submit_limit(2):
         said = project.snakemake(*records_of(KEYS), "--retries", "0", *arrays, *SLURM, *MEMORY).stderr
     assert set(project.trained()) == KEYS
@@ -344,7 +344,7 @@ def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None
     folder.mkdir()
     project = SlurmProject(folder, local.folder / "results/corpora")
     project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY)
-    project.configure(execution={"runs_per_job": 2})
+    project.configure(execution=TWO_A_JOB)
     project.snakemake(*records_of(KEYS), "--retries", "0", *ARRAYS, *SLURM, *MEMORY)
     assert set(project.trained()) == KEYS
 
@@ -397,7 +397,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     corpora = local.folder / "results/corpora"
     (tmp_path / "calm").mkdir()
     calm = SlurmProject(tmp_path / "calm", corpora)
-    calm.configure(**STORM | {"execution": {"runs_per_job": 2}})
+    calm.configure(**STORM | {"execution": TWO_A_JOB})
     keys = sorted(key_of(2, width, training=STORM["training"]) for width in (8, 12))
     calm.snakemake(*records_of(keys), "--quiet", "rules")
 

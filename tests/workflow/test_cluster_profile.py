@@ -31,7 +31,7 @@ with SnakemakeApi(OutputSettings()) as api:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("project"))
     shutil.copytree(REPOSITORY / "slurm", project.folder / "slurm")
-    project.configure(execution={"threads": 16, "runs_per_job": None})
+    project.configure(execution={"threads": 16})
     return project
 
 

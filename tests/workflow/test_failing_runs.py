@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from project import CONFIG, Project, key_of, records_of
+from project import CONFIG, TWO_A_JOB, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +77,7 @@ def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path, wi
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
-        execution={"runs_per_job": 2},
+        execution=TWO_A_JOB,
     )
     done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
     named = {line for line in done.stderr.splitlines() if line.startswith("The loss of")}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill, small_disk
-from project import CONFIG, ColdProject, Project
+from project import CONFIG, TWO_A_JOB, ColdProject, Project
 from small import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> ColdP
     project.configure(
         corpus={**CONFIG["corpus"], "sources": [f"folder:{TEXTS}"]},
         depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8]}, "repeated": {}},
-        execution={"runs_per_job": 2},
+        execution=TWO_A_JOB,
     )
     (folder / "texts").rename(folder / TEXTS)
     (folder / TEXTS / os.fsdecode(b"t\xe9xt.txt")).write_text("A text whose file's name is not UTF-8.")

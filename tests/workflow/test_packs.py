@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import CONFIG, KEYS, Project, key_of, records_of
+from project import CONFIG, KEYS, TWO_A_JOB, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ class PackedProject(Project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> PackedProject:
     """With the records of all runs."""
-    project = PackedProject(tmp_path_factory.mktemp("packed"), with_corpus, execution={"runs_per_job": 2})
+    project = PackedProject(tmp_path_factory.mktemp("packed"), with_corpus, execution=TWO_A_JOB)
     project.train(KEYS)
     return project
 

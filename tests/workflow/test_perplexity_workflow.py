@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 TINY: dict[str, Any] = {"widths": {1: [4, 8]}, "repeated": {}}
 
 
-@pytest.mark.parametrize("runs_per_job", [1, 2])
-def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path, runs_per_job: int) -> None:
+@pytest.mark.parametrize("job_minutes", [1e-4, 1.0])
+def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path, job_minutes: float) -> None:
     """Of a run for itself, and of runs in turn; asked twice, nothing is done again."""
     project = Project(tmp_path, with_corpus)
     folder = project.folder / "gpt2"
@@ -25,7 +25,7 @@ def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path, runs_p
     sections = {
         "depth_width": {**CONFIG["depth_width"], **TINY},
         "corpus": {**CONFIG["corpus"], "gpt2_files": "gpt2"},
-        "execution": {"runs_per_job": runs_per_job},
+        "execution": {"job_minutes": job_minutes},
     }
     project.configure(**sections)
     refused = project.snakemake("perplexity", ok=False)

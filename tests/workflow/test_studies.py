@@ -81,7 +81,7 @@ STUDIES = [
     *("memorization_heads", "memorization_saturation", "separation_rank"),
 ]
 EXTRAS = ["assumptions", "relu", "committed_runs"]
-JOBS = {"runs_per_job": 32, "models_per_pack": 3, "packs_per_job": 2}
+JOBS = {"job_minutes": 1.0, "models_per_pack": 3}
 COMMITTED = "docs/results/h200_llama.csv"
 RECORDS = "results/memorization_heads/runs.parquet"
 
@@ -291,9 +291,9 @@ def test_one_more_number_of_heads_trains_its_runs_alone(project: StudiesProject)
     more = [{**HEADS, "heads": [1, 2, 3, 4]}]
     project.configure(memorization_heads=more)
     assert project.planned(RECORDS).count("train_together") == 1  # its four runs
-    project.configure(memorization_heads=more, execution={"models_per_pack": 8, "packs_per_job": 2})
+    project.configure(memorization_heads=more, execution={"models_per_pack": 8})
     assert project.planned(RECORDS).count("train_together") == 2  # of packs of 1, 2, 3, 4 heads
-    filled_up = {"models_per_pack": 8, "packs_per_job": 1, "padding": 10.0}
+    filled_up = {"models_per_pack": 8, "padding": 10.0}
     project.configure(memorization_heads=more, execution=filled_up)
     assert project.planned(RECORDS).count("train_together") == 2  # of 1 and 2, and of 3 and 4 heads
     project.snakemake(RECORDS, "--until", "take_record", "--quiet", "rules")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from job_server import warm_python
-from project import KEYS, Project, records_of
+from project import ALL_IN_ONE, KEYS, Project, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +16,7 @@ STORE = "results/corpora/prose/V300"
 
 def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, with_corpus: Path) -> None:
     """Of one that is missing the whole pack is asked for, and takes the others as they are."""
-    project = Project(tmp_path, with_corpus, execution={"runs_per_job": 4})
+    project = Project(tmp_path, with_corpus, execution=ALL_IN_ONE)
 
     def run(*command: str) -> None:
         subprocess.run([warm_python(), *command], cwd=tmp_path, check=True, capture_output=True)

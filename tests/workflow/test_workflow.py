@@ -268,7 +268,7 @@ def test_several_devices_a_run_are_started_together(
 def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: Project) -> None:
     """The same numbers; a run that fails for good costs no other of its pack; nothing is trained twice."""
     packed = Project(tmp_path, with_corpus)
-    packed.configure(execution={"runs_per_job": 4})
+    packed.configure(execution={"job_minutes": 0.011})
     records = records_of(KEYS)
     assert packed.planned().count("train_in_turn") == 2
     packed.snakemake(*records, "--quiet", "rules")

@@ -13,6 +13,7 @@ rule advisor:
         ),
     log:
         "results/logs/advisor.log",
+    retries: 0
     conda:
         "../../envs/shapelaw.yaml"
     params:  # a file of the checkout, which is as new as the checkout

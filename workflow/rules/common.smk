@@ -2,11 +2,13 @@
 import json
 import shlex
 import time
+from functools import cache
 
 from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
 from shapelaw.jobs.executor import SlurmExecutor
-from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line, train_cpus
-from shapelaw.jobs.resources import Attempts
+from shapelaw.jobs.ledger import State
+from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line
+from shapelaw.jobs.resources import LEVELS, Attempts
 from shapelaw.jobs.slurm import (
     comment_of,
     impossible,
@@ -24,29 +26,89 @@ from shapelaw.jobs.workload import (
     gpt2_options,
     measured_paths,
     perplexity_options,
+    read_ask,
     source_options,
-    stores_of,
     texts_digest,
     tokenizer_path,
 )
 from shapelaw.settings.command_line import FILES, values_of
-from shapelaw.specs.runs import digest_of, run_to_dict
-from shapelaw.storage.pool import FailedJob, SnakemakeErrors, drop_empty, failures, told_again
+from shapelaw.specs.runs import digest_of
+from shapelaw.storage.pool import (
+    FailedJob,
+    SnakemakeErrors,
+    begun_of,
+    counts_of,
+    drop_empty,
+    failures,
+    recorded_of,
+    told_again,
+)
 
 EXECUTION = CONFIG.execution
 CORPORA = CONFIG.all_corpora
-SPEED = SUBMITTED.speed
-WORK = Workload(RUNS, EXECUTION, SPEED)
+RESULTS = Path("results")
+
+
+@cache
+def submitted():
+    """What the workflow was started with, with its runs: a job that trains doesn't read these."""
+    return SUBMITTED if DOOR.is_main else read_submission(SUBMITTED_PATH)
+
+
+@cache
+def work():
+    """The runs and their jobs, as this start finds the pool."""
+    runs = submitted().runs
+    keys = {key for of in runs.values() for key in of}
+    begun = begun_of(RESULTS, keys)
+    state = State(recorded_of(RESULTS, keys), finished_jobs(), is_queued, begun.__contains__)
+    asked = {Path(target).parent.name for target in targets_of(sys.argv[1:])}
+    ledger = LEDGER if DOOR.is_main else read_ledger()
+    return Workload(runs, EXECUTION, submitted().speed, ledger, state, asked & keys, DOOR.jobs is None)
+
+
+@cache
+def in_queue():
+    """The comments of this folder's jobs in Slurm's queue."""
+    return {job.comment for job in left_over(my_jobs() or {}, str(Path.cwd()), ()).values()}
+
+
+def is_queued(name, job):
+    """Whether a training job of an earlier start waits or runs."""
+    return comment_of(f"train_{job.level}", (name,)) in in_queue()
+
+
+def ask(wildcards):
+    """What a training job asks for; the job itself reads it from its file."""
+    return asked(work().ask, wildcards.job) if DOOR.is_main else read_ask(wildcards.job)
+
+
+def resources_of(wildcards, attempt):
+    """Memory and time of an attempt at a training job."""
+    wanted = ATTEMPTS.memory(wildcards, attempt), ATTEMPTS.minutes(wildcards, attempt)
+    return ask(wildcards).first.at(*wanted, MOST_MINUTES)
+
+
+def counts():
+    """What the pool has of all runs, as it is now."""
+    return counts_of(RESULTS, work().pool.keys())
+
+
+def progress():
+    """`113 of 216 runs`, for Snakemake's line on progress."""
+    now = counts()
+    return f"{now.recorded:,} of {now.runs:,} runs"
+
+
 # What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
-ATTEMPTS = Attempts(WORK.checkpoint_folders)
+ATTEMPTS = Attempts(lambda name: work().folders(name))
 DOOR.use_slurm(SlurmExecutor, ATTEMPTS)
 ERRORS = SnakemakeErrors()
-if DOOR.is_main:
-    logger.addHandler(ERRORS)
-TRAIN_CPUS = train_cpus(EXECUTION)
+MOST_MINUTES = round(60 * EXECUTION.job_hours)
 FOUND = [*CONFIG.studies, *CONFIG.extras]
 STARTED = time.time()
 ENDED = []  # has an entry once all jobs ended well
+TRAINING = {f"train_{level}" for level in LEVELS}
 REPORT = report_of(sys.argv[1:])
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
@@ -61,18 +123,21 @@ def asked(find, *names):
 
 
 # decoders that keep their weights; their keys are in the environment, whose change trains nothing again
-MEASURED = asked(WORK.measured, CONFIG.perplexity)
-os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
+if DOOR.is_main:
+    logger.addHandler(ERRORS)
+    DOOR.count_runs(progress)
+    MEASURED = asked(work().measured, CONFIG.perplexity)
+    os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
 
 
 def run_of(wildcards):
     """The run of a record's path."""
-    return asked(WORK.run, wildcards.key)
+    return asked(work().run, wildcards.key)
 
 
 def measured_results(wildcards):
     """The perplexities of all decoders that the config asks to measure."""
-    return asked(measured_paths, CONFIG.perplexity, MEASURED)
+    return asked(measured_paths, CONFIG.perplexity, asked(work().measured, CONFIG.perplexity))
 
 
 def measured_inputs(wildcards):
@@ -85,29 +150,28 @@ def measured_inputs(wildcards):
     }
 
 
-def job_path(wildcards):
-    """The file that the job of a run leaves, where it trains several."""
-    return asked(WORK.job_path, wildcards.key)
-
-
 def vocab_sizes(corpus):
     """The vocabulary sizes of a corpus's decoders."""
-    return {run.shape.vocab_size for run in WORK.decoders if run.corpus == corpus}
+    return {run.shape.vocab_size for run in work().decoders if run.corpus == corpus}
 
 
 def costs(wildcards):
     """One line a study, one a training rule, and the sum."""
     lines = [line for study in CONFIG.studies for line in STUDIES[study].costs(CONFIG)]
-    lines += [cost_line(study, list(runs.values()), EXECUTION, SPEED) for study, runs in RUNS.items()]
-    asks = asks_of(WORK)
-    lines += [*map(ask_line, asks), total_line(WORK.trained, asks, EXECUTION, SPEED)]
+    speed, runs = submitted().speed, submitted().runs
+    for study, of in runs.items():
+        left = work().left[study]
+        lines.append(cost_line(study, counts_of(RESULTS, of.keys()), left, EXECUTION, speed))
+    asks = asks_of(work())
+    lines += [*map(ask_line, asks), total_line(work(), counts(), asks)]
     return "\n".join(lines)
 
 
 def subcategory_of(study, what):
     """The report's heading of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
-    heading = heading_of(study, RUNS.get(study.name, {}).values())
-    return f"{heading}, {what}".replace(": ", ", ")
+    # a job makes no report, and needs no runs for its headings
+    runs = submitted().runs.get(study.name, {}).values() if DOOR.is_main else ()
+    return f"{heading_of(study, runs)}, {what}".replace(": ", ", ")
 
 
 def say_ending():
@@ -119,7 +183,7 @@ def say_ending():
     if not (found := [STUDIES[name] for name in FOUND if name in rules]):
         return
     of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
-    runs = {name: runs for name, runs in RUNS.items() if name in rules}
+    runs = {name: runs for name, runs in submitted().runs.items() if name in rules}
     minutes = cpu_minutes() if ENDED and DOOR.jobs is None else None
     for line in ending(found, runs, REPORT if reported else of_all, minutes):
         print(line)
@@ -127,7 +191,7 @@ def say_ending():
 
 def said_failures():
     """Why jobs failed: a sentence for every run of the config that could not go on, and what other jobs said last."""
-    sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), WORK.pool)))
+    sentences = list(dict.fromkeys(failures(RESULTS / "checkpoints", work().pool)))
     failed = [
         FailedJob(" ".join(name), job.log, ATTEMPTS.told.get(name, "") or ERRORS.reason_of(job.outputs))
         for job in DOOR.failed_jobs()
@@ -140,10 +204,10 @@ def refused():
     """A sentence for everything that jobs would ask in vain: partitions, accounts, nodes, a GPU of this PyTorch."""
     jobs = DOOR.needed_jobs()
     made = {file for job in jobs for file in job.outputs}
-    if missing := list(missing_tokenizers(CONFIG, RUNS, Path.cwd(), made.__contains__)):
+    if missing := list(missing_tokenizers(CONFIG, submitted().runs, Path.cwd(), made.__contains__)):
         return [f"{sentence}." for sentence in missing]
     needed = {job.rule for job in jobs}
-    asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
+    asks = [ask for ask in asks_of(work()) if ask.rule in needed]
     if DOOR.executor != "slurm":
         return refused_build(asks, os.environ)
     if odd := place_problems([str(BASE), str(Path.cwd())]):
@@ -171,27 +235,31 @@ def queued():
         jobs = [job for job in DOOR.needed_jobs() if not job.is_local]
         limit = lowest_limit(queue.account, queue.partition, DOOR.qos)
         found.append(limit_sentence(limit, len(jobs), DOOR.jobs or len(jobs), str(Path.cwd())))
-        taken = {
-            comment_of(job.rule, job.wildcards) for job in jobs if WORK.checkpoint_folders(job.wildcards)
-        }
+        taken = {comment_of(job.rule, job.wildcards) for job in jobs if work().folders(job.wildcards)}
         found.append(left_over_sentence(left_over(my_jobs() or {}, str(Path.cwd()), ()), taken))
     return [f"Warning: {sentence}." for sentence in found if sentence]
 
 
 def left_to_train():
-    """How many runs the workflow trains, which its number of steps doesn't tell."""
-    made = [Path(file) for job in DOOR.needed_jobs() for file in job.outputs]
-    runs = sum(file.match("results/runs/*/summary.json") for file in made)
-    if not runs:
-        return []
-    others = "the other steps prepare texts, import runs, and analyse"
-    return [f"{runs:,} of {len(WORK.pool):,} runs {'is' if runs == 1 else 'are'} left to train; {others}."]
+    """What the pool has and what is left to train, which the workflow's number of jobs doesn't tell."""
+    return [f"{counts().words}."] if any(job.rule in TRAINING for job in DOOR.needed_jobs()) else []
+
+
+def how_far():
+    """How far the runs are, after a workflow that did not end."""
+    now = counts()
+    return [] if now.recorded == now.runs else [f"{now.words}. The same command goes on."]
 
 
 def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if DOOR.jobs else workflow.cores
-    found = [*warnings(CONFIG, RUNS, Path.cwd(), here, values), *tracker_warnings(CONFIG, os.environ)]
+    found = [
+        *warnings(CONFIG, submitted().runs, Path.cwd(), here, values),
+        *tracker_warnings(CONFIG, os.environ),
+    ]
     if DOOR.is_dry_run:
-        found += missing_tokenizers(CONFIG, RUNS, Path.cwd(), lambda path: not Path(path).exists())
+        found += missing_tokenizers(
+            CONFIG, submitted().runs, Path.cwd(), lambda path: not Path(path).exists()
+        )
     return [f"Warning: {sentence}." for sentence in found]

@@ -8,6 +8,7 @@ from shapelaw.studies.separation_rank.study import measuring_minutes
 RANK_MB = 6000  # of the largest grids
 ASSUMPTION_MINUTES = 60  # a model; of 2,000 examples the slowest takes 11 on one thread
 ASSUMPTION_MB = 6000
+RELU_MB = 6000  # beside the largest memorizers
 
 
 rule measure_separation_ranks:
@@ -20,7 +21,7 @@ rule measure_separation_ranks:
     resources:
         mem_mb=RANK_MB,
         runtime=lambda wildcards, attempt: min(
-            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), WORK.job_minutes
+            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), MOST_MINUTES
         ),
     params:
         grids=rank_grids(CONFIG).model_dump_json(),
@@ -43,7 +44,7 @@ rule measure_assumptions:
         mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * ATTEMPTS.memory(wildcards, attempt),
         runtime=lambda wildcards, attempt: min(
             ASSUMPTION_MINUTES * len(section(CONFIG).models) * ATTEMPTS.minutes(wildcards, attempt),
-            WORK.job_minutes,
+            MOST_MINUTES,
         ),
     params:
         options=shlex.join(measuring_options(CONFIG)),
@@ -56,7 +57,7 @@ rule measure_assumptions:
 
 rule measure_relu:
     input:
-        records=lambda wildcards: WORK.records(ALONG_HEADS),
+        trained=lambda wildcards: work().done_paths(ALONG_HEADS),
         listed=f"{CONFIG.results}/{ALONG_HEADS}/keys.txt",
     output:
         "results/relu/measured.csv",
@@ -66,10 +67,8 @@ rule measure_relu:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
-        mem_mb=lambda wildcards, attempt: WORK.together_resources(
-            ATTEMPTS.memory(wildcards, attempt)
-        ).memory_mb,
-        runtime=WORK.job_minutes,
+        mem_mb=lambda wildcards, attempt: RELU_MB * ATTEMPTS.memory(wildcards, attempt),
+        runtime=MOST_MINUTES,
     message:
         "training a ReLU network beside each attention network"
     shell:

@@ -6,6 +6,7 @@ localrules:
 rule plan:
     log:
         "results/logs/plan.log",
+    retries: 0
     conda:
         "../../envs/shapelaw.yaml"
     params:

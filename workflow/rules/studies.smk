@@ -35,6 +35,7 @@ for study in STUDIES.values():
             ],
         log:
             f"results/logs/{study.name}.log",
+        retries: 0
         localrule: not EXECUTION.submit_analysis
         conda:
             "../../envs/shapelaw.yaml"
@@ -59,6 +60,7 @@ rule findings:
         report(f"{CONFIG.results}/findings.html", category="Findings", labels={"page": "what was found"}),
     log:
         "results/logs/findings.log",
+    retries: 0
     localrule: True
     conda:
         "../../envs/shapelaw.yaml"

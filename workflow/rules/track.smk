@@ -12,11 +12,14 @@ rule list_runs:
         f"{CONFIG.results}/{{study}}/keys.txt",
     log:
         "results/logs/list_runs/{study}.log",
+    retries: 0
     conda:
         "../../envs/shapelaw.yaml"
     params:
         # too many for a command line; the digest makes a changed grid or recipe a changed rule
-        digest=lambda wildcards: digest_of({key: run.digest for key, run in RUNS[wildcards.study].items()}),
+        digest=lambda wildcards: digest_of(
+            {key: run.digest for key, run in submitted().runs[wildcards.study].items()}
+        ),
     message:
         "listing the runs of {wildcards.study}"
     shell:
@@ -25,12 +28,13 @@ rule list_runs:
 
 rule import_runs:
     input:
-        records=lambda wildcards: WORK.records(wildcards.study),
+        trained=lambda wildcards: work().done_paths(wildcards.study),
         listed=f"{CONFIG.results}/{{study}}/keys.txt",
     output:
         f"{CONFIG.results}/{{study}}/runs.parquet",
     log:
         "results/logs/import_runs/{study}.log",
+    retries: 0
     conda:
         "../../envs/shapelaw.yaml"
     params:
@@ -50,6 +54,7 @@ rule log_study:
         f"{CONFIG.results}/{{study}}/logged",
     log:
         "results/logs/log_study/{study}.log",
+    retries: 0
     conda:
         "../../envs/shapelaw.yaml"
     params:

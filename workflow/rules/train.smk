@@ -1,117 +1,61 @@
-# One job, one run. The record is the output; checkpoints live outside it, because Snakemake deletes the
-# outputs of a job before it starts it again.
+# A job trains a list of runs, which its file names, and writes their records to results/runs. The graph has a node for
+# each job, not for each run. Records and checkpoints are no outputs: Snakemake deletes the outputs of a job before it
+# starts it again.
+#
+# Three rules that differ in the estimated time of a run (at most 10 minutes, at most 4 hours, longer), so that a cluster
+# profile can send each where it belongs.
 #
 # `exec`: a scheduler's SIGTERM reaches the shell too, which would end there and then.
 #
 # The log is a link: Snakemake deletes it before each attempt, and the first failure's reason must not go with it.
-#
-# Three rules that differ in which runs they take, by their estimated time: so a cluster profile can send each
-# where it belongs. Small runs can share a job (execution.runs_per_job), which trains them one after the other:
-# then their own rule only takes the record.
+localrules:
+    record,
+
+
 rule train_large:
     input:
-        unpack(lambda wildcards: stores_of(run_of(wildcards))),
+        lambda wildcards: ask(wildcards).stores,
     output:
-        # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
-        summary="results/runs/{key}/summary.json",
+        "results/jobs/large/{job}.done",
     log:
-        "results/logs/train/{key}.log",
-    wildcard_constraints:
-        key=WORK.keys("large"),
+        "results/logs/train/{job}.log",
     conda:
         "../../envs/shapelaw.yaml"
-    threads: CONFIG.execution.threads
+    threads: EXECUTION.threads
     resources:
         # on one machine: snakemake --resources gpu=<its GPUs> keeps one job a GPU
-        gpu=CONFIG.execution.gpus,
+        gpu=lambda wildcards: ask(wildcards).gpus,
         nodes=1,
-        cpus_per_task=TRAIN_CPUS,
-        mem_mb=lambda wildcards, attempt: WORK.resources(
-            wildcards.key, ATTEMPTS.memory(wildcards, attempt)
-        ).memory_mb,
-        runtime=lambda wildcards, attempt: WORK.resources(
-            wildcards.key, ATTEMPTS.minutes(wildcards, attempt)
-        ).minutes,
-    params:
-        # the whole spec: change anything that decides the result and this run, only this one, is trained again
-        spec=lambda wildcards: json.dumps(run_to_dict(run_of(wildcards))),
+        cpus_per_task=lambda wildcards: ask(wildcards).cpus,
+        mem_mb=lambda wildcards, attempt: resources_of(wildcards, attempt).memory_mb,
+        runtime=lambda wildcards, attempt: resources_of(wildcards, attempt).minutes,
     message:
-        "training {wildcards.key}"
+        "training {wildcards.job}"
     shell:
-        "ln -sf {wildcards.key}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        ' && exec python ${{PROCESSES:+"$SCRIPTS/launch.py" --processes $PROCESSES}} "$SCRIPTS/train.py" --spec {params.spec:q} --train-store {input.train_store}'
-        " --test-store {input.test_store} --out results/runs/{wildcards.key}"
-        " --checkpoints results/checkpoints/{wildcards.key}"
+        "ln -sf {wildcards.job}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
+        ' && if [ {resources.gpu} -gt 1 ]; then set -- "$SCRIPTS/launch.py" --processes {resources.gpu}; fi'
+        ' && exec python "$@" "$SCRIPTS/train.py" --job results/jobs/{wildcards.job}.json --results results --out {output}'
         ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
 use rule train_large as train_medium with:
-    wildcard_constraints:
-        key=WORK.keys("medium"),
+    output:
+        "results/jobs/medium/{job}.done",
 
 
-if WORK.runs_per_job == 1:
+use rule train_large as train_small with:
+    output:
+        "results/jobs/small/{job}.done",
 
-    use rule train_large as train_small with:
-        wildcard_constraints:
-            key=WORK.keys("small"),
 
-else:
-
-    rule train_in_turn:
-        input:
-            unpack(lambda wildcards: stores_of(asked(WORK.runs_in_turn, wildcards.pack)[0])),
-        output:
-            "results/packs/{pack}.json",
-        log:
-            "results/logs/train_in_turn/{pack}.log",
-        wildcard_constraints:
-            pack=WORK.in_turn_names,
-        conda:
-            "../../envs/shapelaw.yaml"
-        threads: CONFIG.execution.threads
-        resources:
-            gpu=CONFIG.execution.gpus,
-            nodes=1,
-            cpus_per_task=TRAIN_CPUS,
-            mem_mb=lambda wildcards, attempt: WORK.in_turn_resources(
-                ATTEMPTS.memory(wildcards, attempt)
-            ).memory_mb,
-            runtime=lambda wildcards, attempt: WORK.in_turn_resources(
-                ATTEMPTS.minutes(wildcards, attempt)
-            ).minutes,
-        params:
-            specs=lambda wildcards: json.dumps(
-                [run_to_dict(run) for run in asked(WORK.runs_in_turn, wildcards.pack)]
-            ),
-        message:
-            "training small runs in turn: job {wildcards.pack}"
-        shell:
-            "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-            ' && exec python "$SCRIPTS/train_in_turn.py" --specs {params.specs:q} --train-store {input.train_store}'
-            " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
-            ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
-            " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
-
-    rule train_small:
-        input:
-            job_path,
-        output:
-            # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
-            summary="results/runs/{key}/summary.json",
-        log:
-            "results/logs/train/{key}.log",
-        wildcard_constraints:
-            key=WORK.keys("small"),
-        localrule: not EXECUTION.submit_analysis
-        conda:
-            "../../envs/shapelaw.yaml"
-        resources:
-            mem_mb=1000,
-            runtime=lambda wildcards, attempt: 2 * ATTEMPTS.minutes(wildcards, attempt),
-        message:
-            "taking the record of {wildcards.key}"
-        shell:
-            'python "$SCRIPTS/take_record.py" --checkpoints results/checkpoints/{wildcards.key}'
-            " --pack {input} --out results/runs/{wildcards.key} --log {log}"
+# One run as a target: its job has written the record. `update`, since Snakemake would delete an output.
+rule record:
+    input:
+        lambda wildcards: ancient(asked(work().done_path, wildcards.key)),
+    output:
+        update("results/runs/{key}/summary.json"),
+    message:
+        "the record of {wildcards.key}"
+    shell:
+        "test -e {output}"

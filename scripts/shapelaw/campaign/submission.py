@@ -1,14 +1,16 @@
 """A submission: the config that a workflow was started with, and the runs and the speed that follow from that.
 
 Jobs wait in a queue for hours, and `config.yaml` is edited meanwhile. So the workflow writes what it was started with
-to `results/submitted/<digest>.json`, once, and every job reads that file in place of `config.yaml`.
+to `results/submitted/<digest>.json`, once, and every job reads that file in place of `config.yaml`. Its runs stand in
+`results/submitted/runs/<digest>.json`: a job reads its own specs from a file of its own (`jobs/ledger.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +26,14 @@ from shapelaw.specs.cost import CostModel, Speed
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import digest_of
 from shapelaw.storage.files import replacing
-from shapelaw.storage.pool import add_asked
+from shapelaw.storage.pool import add_asked, submitted_runs
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
 FOLDER = Path("results/submitted")
 VARIABLE = "SUBMITTED"  # of the environment: the file that a job reads
 REPEATED = "submitted"  # key of `--config`: the file of a start that is repeated
+Runs = Mapping[str, Mapping[str, AnyRun]]
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
 
 
@@ -40,22 +43,32 @@ class Submission:
 
     Attributes:
         config: the checked config.
-        runs: the runs of each study that trains, by key.
         speed: of language models, the rate or the cost model.
+        runs: the runs of each study that trains, by key.
     """
 
     config: Settings
-    runs: Mapping[str, Mapping[str, AnyRun]]
     speed: Speed
+    runs: Runs
 
     @cached_property
     def content(self) -> str:
-        """The file's content: strict JSON; the same submission gives the same bytes."""
+        """The file's content: strict JSON; the same submission gives the same bytes.
+
+        It names the file of the runs, which a job doesn't read: there may be 100,000.
+        """
         speed = asdict(self.speed) if isinstance(self.speed, CostModel) else self.speed
-        runs = {study: {key: spec_to_dict(run) for key, run in of.items()} for study, of in self.runs.items()}
         config = self.config.model_dump(mode="json")
-        values = {"config": config, "speed": speed, "runs": runs}
+        values = {"config": config, "speed": speed, "studies": list(self.runs), "runs": self.runs_digest}
         return json.dumps(values, allow_nan=False) + "\n"
+
+    @cached_property
+    def runs_digest(self) -> str:
+        """A hash of all runs, by study and in their order."""
+        found = hashlib.sha256()
+        for study, of in self.runs.items():
+            found.update(f"{study}\n{''.join(f'{key} {run.digest} ' for key, run in of.items())}\n".encode())
+        return found.hexdigest()[:16]
 
     @cached_property
     def digest(self) -> str:
@@ -83,7 +96,7 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
     runs = {study: runs_of(config, study, root) for study in config.studies if studies[study].kind}
     if problems := hopeless(config, runs, folder):
         raise UserError(listed(problems))
-    return Submission(config, runs, speed_of(config, folder))
+    return Submission(config, speed_of(config, folder), runs)
 
 
 def write_submission(submission: Submission, folder: Path) -> None:
@@ -95,42 +108,91 @@ def write_submission(submission: Submission, folder: Path) -> None:
         UserError: the list of the studies' runs is damaged.
         WriteFailed: the disk is full, read-only or broken.
     """
-    with replacing(folder / submission.path) as temporary:
-        temporary.write_text(submission.content, encoding="utf-8")
+    path = folder / submission.path
+    runs = submitted_runs(path, submission.runs_digest)
+    if not runs.exists():
+        specs = {
+            study: {key: spec_to_dict(run) for key, run in of.items()}
+            for study, of in submission.runs.items()
+        }
+        with replacing(runs) as temporary:
+            temporary.write_text(json.dumps(specs, allow_nan=False) + "\n", encoding="utf-8")
     add_asked(folder / "results", submission.runs)
+    with replacing(path) as temporary:
+        temporary.write_text(submission.content, encoding="utf-8")
 
 
-def submitted_to(environment: Mapping[str, str]) -> Submission:
-    """What a job's workflow was started with.
+def submitted_path(environment: Mapping[str, str]) -> Path:
+    """The file of what a job's workflow was started with.
 
     Raises:
-        UserError: the environment names no file, or its file can't be used.
+        UserError: the environment names no file.
     """
     if VARIABLE not in environment:
         raise UserError(
             f"Another version of shapelaw submitted this job, or its scheduler passes no {VARIABLE} on; {_AGAIN}."
         )
-    return read_submission(Path(environment[VARIABLE]))
+    return Path(environment[VARIABLE])
+
+
+def read_config(path: Path) -> tuple[Settings, Speed]:
+    """The config and the speed of a submission, which is all that a job reads of it.
+
+    Raises:
+        UserError: the file is missing or damaged, or of another version.
+    """
+    values = _read(path)
+    with _of_this_version(path):
+        speed = values["speed"]
+        return Config.model_validate(values["config"]), CostModel(**speed) if isinstance(
+            speed, dict
+        ) else speed
 
 
 def read_submission(path: Path) -> Submission:
     """The inverse of `write_submission`.
 
     Raises:
-        UserError: the file is missing or damaged, or this code makes other runs of it than those that were submitted.
+        UserError: a file is missing or damaged, or this code makes other runs of it than those that were submitted.
     """
-    try:
-        content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path}, the config that this job was submitted with, can't be read ({error}); {_AGAIN}."
-        ) from error
+    config, speed = read_config(path)
+    with _of_this_version(path):
+        runs = submitted_runs(path, _read(path)["runs"])
+        found = {
+            study: {key: _run(key, spec) for key, spec in of.items()}
+            for study, of in json.loads(_text(runs)).items()
+        }
+    return Submission(config, speed, found)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The values of a submission's file, whose name is their hash.
+
+    Raises:
+        UserError: it is missing, or was changed.
+    """
+    content = _text(path)
     if hashlib.sha256(content.encode()).hexdigest()[:16] != path.stem:
         raise UserError(
             f"{path}, the config that this job was submitted with, was changed since: rm {path}, then {_AGAIN}."
         )
+    return dict(json.loads(content))
+
+
+def _text(path: Path) -> str:
     try:
-        return _parsed(json.loads(content))
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path}, the config that this job was submitted with, can't be read ({error}); {_AGAIN}."
+        ) from error
+
+
+@contextmanager
+def _of_this_version(path: Path) -> Iterator[None]:
+    """Turn what another version has written into a sentence."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError) as error:  # pydantic's errors are among the last
         raise UserError(
             f"{path}, the config that this job was submitted with, is of another version of shapelaw ({error}); "
@@ -170,7 +232,7 @@ def latest_studies(results: Path) -> list[str]:
     """The studies that train in what was started last; none where nothing was, or another version wrote it."""
     path = latest_submission(results)
     try:
-        return [] if path is None else list(json.loads(path.read_text(encoding="utf-8"))["runs"])
+        return [] if path is None else list(json.loads(path.read_text(encoding="utf-8"))["studies"])
     except (OSError, KeyError, TypeError, ValueError):
         return []
 
@@ -183,23 +245,7 @@ def submitted_study(path: Path | None, name: str) -> Study | None:
     """
     if name in STUDIES or path is None:
         return STUDIES.get(name)
-    try:
-        config = Config.model_validate(json.loads(path.read_text(encoding="utf-8"))["config"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}."
-        ) from error
-    return studies_of(config).get(name)
-
-
-def _parsed(values: Mapping[str, Any]) -> Submission:
-    """Raises KeyError, TypeError or ValueError where another version wrote the values."""
-    speed = values["speed"]
-    return Submission(
-        Config.model_validate(values["config"]),
-        {study: {key: _run(key, spec) for key, spec in of.items()} for study, of in values["runs"].items()},
-        CostModel(**speed) if isinstance(speed, dict) else speed,
-    )
+    return studies_of(read_config(path)[0]).get(name)
 
 
 def _run(key: str, spec: Mapping[str, Any]) -> AnyRun:

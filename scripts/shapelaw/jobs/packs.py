@@ -1,77 +1,69 @@
-"""Which runs share a job: packs that are one computation, and small runs one after the other; and the names of jobs."""
+"""Which runs share a job: packs that are one computation, and tasks that a job does one after the other."""
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import math
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, count
 from typing import TypeVar
 
-from shapelaw.jobs.resources import level_of, pack_flops, train_minutes
-from shapelaw.settings.sections import MOST_RUNS, Execution
+from shapelaw.jobs.resources import Level, Task, level_of, pack_flops, task_minutes
+from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import Speed
-from shapelaw.specs.kinds import AnyRun, PackedRun
+from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
 
 AnyPacked = TypeVar("AnyPacked", bound=PackedRun)
-_IN_TURN_MINUTES = 1.0  # training in a job of small runs: ten times its start or more
 
 
-def jobs_in_turn(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
-    """The small runs of a study by the name of the job that trains them in turn, all of one corpus and vocabulary.
+def formed_jobs(
+    runs: Iterable[AnyRun], execution: Execution, speed: Speed, job_minutes: float
+) -> list[tuple[Level, list[Task]]]:
+    """The runs of a study as jobs of about `job_minutes`: the level of each, and its tasks.
 
-    A name is a hash of the keys of a job's runs: other runs are another job.
+    A job has tasks of one level and of one corpus and vocabulary. A task that takes longer is a job of its own, as is
+    each of several processes, which `scripts/launch.py` starts for one run.
 
     Args:
-        runs_per_job: most runs of a job; with 1 each run has its own. None chooses it from the estimated times: enough
-            that a job trains for about a minute, against which its start is small, and that all take equally long.
+        job_minutes: training that a job does, against which its start should be small.
     """
-    if runs_per_job == 1:
-        return {}
-    by_store: dict[tuple[str, int], list[Run]] = {}
+    kinds: dict[object, list[tuple[float, Task]]] = {}
+    for task in tasks_of(runs, execution):
+        minutes, first = task_minutes(task, execution, speed), task[0]
+        texts = (first.corpus, first.shape.vocab_size) if isinstance(first, Run) else None
+        kinds.setdefault((level_of(minutes), texts), []).append((minutes, task))
+    jobs: list[tuple[Level, list[Task]]] = []
+    for timed in kinds.values():
+        level, first = level_of(timed[0][0]), timed[0][1][0]
+        alone = execution.gpus > 1 and not is_packed(first)
+        jobs += [(level, job) for job in _balanced(timed, 0.0 if alone else job_minutes)]
+    return jobs
+
+
+def tasks_of(runs: Iterable[AnyRun], execution: Execution) -> list[Task]:
+    """What is trained at a time: each decoder by itself, the others in packs."""
+    packed: list[PackedRun] = []
+    tasks: list[Task] = []
     for run in runs:
-        if level_of(run, speed) == "small":
-            by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
-    jobs = []
-    for chosen in by_store.values():
-        if runs_per_job is None:
-            jobs += _balanced(chosen, speed)
+        if is_packed(run):
+            packed.append(run)
         else:
-            jobs += [chosen[i : i + runs_per_job] for i in range(0, len(chosen), runs_per_job)]
-    return {_job_name(job): job for job in jobs}
+            tasks.append((run,))
+    return tasks + [tuple(pack) for pack in in_packs(packed, execution.models_per_pack, execution.padding)]
 
 
-def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
-    """Jobs of about `_IN_TURN_MINUTES` each: the longest run left goes to the shortest job."""
-    minutes = {run: train_minutes(run, speed) for run in runs}
-    short = [run for run in runs if minutes[run] < _IN_TURN_MINUTES]
-    number = max(
-        math.ceil(sum(minutes[run] for run in short) / _IN_TURN_MINUTES), math.ceil(len(short) / MOST_RUNS)
-    )
-    # longest first, each to the shortest job so far: no job ends more than its last run after the others
-    loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which job
-    jobs: list[list[Run]] = [[] for _ in loads]
-    for run in sorted(short, key=lambda run: -minutes[run]):
-        load, count, place = heapq.heappop(loads)
-        jobs[place].append(run)
-        if count + 1 < MOST_RUNS:
-            heapq.heappush(loads, (load + minutes[run], count + 1, place))
-    return [job for job in jobs if job] + [[run] for run in runs if minutes[run] >= _IN_TURN_MINUTES]
-
-
-def jobs_of_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[list[PackedRun]]]:
-    """The packs of a study by the name of the job that trains them, one after the other."""
-    packs = in_packs(runs, execution.models_per_pack, execution.padding)
-    n = execution.packs_per_job
-    jobs = [packs[i : i + n] for i in range(0, len(packs), n)]
-    return {_job_name([run for pack in job for run in pack]): job for job in jobs}
-
-
-def _job_name(runs: Sequence[AnyRun]) -> str:
-    return hashlib.sha256("\n".join(run.key for run in runs).encode()).hexdigest()[:16]
+def _balanced(timed: Sequence[tuple[float, Task]], job_minutes: float) -> list[list[Task]]:
+    """Jobs that take about `job_minutes` and equally long: the longest task left goes to the shortest job."""
+    short = [one for one in timed if one[0] < job_minutes]
+    number = math.ceil(sum(minutes for minutes, _ in short) / job_minutes) if short else 0
+    loads = [(0.0, place) for place in range(number)]
+    jobs: list[list[Task]] = [[] for _ in loads]
+    for minutes, task in sorted(short, key=lambda one: -one[0]):
+        load, place = loads[0]
+        jobs[place].append(task)
+        heapq.heapreplace(loads, (load + minutes, place))
+    return jobs + [[task] for minutes, task in timed if minutes >= job_minutes]
 
 
 def in_packs(runs: Iterable[AnyPacked], size: int, padding: float = 1.0) -> list[list[AnyPacked]]:
@@ -113,32 +105,3 @@ def _joined(packs: Iterable[list[AnyPacked]], size: int, padding: float) -> list
             for third in found.keys() - {place}:
                 offer(third, place)
     return sorted(found.values(), key=lambda pack: -pack[0].steps)
-
-
-def keys_pattern(runs: Iterable[AnyRun], shared: Collection[str] = ()) -> str:
-    """A regular expression for the keys of these runs, by the digits that end them.
-
-    Args:
-        shared: digits that keys of runs of other rules end in too: of those the whole key is looked at.
-    """
-    keys = [run.key for run in runs]
-    digits = one_of(end for key in keys if (end := digits_of(key)) not in shared)
-    return rf"(?:[^/]*-{digits}|{one_of(key for key in keys if digits_of(key) in shared)})"
-
-
-def digits_of(key: str) -> str:
-    """The digits of its run's digest that end a key."""
-    return key.rpartition("-")[2]
-
-
-def one_of(words: Iterable[str]) -> str:
-    """A regular expression that matches each of these words, and nothing without any.
-
-    Words with a common beginning share it, so that a match looks at the letters of one word, not at all words: the
-    rules match each of up to 100,000 keys.
-    """
-    heads: dict[str, set[str]] = {}
-    for word in words:
-        heads.setdefault(word[:1], set()).add(word[1:])
-    parts = [re.escape(head) + (one_of(tails) if head else "") for head, tails in sorted(heads.items())]
-    return f"(?:{'|'.join(parts)})" if parts else "(?!)"

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from shapelaw.jobs.packs import in_packs
 from shapelaw.jobs.resources import (
-    LEVELS,
     JobResources,
     pack_flops,
     pack_seconds,
@@ -26,6 +25,7 @@ from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import CostModel, Speed, duration, read_cost_model, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.storage.pool import Counts
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
@@ -33,14 +33,13 @@ _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted jo
 def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, str]:
     """The environment variables of the rules' shell commands, for values whose change must not train anything again.
 
-    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, PROCESSES how many scripts/launch.py
-    starts, one a GPU, SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
+    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, SUBMITTED is the file of what the
+    workflow was started with, CONFIG_HASH its digest.
     """
     gpus = config.execution.gpus
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
-        "PROCESSES": str(gpus) if gpus > 1 else "",
         "SUBMITTED": str(submitted),
         "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
@@ -124,11 +123,21 @@ def device_hours(runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> 
     return sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
 
 
-def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
-    """A study's cost in a line of `snakemake plan`; `speed` is that of language models."""
-    packed = [run for run in runs if is_packed(run)]
-    rate = speed_of_runs(runs, execution, speed)
-    cost, hours = cost_of(runs, rate), device_hours(runs, execution, speed)
+def cost_line(
+    study: str, counts: Counts, left: Sequence[AnyRun], execution: Execution, speed: Speed
+) -> str:
+    """A study's runs, and the cost of those without a record, in a line of `snakemake plan`.
+
+    Args:
+        counts: of all its runs.
+        left: its runs without a record.
+        speed: of language models.
+    """
+    if not left:
+        return f"{study}: {counts.words}"
+    packed = [run for run in left if is_packed(run)]
+    rate = speed_of_runs(left, execution, speed)
+    cost, hours = cost_of(left, rate), device_hours(left, execution, speed)
     flops = f"{cost.flops:.2e} FLOPs"
     if isinstance(rate, CostModel):
         by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
@@ -140,25 +149,24 @@ def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: S
             flops += f" ({sum(map(pack_flops, packs)):.2e} in {len(packs)} packs)"
             by += f" or {1000 * least:g} ms a step of a pack" if least else ""
     return (
-        f"{study}: {cost.runs} runs, networks up to {cost.largest_total_params:,} parameters, {flops}, about "
+        f"{study}: {counts.words}; networks up to {cost.largest_total_params:,} parameters, {flops}, about "
         f"{_time(hours)} of one device {by}, at most {_disk(cost.disk_bytes)} on disk"
     )
 
 
-# counted after a workflow: a record, its copy with the checkpoints, logs, and Snakemake's own note of each output
-_RUN_FILES = {False: 7, True: 6}  # by whether the run shares a job
-_SHARED_JOB_FILES = 4
+# counted after a workflow: a record's three files; and for a job its specs, its end, its log, and Snakemake's note
+_RUN_FILES, _JOB_FILES = 3, 5
 
 
 @dataclass(frozen=True)
 class Ask:
-    """The jobs of a rule: all ask for the same.
+    """The jobs of a training rule that are to be done: all ask for the same memory and time.
 
     Attributes:
         rule: its name.
         runs: runs that they train.
         jobs: how many there are.
-        cpus, gpus: of each job.
+        cpus, gpus: of each job, at most.
         resources: memory and time of each job, at its first attempt.
     """
 
@@ -172,31 +180,19 @@ class Ask:
     @property
     def files(self) -> int:
         """Files that are there when all are done."""
-        shared = self.rule in ("train_in_turn", "train_together")
-        return _RUN_FILES[shared] * self.runs + _SHARED_JOB_FILES * self.jobs * shared
-
-
-def train_cpus(execution: Execution) -> int:
-    """CPUs of a job that trains decoders: at least one for each GPU's process."""
-    return max(execution.threads, execution.gpus)
+        return _RUN_FILES * self.runs + _JOB_FILES * self.jobs
 
 
 def asks_of(work: Workload) -> list[Ask]:
-    """The training rules of a workflow that have jobs."""
-    execution, found = work.execution, []
-    cpus, gpus = train_cpus(execution), execution.gpus
-    for level in LEVELS:
-        runs = len(work.of_level[level])
-        if runs and level == "small" and work.runs_per_job != 1:
-            jobs = len(work.jobs_in_turn)
-            found.append(Ask("train_in_turn", runs, jobs, cpus, gpus, work.in_turn_resources(1)))
-        elif runs:
-            found.append(Ask(f"train_{level}", runs, runs, cpus, gpus, work.level_resources(level, 1)))
-    if runs := len(work.packed):
-        jobs = len(work.jobs_of_packs)
-        found.append(
-            Ask("train_together", runs, jobs, execution.threads, min(gpus, 1), work.together_resources(1))
-        )
+    """The training rules of a workflow that have jobs to do."""
+    found = []
+    for level, resources in work.resources.items():
+        jobs = {name: job for name, job in work.to_do.items() if job.level == level}
+        asks = [work.ask(name) for name in jobs]
+        runs = sum(len(set(job.keys) - set(work.state.recorded)) for job in jobs.values())
+        first = resources.at(1, 1, work.most_minutes)
+        cpus, gpus = max(ask.cpus for ask in asks), max(ask.gpus for ask in asks)
+        found.append(Ask(f"train_{level}", runs, len(jobs), cpus, gpus, first))
     return found
 
 
@@ -209,18 +205,16 @@ def ask_line(ask: Ask) -> str:
     )
 
 
-def total_line(
-    studies: Iterable[Sequence[AnyRun]], asks: Iterable[Ask], execution: Execution, speed: Speed
-) -> str:
-    """The last line of `snakemake plan`: all training, in time, disk, jobs and files."""
-    lists, asked = [runs for runs in studies if runs], list(asks)
+def total_line(work: Workload, counts: Counts, asks: Sequence[Ask]) -> str:
+    """The last line of `snakemake plan`: what is left of all training, in time, disk, jobs and files."""
+    lists, execution, speed = [runs for runs in work.left.values() if runs], work.execution, work.speed
+    if not lists:
+        return f"Together {counts.words}"
     hours = sum(device_hours(runs, execution, speed) for runs in lists)
     disk = sum(cost_of(runs, speed_of_runs(runs, execution, speed)).disk_bytes for runs in lists)
-    runs, jobs = sum(map(len, lists)), sum(ask.jobs for ask in asked)
     return (
-        f"Together: {_counted(runs, 'run')} in {_counted(jobs, 'job')}, about {_time(hours)} of one device, "
-        f"at most {_disk(disk)} on disk in about "
-        f"{sum(ask.files for ask in asked):,} files"
+        f"Together {counts.words} in {_counted(sum(ask.jobs for ask in asks), 'job')} (about {_time(hours)} of one "
+        f"device, at most {_disk(disk)} on disk in about {sum(ask.files for ask in asks):,} files)"
     )
 
 

@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import CostModel, Speed, run_seconds
-from shapelaw.specs.kinds import PackedRun, kind_of
+from shapelaw.specs.kinds import AnyRun, PackedRun, kind_of
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import COPY
 
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 Name = tuple[str, ...]  # the wildcards of a job
+Task = tuple[AnyRun, ...]  # what is trained at a time: one decoder, or a pack as one computation
 OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"  # states of Slurm
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
@@ -51,6 +51,17 @@ class JobResources:
     memory_mb: int
     minutes: int
 
+    def at(self, memory: int, minutes: int, most_minutes: int) -> JobResources:
+        """What a further attempt asks for: twice the memory at most, and the more time the more attempts it took.
+
+        Args:
+            memory, minutes: the attempt, 1 for the first, whose memory and time are asked for.
+            most_minutes: the longest that the cluster lets a job run; a longer run is stopped there and resumed.
+        """
+        return JobResources(
+            self.memory_mb * min(memory, _MOST_MEMORY), min(most_minutes, self.minutes * minutes)
+        )
+
 
 def train_minutes(run: Run, speed: Speed) -> float:
     """Minutes of training alone, on a device that sustains `speed` FLOP/s or has `speed` as its cost model."""
@@ -60,37 +71,46 @@ def train_minutes(run: Run, speed: Speed) -> float:
     return run.training.steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60
 
 
-def level_of(run: Run, speed: Speed) -> Level:
-    """The level of a run: small, at most 10 minutes; medium, at most 4 hours; large, the rest."""
-    minutes = train_minutes(run, speed)
+def task_minutes(task: Task, execution: Execution, speed: Speed) -> float:
+    """Minutes of training of a decoder, or of a pack; `speed` is that of decoders."""
+    first = task[0]
+    if isinstance(first, Run):
+        return train_minutes(first, speed)
+    pack = filled_up(_packed(task))
+    rate = packed_speed(execution.flops_per_second, execution.gpus)
+    step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
+    return max(run.steps for run in pack) * step_seconds / 60
+
+
+def task_memory_mb(task: Task, gpus: int) -> float:
+    """Memory of the host that a decoder or a pack needs, in MB."""
+    first = task[0]
+    if isinstance(first, Run):
+        return _memory_mb(first, gpus)
+    numbers = sum(run.memory_numbers for run in filled_up(_packed(task)))
+    return (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6
+
+
+def _packed(task: Task) -> list[PackedRun]:
+    return [run for run in task if not isinstance(run, Run)]
+
+
+def level_of(minutes: float) -> Level:
+    """The level of a task: small, at most 10 minutes of training; medium, at most 4 hours; large, the rest."""
     return next(level for level in LEVELS if minutes <= _LEVEL_MINUTES[level])
 
 
-def job_resources(
-    runs: Iterable[Run],
-    speed: Speed,
-    gpus: int,
-    most_minutes: int,
-    attempt: int,
-    in_a_row: int = 1,
-) -> JobResources:
-    """Enough for each of `runs`; a further attempt asks for more time, up to the limit, and twice the memory.
+def job_resources(jobs: Iterable[Sequence[Task]], execution: Execution, speed: Speed) -> JobResources:
+    """Enough for the first attempt at each of these jobs: all jobs of a level ask for the same.
 
     Args:
-        runs: at least one; all runs of a level are given together, since they ask for the same.
+        jobs: at least one, each with its tasks.
         speed: FLOP/s sustained by one job, or its cost model.
-        gpus: GPUs of the job; 0 trains on the CPU.
-        most_minutes: the longest that the cluster lets a job run; a longer run is stopped there and resumed.
-        attempt: 1 for the first.
-        in_a_row: runs that one job trains one after the other.
     """
-    chosen = list(runs)
-    longest = sorted((train_minutes(run, speed) for run in chosen), reverse=True)[:in_a_row]
-    minutes = _START_MINUTES + _MARGIN * sum(longest)
-    memory = max(_memory_mb(run, gpus) for run in chosen)
-    return JobResources(
-        math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, math.ceil(minutes * attempt))
-    )
+    listed = list(jobs)
+    longest = max(sum(task_minutes(task, execution, speed) for task in tasks) for tasks in listed)
+    memory = max(task_memory_mb(task, execution.gpus) for tasks in listed for task in tasks)
+    return JobResources(math.ceil(memory), math.ceil(_START_MINUTES + _MARGIN * longest))
 
 
 def _memory_mb(run: Run, gpus: int) -> float:
@@ -124,25 +144,6 @@ def packed_speed(flops_per_second: float, gpus: int) -> float:
 def packed_step_seconds(gpus: int) -> float:
     """The estimated least seconds of a pack's step, however small: the launches of a GPU."""
     return _PACKED_STEP_SECONDS[min(gpus, 1)]
-
-
-def packed_resources(
-    jobs: Iterable[Sequence[Sequence[PackedRun]]], execution: Execution, most_minutes: int, attempt: int
-) -> JobResources:
-    """Enough for each of these jobs of packs; a further attempt asks for more memory and time."""
-    gpus = execution.gpus
-    rate = packed_speed(execution.flops_per_second, gpus)
-    longest, memory = 0.0, 0.0
-    for job in jobs:
-        minutes = 0.0
-        for pack in map(filled_up, job):
-            step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
-            minutes += max(run.steps for run in pack) * step_seconds / 60
-            numbers = sum(run.memory_numbers for run in pack)
-            memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
-        longest = max(longest, minutes)
-    wanted = math.ceil((_START_MINUTES + _MARGIN * longest) * attempt)
-    return JobResources(math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, wanted))
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class Attempts:
     """The attempts at the jobs of this workflow.
 
     Attributes:
-        folders: the folders in which a job's checkpoints lie, by its wildcards.
+        folders: the folders in which a job leaves checkpoints and records, by its wildcards.
         watched: the reasons why jobs end are known; otherwise each attempt asks for more.
         told: why a job failed for good, where more is known than what its log says; by its rule and wildcards.
     """
@@ -254,7 +255,7 @@ class Attempts:
 
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
-    paths = [path for folder in folders for pattern in ("step-*.pt", COPY) for path in folder.glob(pattern)]
+    paths = [path for folder in folders for pattern in ("step-*.pt", "summary.json") for path in folder.glob(pattern)]
     return max((written(path) for path in paths), default=0.0)
 
 

@@ -10,7 +10,7 @@ import logging
 import math
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ LOST = {
     "executor_settings.qos": "the limits of --slurm-qos are not told",
     "dag.jobs": "the workflow ends without its questions and answers",
     "dag.needrun_jobs": "what jobs would ask for is not checked before the first one",
+    "Quietness.PROGRESS": "progress is told in jobs, not in runs",
     "scheduler.failed": "why jobs failed stands in their logs alone",
     # of the plugin's executor, its registry, and jobs
     "plugins": "jobs on Slurm are the plugin's: each attempt counts, and no job of a killed workflow is taken over",
@@ -204,6 +205,24 @@ class Door:
         bounded = self.jobs is not None and self._look("resource_settings.max_threads") is not None
         if bounded and (bounds := self._look("global_resources")) is not None:
             self._workflow.resource_settings.cores = bounds["_cores"] = sys.maxsize
+
+    def count_runs(self, words: Callable[[], str]) -> None:
+        """Let Snakemake's line on progress begin with these words; it counts jobs, which are of many lengths."""
+        try:
+            from snakemake.settings.enums import Quietness
+
+            quietness = Quietness.PROGRESS
+        except (ImportError, AttributeError):
+            _miss("Quietness.PROGRESS")
+            return
+
+        def tell(record: logging.LogRecord) -> bool:
+            if getattr(getattr(record, "event", None), "name", "") == "PROGRESS":
+                record.msg = f"{words()}; {getattr(record, 'done', 0)} of {getattr(record, 'total', 0)} jobs done"
+                record.event, record.quietness = None, quietness
+            return True
+
+        logging.getLogger("snakemake.logging").addFilter(tell)
 
     def use_slurm(self, executor: type[PluginExecutor], attempts: Attempts) -> None:
         """Let `--executor slurm` of the main process be this one on top of the plugin's; without the plugin nothing."""

@@ -1,47 +1,82 @@
-"""The runs of a config as the jobs of a workflow: the job that trains a run, its inputs, parameters and resources."""
+"""The runs of a config as the jobs of a workflow: the job that trains a run, its inputs and what it asks for."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from shapelaw.errors import UserError
-from shapelaw.jobs.packs import digits_of, jobs_in_turn, jobs_of_packs, keys_pattern, one_of
-from shapelaw.jobs.resources import (
-    LEVELS,
-    JobResources,
-    Level,
-    job_resources,
-    level_of,
-    packed_resources,
-)
+from shapelaw.jobs.ledger import Job, Ledger, State, assigned, done_path, job_content, read_job, specs_path
+from shapelaw.jobs.packs import formed_jobs
+from shapelaw.jobs.resources import LEVELS, JobResources, Level, Task, job_resources
 from shapelaw.settings.sections import Corpus, Execution, Folder, Perplexity, parse_source
 from shapelaw.specs.cost import Speed
-from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
+from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
+from shapelaw.storage.files import replacing
 
 Named = TypeVar("Named")
+RUNS = Path("results/runs")
 CHECKPOINTS = Path("results/checkpoints")
+JOB_MINUTES = {True: 1.0, False: 30.0}  # where none are set, by whether jobs run on this machine
 MOST_MEASURED = 1000  # whose keys travel in one variable of the environment
+
+
+@dataclass(frozen=True)
+class JobAsk:
+    """What a job asks for.
+
+    Attributes:
+        first: memory and time of its first attempt.
+        cpus, gpus: processors, and GPUs.
+        stores: the files of the training and test sets of its decoders.
+    """
+
+    first: JobResources
+    cpus: int
+    gpus: int
+    stores: list[str]
+
+
+def read_ask(name: str) -> JobAsk:
+    """What a job asks for, from its file, as the job itself reads it.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    found: dict[str, object] = read_job(name)
+    return JobAsk(JobResources(**found["first"]), found["cpus"], found["gpus"], found["stores"])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
 class Workload:
-    """All runs of a config by study and key, with the settings of their execution.
+    """All runs of a config by study and key, and the jobs that hold them.
 
     Several studies can ask for the same run: it is trained once, by a job of the first of them.
+
+    Attributes:
+        runs: the runs of each study that trains, by key.
+        execution: the settings of their execution.
+        speed: of decoders.
+        ledger: the jobs of earlier starts.
+        state: the pool as this start finds it.
+        alone: keys of runs that are targets by themselves.
+        here: jobs run on this machine, in place of a queue.
     """
 
     runs: Mapping[str, Mapping[str, AnyRun]]
     execution: Execution
     speed: Speed
+    ledger: Ledger
+    state: State
+    alone: Collection[str] = ()
+    here: bool = True
 
     @cached_property
     def pool(self) -> dict[str, AnyRun]:
@@ -49,94 +84,53 @@ class Workload:
         return {key: run for runs in self.runs.values() for key, run in runs.items()}
 
     @cached_property
-    def trained(self) -> list[list[AnyRun]]:
-        """The runs of each study that no study before it asks for."""
-        left, found = dict(self.pool), []
-        for runs in self.runs.values():
-            found.append([left.pop(key) for key in runs if key in left])
-        return found
-
-    @cached_property
     def decoders(self) -> list[Run]:
         """The runs that are decoders."""
         return [run for run in self.pool.values() if isinstance(run, Run)]
 
     @cached_property
-    def packed(self) -> list[PackedRun]:
-        """The runs that are trained many as one computation."""
-        return [run for run in self.pool.values() if is_packed(run)]
+    def left(self) -> dict[str, list[AnyRun]]:
+        """The runs of each study without a record that no study before it asks for."""
+        rest = {key: run for key, run in self.pool.items() if key not in self.state.recorded}
+        return {study: [rest.pop(key) for key in runs if key in rest] for study, runs in self.runs.items()}
 
     @cached_property
-    def vocab_sizes(self) -> set[int]:
-        """The vocabulary sizes of all decoders."""
-        return {run.shape.vocab_size for run in self.decoders}
-
-    @cached_property
-    def of_level(self) -> dict[Level, list[Run]]:
-        """The decoders of each level."""
-        levels: dict[Level, list[Run]] = {level: [] for level in LEVELS}
-        for run in self.decoders:
-            levels[level_of(run, self.speed)].append(run)
-        return levels
+    def _assigned(self) -> tuple[Ledger, dict[str, str]]:
+        rest = dict(self.pool)
+        first = {study: [rest.pop(key) for key in runs if key in rest] for study, runs in self.runs.items()}
+        minutes = self.execution.job_minutes or JOB_MINUTES[self.here]
+        form = partial(formed_jobs, execution=self.execution, speed=self.speed, job_minutes=minutes)
+        return assigned(first, self.ledger, self.state, form, self.alone)
 
     @property
-    def runs_per_job(self) -> int | None:
-        """Number of small decoders in a job; None where it is chosen by their times."""
-        return 1 if self.execution.gpus > 1 else self.execution.runs_per_job
+    def new_ledger(self) -> Ledger:
+        """The jobs of all starts, this one among them."""
+        return self._assigned[0]
 
     @cached_property
-    def jobs_in_turn(self) -> dict[str, list[Run]]:
-        """The small decoders, by the name of the job that trains them; those of one job are of one study."""
-        found: dict[str, list[Run]] = {}
-        for runs in self.trained:
-            found |= jobs_in_turn(
-                [run for run in runs if isinstance(run, Run)], self.runs_per_job, self.speed
-            )
-        return found
+    def jobs(self) -> dict[str, Job]:
+        """The jobs that hold the config's runs, by name."""
+        ledger, holder = self._assigned
+        return {name: ledger[name] for name in dict.fromkeys(holder.values())}
 
     @cached_property
-    def jobs_of_packs(self) -> dict[str, list[list[PackedRun]]]:
-        """The packs that are one computation each, by the name of the job that trains them."""
-        found: dict[str, list[list[PackedRun]]] = {}
-        for runs in self.trained:
-            found |= jobs_of_packs([run for run in runs if is_packed(run)], self.execution)
-        return found
+    def to_do(self) -> dict[str, Job]:
+        """Those of them that are not done."""
+        return {name: job for name, job in self.jobs.items() if name not in self.state.done}
 
-    @cached_property
-    def _job_names(self) -> dict[str, str]:
-        names = {run.key: name for name, job in self.jobs_in_turn.items() for run in job}
-        return names | {
-            run.key: name for name, job in self.jobs_of_packs.items() for pack in job for run in pack
-        }
+    def job(self, name: str) -> Job:
+        """The job of a name.
 
-    @property
-    def job_minutes(self) -> int:
-        """The longest time that a job may take, in minutes."""
-        return round(60 * self.execution.job_hours)
+        Raises:
+            UserError: the config has no such job.
+        """
+        return _named(self.jobs, name, "job")
 
-    @cached_property
-    def _patterns(self) -> dict[str, str]:
-        rules: list[Sequence[AnyRun]] = [*(self.of_level[level] for level in LEVELS), self.packed]
-        ends = Counter(end for runs in rules for end in {digits_of(run.key) for run in runs})
-        shared = {end for end, rules_with_it in ends.items() if rules_with_it > 1}
-        small, medium, _, packed = (keys_pattern(runs, shared) for runs in rules)
-        # large: also a wrong key, so that its sentence is printed
-        large = rf"(?!(?:{small}|{medium}|{packed})(?:/|$))[^/]+"
-        return {"small": small, "medium": medium, "large": large, "packed": packed}
-
-    def keys(self, of: Level | Literal["packed"]) -> str:
-        """A regular expression for the keys of a level's runs, or of the packed ones; of large ones, all others."""
-        return self._patterns[of]
-
-    @property
-    def in_turn_names(self) -> str:
-        """A regular expression for the names of jobs that train decoders in turn."""
-        return one_of(self.jobs_in_turn)
-
-    @property
-    def pack_names(self) -> str:
-        """A regular expression for the names of jobs that train packs; and a wrong name, for its sentence."""
-        return rf"(?!{self.in_turn_names}(?:\.|$))[0-9a-f]+"
+    def tasks(self, job: Job) -> list[Task] | None:
+        """The tasks of a job; None where a run of it is asked for no longer."""
+        if not all(key in self.pool for key in job.keys):
+            return None
+        return [tuple(self.pool[key] for key in task) for task in job.tasks]
 
     def run(self, key: str) -> AnyRun:
         """The run of a record's path.
@@ -146,45 +140,72 @@ class Workload:
         """
         return _named(self.pool, key, "run")
 
-    def runs_in_turn(self, name: str) -> Sequence[Run]:
-        """The decoders that a job trains, one after the other.
-
-        Raises:
-            UserError: the config has no such job.
-        """
-        return _named(self.jobs_in_turn, name, "job")
-
-    def packs_together(self, name: str) -> Sequence[Sequence[PackedRun]]:
-        """The packs, each one computation, that a job trains.
-
-        Raises:
-            UserError: the config has no such job.
-        """
-        if name not in self.jobs_of_packs:
-            _named({**self.jobs_in_turn, **self.jobs_of_packs}, name, "job")
-        return self.jobs_of_packs[name]
-
-    def job_path(self, key: str) -> str:
-        """The file that the job of a run writes, where a job trains several.
+    def done_path(self, key: str) -> str:
+        """The file that the job of a run leaves.
 
         Raises:
             UserError: the config has no such run.
         """
-        return f"results/packs/{self._job_names[self.run(key).key]}.json"
+        ledger, holder = self._assigned
+        name = holder[self.run(key).key]
+        return done_path(name, ledger[name])
 
-    def checkpoint_folders(self, name: tuple[str, ...]) -> list[Path]:
-        """The folders of the checkpoints of a job that trains, given its run or pack; else none."""
-        one = name[0] if len(name) == 1 else ""
-        if one in self.pool:
-            return [CHECKPOINTS / one]
-        if one in self.jobs_in_turn:
-            return [CHECKPOINTS / run.key for run in self.jobs_in_turn[one]]
-        runs = [run.key for pack in self.jobs_of_packs.get(one, []) for run in pack]
-        return [CHECKPOINTS / key for key in runs] + _pack_folders(CHECKPOINTS, set(runs))
+    def done_paths(self, study: str) -> list[str]:
+        """The files that the jobs of a study's runs leave; empty where the config doesn't have that study."""
+        return list(dict.fromkeys(map(self.done_path, self.runs.get(study, {}))))
 
-    def records(self, study: str) -> list[str]:
-        """The records of all runs of a study; empty where the config doesn't have that study."""
-        return [f"results/runs/{key}/summary.json" for key in self.runs.get(study, {})]
+    def folders(self, name: tuple[str, ...]) -> list[Path]:
+        """The folders in which a job that trains leaves checkpoints and records, by its wildcards; else none."""
+        job = self.jobs.get(name[0]) if len(name) == 1 else None
+        keys = [] if job is None else job.keys
+        own = [folder / key for key in keys for folder in (CHECKPOINTS, RUNS)]
+        return own + _pack_folders(CHECKPOINTS, set(keys))
+
+    @property
+    def most_minutes(self) -> int:
+        """The longest time that a job may take, in minutes."""
+        return round(60 * self.execution.job_hours)
+
+    @cached_property
+    def resources(self) -> dict[Level, JobResources]:
+        """What the first attempt at each job of a level asks for; all ask for the same, and so can share an array."""
+        jobs: dict[Level, list[list[Task]]] = {}
+        for job in self.to_do.values():
+            if (tasks := self.tasks(job)) is not None:
+                jobs.setdefault(job.level, []).append(tasks)
+        return {
+            level: job_resources(jobs[level], self.execution, self.speed) for level in LEVELS if level in jobs
+        }
+
+    @cache  # noqa: B019 - there is one workload a process
+    def ask(self, name: str) -> JobAsk:
+        """What a job asks for; Snakemake asks for each resource of it.
+
+        Raises:
+            UserError: the config has no such job.
+        """
+        job = self.job(name)
+        tasks = self.tasks(job)
+        if tasks is None:  # it was submitted by an earlier start, and still trains what that asked for
+            return read_ask(name)
+        level = self.resources.get(job.level) or job_resources([tasks], self.execution, self.speed)
+        execution, packed = self.execution, all(is_packed(task[0]) for task in tasks)
+        gpus = min(execution.gpus, 1) if packed else execution.gpus
+        decoders = [run for task in tasks for run in task if isinstance(run, Run)]
+        stores = dict.fromkeys(file for run in decoders for file in stores_of(run))
+        return JobAsk(level, max(execution.threads, gpus), gpus, list(stores))
+
+    def write_jobs(self) -> None:
+        """Write the file of each job that is to be done.
+
+        Raises:
+            WriteFailed: the disk is full, read-only or broken.
+        """
+        for name, job in self.to_do.items():
+            if (tasks := self.tasks(job)) is not None:
+                content = job_content(tasks, **asdict(self.ask(name)))
+                with replacing(specs_path(name)) as temporary:
+                    temporary.write_text(content, encoding="utf-8")
 
     def measured(self, perplexity: Perplexity) -> dict[str, Run]:
         """The decoders whose perplexity is measured, by key: their weights are kept.
@@ -204,34 +225,6 @@ class Workload:
                 "name a grid with fewer."
             )
         return found
-
-    @lru_cache(maxsize=64)  # noqa: B019 - there is one workload a process
-    def level_resources(self, level: Level, attempt: int, in_a_row: int = 1) -> JobResources:
-        """Resources that are enough for the largest run of a level."""
-        return job_resources(
-            self.of_level[level], self.speed, self.execution.gpus, self.job_minutes, attempt, in_a_row
-        )
-
-    def resources(self, key: str, attempt: int) -> JobResources:
-        """Resources for the job of a run."""
-        run = self.run(key)
-        if not isinstance(run, Run):
-            raise TypeError(f"{run.key} is trained in a pack")
-        return self.level_resources(level_of(run, self.speed), attempt)
-
-    def in_turn_resources(self, attempt: int) -> JobResources:
-        """Resources that are enough for the longest job of small decoders."""
-        return self.level_resources("small", attempt, self._most_in_turn)
-
-    @cached_property
-    def _most_in_turn(self) -> int:
-        """Runs of the longest job of small decoders; asked for by every job."""
-        return max(map(len, self.jobs_in_turn.values()), default=1)
-
-    @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
-    def together_resources(self, attempt: int) -> JobResources:
-        """Resources that are enough for the longest job of packs that are one computation each."""
-        return packed_resources(self.jobs_of_packs.values(), self.execution, self.job_minutes, attempt)
 
 
 def _pack_folders(folder: Path, keys: set[str]) -> list[Path]:
@@ -254,14 +247,10 @@ def _named(found: Mapping[str, Named], name: str, what: str) -> Named:
     return found[name]
 
 
-def stores_of(run: Run) -> dict[str, str | list[str]]:
+def stores_of(run: Run) -> list[str]:
     """The files of a run's training and test sets, at its vocabulary size: headers and tokens."""
     folder = f"results/corpora/{run.corpus}/V{run.shape.vocab_size}"
-    return {
-        "train_store": f"{folder}/train.json",
-        "test_store": f"{folder}/test.json",
-        "tokens": [f"{folder}/train.bin", f"{folder}/test.bin"],
-    }
+    return [f"{folder}/{split}.{ending}" for split in ("train", "test") for ending in ("json", "bin")]
 
 
 def all_sources(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:

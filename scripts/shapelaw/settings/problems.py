@@ -193,11 +193,6 @@ def common_problems(config: Settings, root: Path) -> list[str]:
     problems += uri_problems("tracking.uri", config.tracking.uri)
     training, place = config.training.spec(), recipe_place("training", {})
     problems += [*recipe_problems_at(config, place, training), *step_problems(place, training)]
-    if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
-        problems.append(
-            f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
-            "runs that share a job train on one GPU; set one of them to 1"
-        )
     return problems
 
 

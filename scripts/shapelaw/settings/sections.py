@@ -158,7 +158,6 @@ def _known(wrong: str, known: list[str]) -> str:
 Kind = TypeVar("Kind")
 
 CORPUS_NAME = "^[a-z0-9_]+$"
-MOST_RUNS = 128  # of one job: their specs travel in one argument, which Linux limits to 128 KiB
 
 
 class Texts(Section):
@@ -288,10 +287,10 @@ class Execution(Section):
     checkpoint_minutes: Minutes = Field(
         10.0, description="Time between two checkpoints of a run; a killed run loses at most that."
     )
-    runs_per_job: Annotated[int, Field(ge=1, le=MOST_RUNS)] | None = Field(
+    job_minutes: Minutes | None = Field(
         None,
-        description="Small runs (at most 10 minutes each) that one job trains, one after the other; null takes as many "
-        "as train for about a minute by estimate, or one where a run has several GPUs.",
+        description="Training that one job does, by estimate; a longer run is a job of its own. null: a minute where "
+        "jobs run on this machine, 30 minutes where they wait in a queue.",
     )
     models_per_pack: Count = Field(
         4,
@@ -303,7 +302,6 @@ class Execution(Section):
         description="Factor by which a study's operations may grow where memorizers are filled up to a common shape, "
         "for fewer packs; it pays on a GPU, where each step costs its launches.",
     )
-    packs_per_job: Count = Field(1, description="Packs that one job trains, one after the other.")
     job_hours: Hours = Field(
         24.0,
         description="Longest time that a cluster allows one job; longer runs are stopped there and resumed.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -79,6 +80,11 @@ def add_asked(results: Path, asked: Mapping[str, Iterable[str]]) -> None:
             temporary.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
 
 
+def submitted_runs(path: Path, digest: str) -> Path:
+    """The file with the runs of what was submitted, beside the file that has their digest."""
+    return path.parent / "runs" / f"{digest}.json"
+
+
 def studies_by_key(asked: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """The studies that ask for each run."""
     found: dict[str, list[str]] = {}
@@ -86,6 +92,62 @@ def studies_by_key(asked: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
         for key in keys:
             found.setdefault(key, []).append(study)
     return found
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The runs that are asked for, by what the pool has of them.
+
+    Attributes:
+        runs: all of them.
+        recorded: those with a record.
+        begun: those that have begun and have none yet.
+    """
+
+    runs: int
+    recorded: int
+    begun: int
+
+    @property
+    def to_train(self) -> int:
+        """Those that have not begun."""
+        return self.runs - self.recorded - self.begun
+
+    @property
+    def words(self) -> str:
+        """`216 runs: 108 in the pool, 12 begun, 96 to train`."""
+        all_runs = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
+        if self.to_train == self.runs:
+            return f"{all_runs} to train"
+        if self.recorded == self.runs:
+            return f"{all_runs}, all in the pool"
+        parts = {"in the pool": self.recorded, "begun": self.begun, "to train": self.to_train}
+        return f"{all_runs}: " + ", ".join(f"{number:,} {what}" for what, number in parts.items() if number)
+
+
+def recorded_of(results: Path, keys: Collection[str]) -> set[str]:
+    """The keys of the runs that have a record."""
+    return {key for key in _listed(results / RUNS, keys) if (results / RUNS / key / "summary.json").exists()}
+
+
+def begun_of(results: Path, keys: Collection[str]) -> set[str]:
+    """The keys of the runs that have begun, as their checkpoint folders say."""
+    place = results / "checkpoints"
+    return {key for key in _listed(place, keys) if (place / key / "live.json").exists()}
+
+
+def counts_of(results: Path, keys: Collection[str]) -> Counts:
+    """What the pool has of some runs."""
+    recorded = recorded_of(results, keys)
+    return Counts(len(keys), len(recorded), len(begun_of(results, keys) - recorded))
+
+
+def _listed(folder: Path, keys: Collection[str]) -> set[str]:
+    """Those of the keys that a folder has an entry of: one look, in place of one for each key."""
+    try:
+        return set(os.listdir(folder)) & set(keys)
+    except FileNotFoundError:
+        return set()
 
 
 @dataclass(frozen=True)

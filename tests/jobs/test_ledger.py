@@ -1,0 +1,172 @@
+"""Which job trains which run: a later start asks for the same jobs, and new runs alone make new ones."""
+
+import json
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_runs import RATE, a_memorization_run, a_run
+
+from shapelaw.errors import UserError
+from shapelaw.jobs.ledger import (
+    Job,
+    Ledger,
+    State,
+    assigned,
+    done_path,
+    finished_jobs,
+    job_content,
+    read_job,
+    read_ledger,
+    write_ledger,
+)
+from shapelaw.jobs.packs import formed_jobs
+from shapelaw.settings.sections import Execution
+from shapelaw.specs.kinds import AnyRun, spec_from_dict
+
+RUNS = [a_run(2, 64, seed=seed) for seed in range(8)] + [
+    a_memorization_run(4, 550, seed) for seed in range(4)
+]
+KEYS = [run.key for run in RUNS]
+# three decoders take the time of a job
+FORM = partial(formed_jobs, execution=Execution(models_per_pack=2), speed=RATE, job_minutes=0.25)
+
+
+def state(
+    recorded: Collection[str] = (),
+    done: Collection[str] = (),
+    queued: Collection[str] = (),
+    begun: Collection[str] = (),
+) -> State:
+    return State(recorded, done, lambda name, job: name in queued, begun.__contains__)
+
+
+def start(
+    ledger: Ledger, asked: list[AnyRun], pool: State, alone: Collection[str] = ()
+) -> tuple[Ledger, dict[str, str]]:
+    return assigned({"mine": asked}, ledger, pool, FORM, alone)
+
+
+def test_the_name_of_a_job_says_what_it_trains_and_ends_in_digits_of_its_keys() -> None:
+    ledger, holder = start({}, RUNS[:3], state())
+    (name,) = ledger
+    assert name.startswith("mine-V2000-L2-d64-H2-t1000-001-")
+    assert len(name.rpartition("-")[2]) == 8
+    assert set(holder) == set(KEYS[:3])
+    _, again = start({}, RUNS[:3], state())
+    assert again == holder
+    other, _ = start({}, RUNS[1:4], state())
+    assert other.keys().isdisjoint(ledger)
+
+
+def test_a_second_start_asks_for_the_same_jobs_and_new_runs_make_new_ones() -> None:
+    first, holder = start({}, RUNS[:6], state())
+    assert start(first, RUNS[:6], state()) == (first, holder)
+    half = list(first)[:1]
+    recorded = first[half[0]].keys
+    resumed = state(recorded, half, begun=KEYS[:6])
+    assert start(first, RUNS[:6], resumed) == (first, holder)
+    second, wider = start(first, RUNS, state(KEYS[:6], first))
+    assert list(second)[: len(first)] == list(first)
+    assert {key: wider[key] for key in KEYS[:6]} == holder
+    assert {key for name in second.keys() - first.keys() for key in second[name].keys} == set(KEYS[6:])
+
+
+def test_a_run_whose_record_is_gone_gets_into_a_new_job() -> None:
+    first, holder = start({}, RUNS, state())
+    gone, *others = KEYS
+    second, now = start(first, RUNS, state(others, first))
+    (new,) = second.keys() - first.keys()
+    assert second[new].keys == [gone]
+    assert now == holder | {gone: new}
+    assert start(second, RUNS, state(KEYS, second)) == (second, now)
+
+
+def test_a_job_that_was_not_begun_drops_the_runs_that_left() -> None:
+    first, holder = start({}, RUNS[:3], state())
+    (name,) = first
+    smaller, now = start(first, RUNS[:2], state())
+    assert name not in smaller
+    assert sorted(now) == sorted(KEYS[:2])
+    for under_way in (state(queued=[name]), state(begun=KEYS[2:3])):
+        kept, as_before = start(first, RUNS[:2], under_way)
+        assert kept == first
+        assert as_before == {key: holder[key] for key in KEYS[:2]}
+
+
+def test_records_that_no_job_names_are_looked_at_by_one_job() -> None:
+    ledger, holder = start({}, RUNS, state(KEYS[:5]))
+    (kept,) = {holder[key] for key in KEYS[:5]}
+    assert kept.startswith("mine-kept-")
+    assert sorted(ledger[kept].keys) == sorted(KEYS[:5])
+
+
+def test_a_run_that_is_a_target_by_itself_is_a_job_by_itself() -> None:
+    first, holder = start({}, RUNS[:3], state())
+    ledger, now = start(first, RUNS[:3], state(), alone=KEYS[:1])
+    assert ledger[now[KEYS[0]]].keys == KEYS[:1]
+    assert start(ledger, RUNS[:3], state(), alone=KEYS[:1]) == (ledger, now)
+    queued = state(queued=list(first))
+    assert start(first, RUNS[:3], queued, alone=KEYS[:1]) == (first, holder)
+
+
+STARTS = st.lists(
+    st.tuples(st.sets(st.sampled_from(range(len(RUNS))), min_size=1), st.randoms(use_true_random=False)),
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(STARTS)
+def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:  # type: ignore[type-arg]
+    """Of each start some jobs end, some runs finish, and some records go."""
+    ledger: Ledger = {}
+    recorded: set[str] = set()
+    done: set[str] = set()
+    for places, chance in starts:
+        asked = [RUNS[place] for place in sorted(places)]
+        before = dict(ledger)
+        ledger, holder = start(ledger, asked, state(recorded, done))
+        assert set(holder) == {run.key for run in asked}
+        assert all(key in ledger[name].keys for key, name in holder.items())
+        assert all(ledger[name] == before[name] for name in done)
+        new = [
+            key for name in ledger.keys() - before.keys() for key in ledger[name].keys if "kept" not in name
+        ]
+        assert len(new) == len(set(new))
+        assert recorded.isdisjoint(new)
+        for name in {name for name in holder.values() if name not in done}:
+            finished = [key for key in ledger[name].keys if chance.random() < 0.7]
+            recorded |= set(finished)
+            if set(ledger[name].keys) <= recorded:
+                done.add(name)
+        recorded -= {key for key in sorted(recorded) if chance.random() < 0.1}
+
+
+def test_the_ledger_and_the_specs_of_jobs_are_files(tmp_path: Path) -> None:
+    ledger, _ = start({}, RUNS, state())
+    write_ledger(ledger, tmp_path)
+    assert read_ledger(tmp_path) == ledger
+    written = (tmp_path / "ledger.json").stat().st_mtime_ns
+    write_ledger(ledger, tmp_path)
+    assert (tmp_path / "ledger.json").stat().st_mtime_ns == written
+    name, job = next(iter(ledger.items()))
+    (tmp_path / f"{name}.json").write_text(job_content([[RUNS[0]], RUNS[8:10]], cpus=2))
+    found = read_job(name, tmp_path)
+    assert found["cpus"] == 2
+    assert [[spec_from_dict(spec) for spec in task] for task in found["tasks"]] == [RUNS[:1], RUNS[8:10]]  # type: ignore[attr-defined]
+    write_ledger({}, tmp_path)
+    with pytest.raises(UserError, match=f"{name}.json, the specs of the job {name}, can't be read"):
+        read_job(name, tmp_path)
+    assert done_path(name, job) == f"results/jobs/small/{name}.done"
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / f"{name}.done").touch()
+    assert finished_jobs(tmp_path) == {name}
+    (tmp_path / "ledger.json").write_text(json.dumps([1]))
+    with pytest.raises(UserError, match=r"nothing is trained twice: rm .*ledger\.json"):
+        read_ledger(tmp_path)
+    assert read_ledger(tmp_path / "none") == {}
+    assert Job("small", (("a", "b"), ("c",))).keys == ["a", "b", "c"]
