@@ -9,7 +9,7 @@
 # make report results/report.html of what was submitted last, with all figures and tables
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
-# make queue  your jobs in Slurm's queue, by rule and run
+# make queue  your jobs in Slurm's queue, by rule and name
 # make lint   the static checks
 # make docs   the pages as a site in site/index.html, every link checked; MkDocs goes into .venv-docs, apart from the rest
 PYTHON ?= python3
@@ -80,7 +80,7 @@ ui: $(READY)
 status: $(READY)
 	@$(BIN)/python scripts/status.py
 
-queue: # by the plugin's comment, rule_<rule>_wildcards_<run>; the name is one for all jobs of a workflow
+queue: # by the plugin's comment, rule_<rule>_wildcards_<job>; the name is one for all jobs of a workflow
 	@squeue --me -o '%.12i %.9T %.11M %.11l %k %R'
 
 # two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.storage.pool import counts_of
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
 
@@ -42,6 +43,8 @@ def main() -> int:
     runs, found = read_submission(submitted).runs, find_records(arguments.results)
     liveness = Liveness(silence=60 * arguments.silence)
     told = [progress_of(study, of, found, liveness) for study, of in runs.items()]
+    if told:
+        print(f"{counts_of(arguments.results, {key for of in runs.values() for key in of}).words}.")
     for progress in told:
         print("\n".join(lines_of(progress)))
     if not told:

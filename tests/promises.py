@@ -4,8 +4,8 @@
     python tests/promises.py demo         of one scale, such as after a change of its grids
     python tests/promises.py tables       the tables of all analyses (tests/golden_tables.py)
 
-There are two files a scale in tests/golden/. `runs-<scale>.tsv` has the key, the digest and the pack of every run, and
-the digest of every separation rank. `jobs-<scale>.json` has the jobs of the real Snakemake, by rule, with their files.
+There are two files a scale in tests/golden/. `runs-<scale>.tsv` has the key and the digest of every run, and the digest
+of every separation rank. `jobs-<scale>.json` has the jobs of the real Snakemake, by rule, with their files.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ from golden_tables import rewrite  # noqa: E402
 from snakemake_server import run_snakemake  # noqa: E402
 
 from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
-from shapelaw.jobs.packs import jobs_in_turn, jobs_of_packs  # noqa: E402
-from shapelaw.jobs.plan import speed_of  # noqa: E402
 from shapelaw.settings.sections import Settings  # noqa: E402
-from shapelaw.specs.runs import Run  # noqa: E402
 from shapelaw.studies.registry import STUDIES as REGISTRY  # noqa: E402
 from shapelaw.studies.separation_rank.grids import Asked, asked_of, digest, rank_grids  # noqa: E402
 
@@ -40,7 +37,6 @@ GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))
 STUDIES = tuple(name for name, study in REGISTRY.items() if not study.extra)
 EXTRAS = tuple(name for name, study in REGISTRY.items() if study.extra)
-RUNS_PER_JOB = 16  # small decoders share jobs in packs of that many here; no scale does so by itself
 LISTED = 60  # files: a rule that makes more has a hash of their names instead
 TABLES = "tables"  # the word for them on the command line
 SHOWN = 10  # lines of one kind of difference
@@ -48,12 +44,11 @@ SHOWN = 10  # lines of one kind of difference
 
 @dataclass(frozen=True)
 class Named:
-    """What a run goes by; `pack` is empty where a run has a job of its own."""
+    """What a run goes by."""
 
     study: str
     key: str
     digest: str
-    pack: str
 
 
 def named_runs(scale: str) -> list[Named]:
@@ -65,14 +60,8 @@ def named_runs(scale: str) -> list[Named]:
 
 def _named(config: Settings, study: str) -> list[Named]:
     if REGISTRY[study].kind is None:
-        return [Named(study, _rank_key(one), digest(one.sizes), "") for one in asked_of(rank_grids(config))]
-    runs = runs_of(config, study, ROOT).values()
-    decoders = [run for run in runs if isinstance(run, Run)]
-    packs = jobs_in_turn(decoders, RUNS_PER_JOB, speed_of(config, ROOT))
-    jobs = jobs_of_packs([run for run in runs if not isinstance(run, Run)], config.execution)
-    names = {run.key: name for name, pack in packs.items() for run in pack}
-    names |= {run.key: name for name, job in jobs.items() for pack in job for run in pack}
-    return [Named(study, run.key, run.digest, names.get(run.key, "")) for run in runs]
+        return [Named(study, _rank_key(one), digest(one.sizes)) for one in asked_of(rank_grids(config))]
+    return [Named(study, run.key, run.digest) for run in runs_of(config, study, ROOT).values()]
 
 
 def _rank_key(one: Asked) -> str:
@@ -107,23 +96,18 @@ def _listing(files: Iterable[str]) -> dict[str, Any]:
 
 
 def different_runs(golden: Iterable[Named], now: Iterable[Named]) -> list[str]:
-    """A line for every run that came or went, or has another digest or pack; empty where they are the same."""
+    """A line for every run that came or went, or has another digest; empty where they are the same."""
     old, new = ({(one.study, one.key): one for one in some} for some in (golden, now))
-    both = [(old[name], new[name]) for name in old if name in new]
+    changed = [
+        f"{study} {key}: {old[study, key].digest} -> {new[study, key].digest}"
+        for study, key in old.keys() & new.keys()
+        if old[study, key] != new[study, key]
+    ]
     return (
         _some("went", [f"{study} {key}" for study, key in old if (study, key) not in new])
         + _some("came", [f"{study} {key}" for study, key in new if (study, key) not in old])
-        + _some("changed their digest", _changed(both, "digest"))
-        + _some("changed their pack", _changed(both, "pack"))
+        + _some("changed their digest", sorted(changed))
     )
-
-
-def _changed(both: Iterable[tuple[Named, Named]], name: str) -> list[str]:
-    return [
-        f"{a.study} {a.key}: {getattr(a, name) or 'none'} -> {getattr(b, name) or 'none'}"
-        for a, b in both
-        if getattr(a, name) != getattr(b, name)
-    ]
 
 
 def different_jobs(golden: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

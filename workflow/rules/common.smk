@@ -67,6 +67,9 @@ def work():
     return Workload(runs, EXECUTION, submitted().speed, ledger, state, asked & keys, DOOR.jobs is None)
 
 
+own_ask = cache(read_ask)
+
+
 @cache
 def in_queue():
     """The comments of this folder's jobs in Slurm's queue."""
@@ -80,7 +83,7 @@ def is_queued(name, job):
 
 def ask(wildcards):
     """What a training job asks for; the job itself reads it from its file."""
-    return asked(work().ask, wildcards.job) if DOOR.is_main else read_ask(wildcards.job)
+    return asked(work().ask if DOOR.is_main else own_ask, wildcards.job)
 
 
 def resources_of(wildcards, attempt):
@@ -185,7 +188,8 @@ def say_ending():
     of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
     runs = {name: runs for name, runs in submitted().runs.items() if name in rules}
     minutes = cpu_minutes() if ENDED and DOOR.jobs is None else None
-    for line in ending(found, runs, REPORT if reported else of_all, minutes):
+    new = counts().recorded - len(work().state.recorded) if ENDED else None
+    for line in ending(found, runs, REPORT if reported else of_all, minutes, new):
         print(line)
 
 

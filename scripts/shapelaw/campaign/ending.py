@@ -41,7 +41,9 @@ def heading_of(study: Study, runs: Collection[AnyRun]) -> str:
     return f"{study.heading} ({in_words(runs)}, {len(runs)} run{'s' if len(runs) > 1 else ''})"
 
 
-def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | None = None) -> list[str]:
+def ending(
+    studies: Sequence[Study], runs: Runs, page: str, minutes: float | None = None, new: int | None = None
+) -> list[str]:
     """The last lines of a workflow, at most eight: what was trained, three questions with answers, where to look.
 
     One question of each title comes before a second one, decided ones first, and those of runs trained elsewhere last:
@@ -52,6 +54,7 @@ def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | Non
         runs: the runs of each study that trains, by key.
         page: the file that shows all of it.
         minutes: CPU-minutes that it took on this machine; None where others did the work.
+        new: number of the runs that had no record before; None says nothing of it.
     """
     known = sorted(filter(None, map(_told, studies)), key=lambda one: not one.decided)
     first = {one.study.title: one for one in reversed(known)}
@@ -59,7 +62,7 @@ def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | Non
         known,
         key=lambda one: (bool(one.study.made_elsewhere), one is not first[one.study.title], not one.decided),
     )
-    lines = [_trained(runs)]
+    lines = [_trained(runs, new)]
     for one in told[:SHOWN]:
         whose = (
             f"{one.study.subtitle[:1].upper()}{one.study.subtitle[1:]}: " if one.study.made_elsewhere else ""
@@ -70,14 +73,17 @@ def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | Non
     return [*lines, f"Look: {OPEN} {page}{more}; the runs: make ui.{took}"]
 
 
-def _trained(runs: Runs) -> str:
+def _trained(runs: Runs, new: int | None) -> str:
     """`25 decoders (wiki, Llama's block, 1,000 steps) and 60 memorizers (...)`, a run that two studies share once."""
     pool = {key: run for of in runs.values() for key, run in of.items()}
     by_kind: dict[str, list[AnyRun]] = {}
     for run in pool.values():
         by_kind.setdefault(kind_of(run).plural, []).append(run)
     said = [f"{len(of)} {plural} ({in_words(of)})" for plural, of in by_kind.items()]
-    return f"Trained: {' and '.join(said)}." if said else "Nothing was trained."
+    if not said:
+        return "Nothing was trained."
+    now = "" if new in (None, len(pool)) else f"; {new:,} of them now" if new else "; none of them now"
+    return f"Trained: {' and '.join(said)}{now}."
 
 
 def _told(study: Study) -> _Told | None:

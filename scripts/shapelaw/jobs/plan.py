@@ -123,9 +123,7 @@ def device_hours(runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> 
     return sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
 
 
-def cost_line(
-    study: str, counts: Counts, left: Sequence[AnyRun], execution: Execution, speed: Speed
-) -> str:
+def cost_line(study: str, counts: Counts, left: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
     """A study's runs, and the cost of those without a record, in a line of `snakemake plan`.
 
     Args:

@@ -218,7 +218,9 @@ class Door:
 
         def tell(record: logging.LogRecord) -> bool:
             if getattr(getattr(record, "event", None), "name", "") == "PROGRESS":
-                record.msg = f"{words()}; {getattr(record, 'done', 0)} of {getattr(record, 'total', 0)} jobs done"
+                record.msg = (
+                    f"{words()}; {getattr(record, 'done', 0)} of {getattr(record, 'total', 0)} jobs done"
+                )
                 record.event, record.quietness = None, quietness
             return True
 

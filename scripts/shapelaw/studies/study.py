@@ -18,7 +18,7 @@ from shapelaw.specs.runs import Run
 OURS = "our own"  # published nowhere else
 OTHER_FOLDERS = frozenset(  # in results/, of no study
     (
-        *("runs", "checkpoints", "corpora", "packs", "logs", "submitted", "separation_ranks", "mlartifacts"),
+        *("runs", "checkpoints", "corpora", "jobs", "logs", "submitted", "separation_ranks", "mlartifacts"),
         "perplexity",
     )
 )

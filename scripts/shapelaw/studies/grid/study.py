@@ -36,7 +36,7 @@ FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
 RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can't have
     (
         *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
-        *("train_medium", "train_small", "train_in_turn", "train_together", "take_record", "list_runs"),
+        *("train_medium", "train_small", "record", "list_runs"),
         *("import_runs", "log_study", "measure_separation_ranks", "measure_assumptions", "measure_relu"),
         "measure_perplexity",
     )
