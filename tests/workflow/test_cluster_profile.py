@@ -38,7 +38,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def threads_of_commands(project: Project, *options: str) -> tuple[set[int], ...]:
     """Of the commands of a dry run: threads of training, processes of encoding, threads of a tokenizer's training."""
     said = project.snakemake("-n", "-p", *options).stdout
-    patterns = (r"train_in_turn\.py\W .*--threads (\d+)", r"--workers (\d+)", r"RAYON_NUM_THREADS=(\d+) ")
+    patterns = (r"train\.py\W .*--threads (\d+)", r"--workers (\d+)", r"RAYON_NUM_THREADS=(\d+) ")
     return tuple({int(number) for number in re.findall(pattern, said)} for pattern in patterns)
 
 

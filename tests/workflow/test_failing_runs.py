@@ -1,9 +1,12 @@
 """The real Snakemake where runs fail: what is said, what is kept, and that no other run suffers."""
 
+import json
 from pathlib import Path
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
-from project import CONFIG, TWO_A_JOB, Project, key_of, records_of
+from project import ALL_IN_ONE, CONFIG, KEYS, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -21,46 +24,43 @@ def test_why_any_rule_failed_is_the_last_thing_on_the_terminal(tmp_path: Path, w
     assert told.startswith("There is no study depthwidth (did you mean depth_width?)")
 
 
-def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path, with_corpus: Path) -> None:
-    project, two = (
-        Project(tmp_path, with_corpus),
-        {**CONFIG["depth_width"], "widths": {1: [4], 2: [4]}, "repeated": {}},
-    )
-    wild = {**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}
-    project.configure(depth_width=two, training=wild)
-    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    assert f"The loss of {key_of(1, 4, training=wild)} is nan at step" in done.stderr
-    assert "lower training.learning_rate" in done.stderr
-    assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == 2
-    project.configure(depth_width=two)
-    keys = {key_of(1, 4), key_of(2, 4)}
-    project.snakemake(*records_of(keys), "--quiet", "rules")
-    assert set(project.trained()) == keys
+def test_runs_that_diverge_are_counted_and_take_no_table_away(tmp_path: Path, with_corpus: Path) -> None:
+    """They are finished: no attempt is made again, and all that the others give is there."""
+    project = Project(tmp_path, with_corpus, execution=ALL_IN_ONE, studies=["mine"])
+    rates = {"learning_rate": [3e-3, 1e20], "depth": [1, 2], "width": [4, 8]}
+    shared = {"vocab_size": 300, "context_length": 16, "warmup_steps": 0}
+    project.configure(grids={"mine": {**shared, "axes": rates}})
+    done = project.snakemake("--retries", "2", "--quiet", "rules")
+    assert "Traceback" not in done.stderr
+    runs = pq.read_table(project.folder / "results/mine/runs.parquet").to_pylist()
+    diverged = {run["key"] for run in runs if run["diverged_at_step"] is not None}
+    assert len(diverged) == 4
+    assert {run["status"] for run in runs} == {"FINISHED"}
+    (log,) = (project.folder / "results/logs/train").glob("*.log")
+    assert log.read_text().count("== ") == 1  # one attempt
+    found = json.loads((project.folder / "results/mine/fit.json").read_text())
+    assert any("4 of 8" in line and "diverged" in line for line in found["findings"]), found["findings"]
+    assert len(pd.read_csv(project.folder / "results/mine/losses.csv")) == 4
+    assert project.planned() == []
 
 
-@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_in_turn")])
-def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_job: int, rule: str) -> None:
-    """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
-    project = Project(tmp_path, with_corpus)
-    project.configure(
-        training=(wild := {**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}),
-        execution={"runs_per_job": runs_per_job},
-    )
-    key = key_of(1, 4, training=wild)
-    target = f"results/runs/{key}/summary.json"
-    attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
-    project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
-    if attempts == 1:  # as after the pack's deletion
-        project.snakemake(target, "--forcerun", "train_in_turn", "--quiet", "rules", ok=False)
-        attempts = 2
-    (log,) = [
-        path.read_text()
-        for path in (project.folder / "results/logs" / rule).glob("*.log")
-        if f"The loss of {key}" in path.read_text()
-    ]
-    assert log.count("\n== ") + log.startswith("== ") == attempts
-    said = [line for line in log.splitlines() if line.startswith(f"The loss of {key}")]
-    assert ["It is not tried again" in line for line in said] == [False, *[True] * (attempts - 1)]
+def test_a_run_that_ends_in_an_error_of_its_own_costs_no_other_of_its_job(
+    tmp_path: Path, with_corpus: Path
+) -> None:
+    """Its record's folder can't be written; the end names it, and the same start goes on once it can."""
+    project = Project(tmp_path, with_corpus, execution=ALL_IN_ONE)
+    key = key_of(1, 4)
+    folder = project.folder / "results/runs" / key
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file in the place of a folder")
+    done = project.snakemake("--quiet", "rules", ok=False)
+    assert key in done.stderr[done.stderr.index("failed (results/logs/train/") :]
+    assert "6 runs: 5 in the pool" in done.stderr
+    assert set(project.trained()) == KEYS - {key}
+    folder.unlink()
+    before = project.trained()
+    project.snakemake(*records_of(KEYS), "--quiet", "rules")
+    assert {one: when for one, when in project.trained().items() if one != key} == before
 
 
 def test_what_a_job_says_is_seen(tmp_path: Path, with_corpus: Path) -> None:
@@ -69,18 +69,3 @@ def test_what_a_job_says_is_seen(tmp_path: Path, with_corpus: Path) -> None:
     done = project.snakemake(*records_of([key_of(1, 4, training=many)]), "--quiet", "rules", ok=False)
     assert "test_sequences" in done.stderr
     assert "1,000,000" in done.stderr or "1000000" in done.stderr
-
-
-def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path, with_corpus: Path) -> None:
-    """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
-    project = Project(tmp_path, with_corpus)
-    project.configure(
-        training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
-        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
-        execution=TWO_A_JOB,
-    )
-    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    named = {line for line in done.stderr.splitlines() if line.startswith("The loss of")}
-    assert len(named) == 1
-    assert "-L1-d512-" in named.pop()
-    assert {key.split("-")[3] for key in project.trained()} == {"d12"}

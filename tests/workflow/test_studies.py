@@ -4,7 +4,6 @@ Decoders with attention of a degree and of today's blocks, product networks, mem
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +221,7 @@ def test_separation_ranks_are_in_tables_figures_and_mlflow(project: StudiesProje
 @pytest.mark.parametrize(
     ("study", "training"),
     [
-        ("memorization_heads", {"list_runs", "train_together", "take_record", "import_runs"}),
+        ("memorization_heads", {"list_runs", "train_small", "import_runs"}),
         ("separation_rank", {"measure_separation_ranks"}),
     ],
 )
@@ -258,8 +257,7 @@ def test_the_committed_runs_are_analysed(project: StudiesProject) -> None:
 def test_a_further_degree_trains_its_own(project: StudiesProject) -> None:
     project.configure(block_degree=[{**PRODUCTS, "degrees": [1, 2, 3]}, DIGITS])
     planned = project.planned("results/block_degree/runs.parquet")
-    assert planned.count("take_record") == 6
-    assert planned.count("train_together") == 1
+    assert planned.count("train_small") == 1
     project.configure()
 
 
@@ -283,35 +281,19 @@ def test_the_plan_says_how_long_ranks_take_at_most(project: StudiesProject) -> N
 
 
 def test_one_more_number_of_heads_trains_its_runs_alone(project: StudiesProject) -> None:
-    """Also where the packs have another size, and so other members, and where a job does one of them.
-
-    In the end it is trained in a pack with networks of another shape.
-    """
+    """Also where packs have another size, or are filled up with networks of another shape."""
     before = project.records()
     more = [{**HEADS, "heads": [1, 2, 3, 4]}]
-    project.configure(memorization_heads=more)
-    assert project.planned(RECORDS).count("train_together") == 1  # its four runs
-    project.configure(memorization_heads=more, execution={"models_per_pack": 8})
-    assert project.planned(RECORDS).count("train_together") == 2  # of packs of 1, 2, 3, 4 heads
-    filled_up = {"models_per_pack": 8, "padding": 10.0}
-    project.configure(memorization_heads=more, execution=filled_up)
-    assert project.planned(RECORDS).count("train_together") == 2  # of 1 and 2, and of 3 and 4 heads
-    project.snakemake(RECORDS, "--until", "take_record", "--quiet", "rules")
+    for execution in ({}, {"models_per_pack": 8}, {"models_per_pack": 8, "padding": 10.0}):
+        project.configure(memorization_heads=more, execution=execution)
+        assert project.planned(RECORDS).count("train_small") == 1  # its four runs
+    project.snakemake(RECORDS, "--quiet", "rules")
     after = project.records()
     assert len(set(after) - set(before)) == 4
     assert {key: after[key] for key in before} == before
     project.configure()
     project.snakemake(RECORDS, "--quiet", "rules")
     assert len(project.table(RECORDS.removeprefix("results/"))) == 12
-
-
-def test_a_deleted_record_is_taken_again_from_its_pack(project: StudiesProject) -> None:
-    key = min(project.records())
-    summary = project.folder / "results/runs" / key / "summary.json"
-    before = summary.read_bytes()
-    os.remove(summary)
-    project.snakemake(f"results/runs/{key}/summary.json", "--quiet", "rules")
-    assert summary.read_bytes() == before
 
 
 def test_extras_are_made_again_where_the_config_asks_for_others(project: StudiesProject) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import CONFIG, KEYS, Project, key_of, records_of
+from project import CONFIG, KEYS, Project, key_of
+
+from shapelaw.jobs.ledger import done_path, read_ledger
 
 EDIT = """
 if workflow.is_main_process:
@@ -38,21 +40,25 @@ def test_every_job_reads_the_config_of_the_start(project: Project) -> None:
     project.snakemake(target, "--quiet", "rules")
     assert yaml.safe_load((project.folder / "config.yaml").read_text())["depth_width"] == other
     assert {line.split()[0] for line in (project.folder / target).read_text().splitlines()} == KEYS
-    (submitted,) = (project.folder / "results/submitted").iterdir()
-    assert set(json.loads(submitted.read_text())["runs"]["depth_width"]) == KEYS
+    (submitted,) = (project.folder / "results/submitted").glob("*.json")
+    (runs,) = (project.folder / "results/submitted/runs").glob("*.json")
+    assert json.loads(submitted.read_text())["runs"] == runs.stem
+    assert set(json.loads(runs.read_text())["depth_width"]) == KEYS
     # and the next start takes the new one
     project.snakemake(target, "--quiet", "rules")
     assert len((project.folder / target).read_text().splitlines()) == 2
-    assert len(list((project.folder / "results/submitted").iterdir())) == 2
+    assert len(list((project.folder / "results/submitted").glob("*.json"))) == 2
 
 
 def job(project: Project, submitted: str | None, ok: bool = True) -> str:
     """A job as Slurm starts it, of what was submitted: that reaches it by the environment."""
     alone = ("--mode", "remote", "--allowed-rules", "train_small", "--force", "--nolock", "--no-hooks")
+    ledger = read_ledger(project.folder / "results/jobs")
+    (target,) = (done_path(name, one) for name, one in ledger.items() if min(KEYS) in one.keys)
     with pytest.MonkeyPatch.context() as patch:
         if submitted is not None:
             patch.setenv("SUBMITTED", submitted)
-        done = project.snakemake(*records_of([min(KEYS)]), *alone, "--cores", "1", ok=ok)
+        done = project.snakemake(target, *alone, "--cores", "1", ok=ok)
     return done.stderr
 
 

@@ -1,0 +1,146 @@
+"""Jobs of several runs, in the real Snakemake: a later start asks for the same ones, and trains only what is new."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from project import CONFIG, KEYS, TWO_A_JOB, Project, key_of, records_of
+
+pytestmark = pytest.mark.slow
+
+CHANGED = key_of(2, 8)
+TABLE = "results/depth_width/runs.parquet"
+WIDER = {**CONFIG["depth_width"], "widths": {1: [4, 6, 8, 12], 2: [4, 8]}}
+
+
+class SharedProject(Project):
+    """A project whose runs share jobs two by two."""
+
+    def read(self, name: str) -> dict[str, bytes]:
+        """A file of every record, by key."""
+        folder = self.folder / "results/runs"
+        return {path.parent.name: path.read_bytes() for path in folder.glob(f"*/{name}")}
+
+    def counted(self) -> str:
+        """What the plan says of the pool."""
+        (line,) = (one for one in self.snakemake("plan").stdout.splitlines() if one.startswith("Together"))
+        return line.removeprefix("Together ").partition(" in ")[0]
+
+    def times(self) -> dict[str, int]:
+        """When each file of every record was written."""
+        return {str(path): path.stat().st_mtime_ns for path in self.folder.glob("results/runs/*/*")}
+
+    def in_mlflow(self) -> dict[str, tuple[int, int]]:
+        """Start and end of every run in MLflow, by its id; and how many metrics it has."""
+        with sqlite3.connect(self.folder / "results/mlflow.db") as store:
+            metrics = "(SELECT count(*) FROM metrics WHERE metrics.run_uuid = runs.run_uuid)"
+            rows = store.execute(f"SELECT run_uuid, end_time, {metrics} FROM runs")
+            return {name: (end, number) for name, end, number in rows}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> SharedProject:
+    """With the table of all runs."""
+    project = SharedProject(tmp_path_factory.mktemp("shared"), with_corpus, execution=TWO_A_JOB)
+    assert "6 runs to train" in project.snakemake("-n").stderr
+    assert not (project.folder / "results/jobs").exists()
+    said = project.snakemake(TABLE, "--quiet", "rules").stderr
+    assert "6 runs to train." in said
+    assert "6 of 6 runs; " in said
+    return project
+
+
+def test_a_second_start_trains_nothing(project: SharedProject) -> None:
+    assert set(project.trained()) == KEYS
+    assert len(list((project.folder / "results/jobs/small").glob("depth_width-V300-*.done"))) == 3
+    assert project.planned(TABLE) == []
+    assert project.planned(*records_of(KEYS)) == []
+    assert "Together 6 runs, all in the pool" in project.snakemake("plan").stdout
+
+
+def test_a_run_leaves_few_files(project: SharedProject) -> None:
+    """Three for its record; and for each job its specs, its end, its log, and Snakemake's note of it."""
+    assert len(list(project.folder.glob("results/runs/*/*"))) == 3 * len(KEYS)
+    assert list(project.folder.glob("results/checkpoints/*")) == []
+
+
+def test_an_added_width_makes_one_job_and_touches_no_other_run(project: SharedProject) -> None:
+    before, runs = project.times(), project.in_mlflow()
+    ends = {path: path.stat().st_mtime_ns for path in project.folder.glob("results/jobs/small/*")}
+    project.configure(depth_width=WIDER)
+    assert project.counted() == "7 runs: 6 in the pool, 1 to train"
+    assert project.planned(TABLE).count("train_small") == 1
+    project.snakemake(TABLE, "--quiet", "rules")
+    assert set(project.trained()) - KEYS == {key_of(1, 6)}
+    after, now = project.times(), project.in_mlflow()
+    assert {path: after[path] for path in before} == before
+    assert {path: path.stat().st_mtime_ns for path in ends} == ends
+    assert {name: now[name] for name in runs} == runs
+    assert len(now) == len(runs) + 1
+    project.configure()
+    project.snakemake(TABLE, "--quiet", "rules")
+    assert project.times() == after
+
+
+def test_a_run_whose_record_is_gone_is_trained_again_alone(project: SharedProject) -> None:
+    before = project.read("summary.json")
+    shutil.rmtree(project.folder / "results/runs" / CHANGED)
+    assert project.counted() == "6 runs: 5 in the pool, 1 to train"
+    assert project.planned(TABLE).count("train_small") == 1
+    project.snakemake(*records_of([CHANGED]), "--quiet", "rules")
+    after = project.read("summary.json")
+    assert {key for key in before if after[key] != before[key]} == {CHANGED}
+    project.snakemake(TABLE, "--quiet", "rules")
+    assert project.planned(TABLE) == []
+    assert project.read("summary.json") == after
+
+
+def test_a_run_that_is_a_target_is_trained_alone(tmp_path: Path, with_corpus: Path) -> None:
+    """Its job leaves it out then; a run that began is not begun again."""
+    project = SharedProject(tmp_path, with_corpus, execution=TWO_A_JOB)
+    project.snakemake(*records_of([CHANGED]), "--quiet", "rules")
+    assert set(project.trained()) == {CHANGED}
+    assert project.counted() == "6 runs: 1 in the pool, 5 to train"
+    project.snakemake(*records_of(KEYS - {CHANGED}), "--quiet", "rules")
+    assert set(project.trained()) == KEYS
+
+
+def test_a_new_text_trains_every_run_again(project: SharedProject) -> None:
+    before = project.read("summary.json")
+    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
+    project.snakemake(TABLE, "--quiet", "rules")
+    after = project.read("summary.json")
+    for key in KEYS:
+        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
+        assert stores[0]["sha256"] != stores[1]["sha256"]
+
+
+def test_a_new_recipe_makes_new_runs_and_keeps_the_others(project: SharedProject) -> None:
+    before = project.read("history.parquet")
+    project.configure(training=(slower := {**CONFIG["training"], "learning_rate": 2e-3}))
+    assert project.planned(TABLE).count("train_small") == 3
+    one = key_of(1, 4, training=slower)
+    project.snakemake(*records_of([one]), "--quiet", "rules")
+    after = project.read("history.parquet")
+    assert after[one] not in before.values()
+    assert {key: after[key] for key in before} == before  # those of before stay in the pool
+    project.configure()
+    assert project.planned(*records_of(KEYS)) == []
+
+
+def test_records_that_no_ledger_names_are_looked_at_and_left_as_they_are(project: SharedProject) -> None:
+    """As records of before there was a ledger, or that were copied here."""
+    before = project.times()
+    shutil.rmtree(project.folder / "results/jobs")
+    assert project.planned(TABLE).count("train_small") == 1
+    project.snakemake(TABLE, "--quiet", "rules")
+    assert project.times() == before
+    assert project.planned(TABLE) == []
+
+
+def test_a_job_that_the_config_has_not_is_a_sentence(project: SharedProject) -> None:
+    said = project.snakemake("results/jobs/small/mine-01234567.done", ok=False).stderr
+    assert "The config has no job mine-01234567; it has " in said
+    assert "KeyError" not in said
