@@ -158,7 +158,8 @@ def vocab_sizes(corpus):
     return {run.shape.vocab_size for run in work().decoders if run.corpus == corpus}
 
 
-def costs(wildcards):
+@cache
+def costs():
     """One line a study, one a training rule, and the sum."""
     lines = [line for study in CONFIG.studies for line in STUDIES[study].costs(CONFIG)]
     speed, runs = submitted().speed, submitted().runs
@@ -170,11 +171,16 @@ def costs(wildcards):
     return "\n".join(lines)
 
 
+@cache
+def heading(name):
+    """The report's heading of a study; a job makes no report, and needs no runs for it."""
+    runs = submitted().runs.get(name, {}).values() if DOOR.is_main else ()
+    return heading_of(STUDIES[name], runs)
+
+
 def subcategory_of(study, what):
-    """The report's heading of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
-    # a job makes no report, and needs no runs for its headings
-    runs = submitted().runs.get(study.name, {}).values() if DOOR.is_main else ()
-    return f"{heading_of(study, runs)}, {what}".replace(": ", ", ")
+    """That of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
+    return f"{heading(study.name)}, {what}".replace(": ", ", ")
 
 
 def say_ending():

@@ -10,7 +10,7 @@ rule plan:
     conda:
         "../../envs/shapelaw.yaml"
     params:
-        costs=costs,
+        costs=lambda wildcards: costs(),
     message:
         "what config.yaml asks for"
     shell:

@@ -212,7 +212,7 @@ class Run:
         """All parameters."""
         return self.shape.total_params
 
-    @property
+    @cached_property
     def step_flops(self) -> int:
         """Operations of one training step."""
         return self.shape.step_flops(self.training.batch_size)

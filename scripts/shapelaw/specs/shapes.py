@@ -162,7 +162,7 @@ class Shape:
             return (self.heads + 2 * self.kv_heads) * self.attention_dim
         return self.attention_maps * self.attention_width
 
-    @property
+    @cached_property
     def block_params(self) -> int:
         """Weights of the blocks' matrices: 12 L d^2 where H d_a = d and d_ff = 4 d (the papers' network size)."""
         attention = self.width * (self.maps_width + self.attention_width)
@@ -176,7 +176,7 @@ class Shape:
             return tokens
         return tokens + _embedding_params(self.context_length, self.width, self.positional_rank)
 
-    @property
+    @cached_property
     def total_params(self) -> int:
         """All parameters: embeddings, blocks with biases and norms, final norm, classifier unless it is tied.
 
