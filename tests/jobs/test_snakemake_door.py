@@ -17,7 +17,7 @@ from shapelaw.jobs.executor import SlurmExecutor
 from shapelaw.jobs.resources import Attempts
 from shapelaw.jobs.snakemake_door import LOST, Door
 
-OF_WORKFLOW = list(LOST)[: list(LOST).index("plugins")]
+OF_WORKFLOW = list(LOST)[: list(LOST).index("Quietness.PROGRESS")]
 
 
 @pytest.fixture(autouse=True)

@@ -35,8 +35,9 @@ LOST = {
     "executor_settings.qos": "the limits of --slurm-qos are not told",
     "dag.jobs": "the workflow ends without its questions and answers",
     "dag.needrun_jobs": "what jobs would ask for is not checked before the first one",
-    "Quietness.PROGRESS": "progress is told in jobs, not in runs",
     "scheduler.failed": "why jobs failed stands in their logs alone",
+    # of its settings
+    "Quietness.PROGRESS": "progress is told in jobs, not in runs",
     # of the plugin's executor, its registry, and jobs
     "plugins": "jobs on Slurm are the plugin's: each attempt counts, and no job of a killed workflow is taken over",
     "_failed_nodes": "later jobs may be sent to a node that failed",
