@@ -25,7 +25,7 @@ BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
 # hundreds of processes start: Python keeps what it compiled, also where a container's environment says not to
 unexport PYTHONDONTWRITEBYTECODE
-COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.transitions.results \
+COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.driver shapelaw.studies.transitions.results \
   shapelaw.corpora.sources
 INSTALLED := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 READY := $(VENV)/placed-$(shell pwd -P | cksum | cut -d' ' -f1)

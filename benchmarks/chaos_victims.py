@@ -18,8 +18,6 @@ KINDS = {
     "train_tokenizer.py": "corpus",
     "encode_corpus.py": "corpus",
     "train.py": TRAINING,
-    "train_in_turn.py": TRAINING,
-    "take_record.py": "taking a record",
     "list_runs.py": "listing the runs",
     "import_runs.py": "import",
     "fit_transitions.py": "fit",

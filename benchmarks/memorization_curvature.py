@@ -27,9 +27,9 @@ from shapelaw.errors import command_line
 from shapelaw.models.memorizer import forward, initial_parameters, positions
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.theory.memorization import numerical_rank, shared_context_rank
+from shapelaw.training.driver import COMPILE_FROM
 from shapelaw.training.hardware import start_afresh
 from shapelaw.training.memorizer_pack import MemorizerPack, draw_examples
-from shapelaw.training.pack_runs import COMPILE_FROM
 
 EXAMPLES = 10_000
 RANKED = 2_000  # examples whose Z is taken, more than any rank here

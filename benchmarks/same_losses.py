@@ -35,9 +35,9 @@ from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.files import replacing
-from shapelaw.storage.records import read_record
+from shapelaw.storage.records import RUNS, read_record
+from shapelaw.training.driver import train_job
 from shapelaw.training.hardware import choose_device, device_name
-from shapelaw.training.loop import train
 from shapelaw.training.trainer import COMPILED_PARTS, Runtime
 
 SHAPES = [(6, 128), (12, 264), (2, 704)]  # the last one attends by products of dimension 352
@@ -146,10 +146,9 @@ def main() -> int:
                     run = Run("tokens", shape, _training(arguments), seed)
                     if way == "fast" and not on_cpu:
                         run = replace(run, training=replace(run.training, precision="bfloat16"))
-                    out = arguments.out / way / run.key
-                    train(run, *stores, out, arguments.out / "checkpoints" / way / run.key, runtime)
+                    train_job([[run]], arguments.out / way, lambda _: stores, runtime)
                     longest = max(longest, time.monotonic() - begun)
-                    found.setdefault(way, []).append(losses(out))
+                    found.setdefault(way, []).append(losses(arguments.out / way / RUNS / run.key))
             curves = [np.array([curve for curve, _ in found[way]]) for way in executions]
             tests = np.array([[test for _, test in found[way]] for way in executions])
             rows.append(((depth, width), compare(curves[0], curves[1], tests)))

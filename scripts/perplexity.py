@@ -9,9 +9,9 @@ end-of-text token (Wies et al. 2021, table 1). Perplexity is per token of the mo
 any vocabulary compare, per GPT-2 token: exp(nats of all documents / their GPT-2 tokens). Intervals: 68%, over draws of
 documents.
 
---run is a folder with spec.json and a checkpoint: of a run that was stopped, or trained with scripts/train.py
---keep-weights. --model is a causal language model of the library transformers. --documents is a documents.parquet,
-whose test split is read, or a source as in scripts/prepare_corpus.py. Exit codes: 0 printed, 2 unusable input.
+--run is the folder of a run's checkpoints: of one that was stopped, or that scripts/train.py --keep-weights-of named.
+--model is a causal language model of the library transformers. --documents is a documents.parquet, whose test split is
+read, or a source as in scripts/prepare_corpus.py. Exit codes: 0 printed, 2 unusable input.
 """
 
 from __future__ import annotations

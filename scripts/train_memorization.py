@@ -21,7 +21,7 @@ import argparse
 import csv
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
@@ -41,9 +41,9 @@ from shapelaw.specs.memorizers import (
     flat_memorization_run,
 )
 from shapelaw.storage.pool import add_asked
-from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
+from shapelaw.storage.records import RUNS, read_record
 from shapelaw.training.command import exit_code_of
-from shapelaw.training.pack_runs import train_packs
+from shapelaw.training.driver import stores_in, train_job
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
@@ -77,28 +77,23 @@ def main() -> int:
             compile=arguments.compile,
             checkpoint_seconds=60 * arguments.checkpoint_minutes,
         )
-        folders = (arguments.out / RUNS, arguments.out / CHECKPOINTS)
+        records = arguments.out / RUNS
 
         def train(runs: list[MemorizationRun]) -> None:
-            _refuse_other_recipes(runs, folders[0])
+            _refuse_other_recipes(runs, records)
             add_asked(arguments.out, {STUDY: [run.key for run in runs]})
             packs = in_packs(runs, arguments.pack, arguments.padding)
-
-            def announced() -> Iterator[list[MemorizationRun]]:
-                for number, pack in enumerate(packs, start=1):
-                    say(f"pack {number} of {len(packs)}: {len(pack)} models, such as {pack[0].key}")
-                    yield pack
-
-            outcomes = train_packs(announced(), *folders, runtime)
-            failed = [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
-            write_runs(arguments.out / "runs.csv", folders[0])
-            if failed:
-                raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")
+            try:
+                train_job(packs, arguments.out, stores_in(arguments.out), runtime)
+            except TrainingFailed:  # of some, and the others have their records
+                write_runs(arguments.out / "runs.csv", records)
+                raise
+            write_runs(arguments.out / "runs.csv", records)
 
         if arguments.largest is None:
             train(_runs(arguments, itertools.product(*_shapes(arguments), arguments.examples)))
         else:
-            _search(arguments, folders[0], train)
+            _search(arguments, records, train)
 
     return exit_code_of(work, 0.0)
 
@@ -141,7 +136,7 @@ def _search(
         for run in runs:
             m = run.memorizer
             memorized = found[m.heads, m.context, m.head_dim]
-            accuracy = read_record(records / run.key).summary["final_accuracy"]
+            accuracy = read_record(records / run.key).summary.get("final_accuracy")
             memorized[run.examples] = memorized.get(run.examples, False) or accuracy == 1.0
     for (heads, context, head_dim), memorized in found.items():
         below, above = bracket(memorized)
@@ -186,7 +181,7 @@ def write_runs(path: Path, records: Path) -> None:
             continue
         flat = flat_memorization_run(run) | {"key": run.key, "classes": run.memorizer.outputs}
         found = {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
-        found |= {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
+        found |= {"loss": summary.get("final_loss"), "saturated_share": summary.get("saturated_share")}
         rows.append({name: flat[name] for name in COLUMNS} | found)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])

@@ -1,12 +1,11 @@
-"""Write the runs of a config as files of specs, to train where there is no Snakemake: a bare machine with a GPU.
+"""Write the runs of a config as jobs, to train where there is no Snakemake: a bare machine with a GPU.
 
-  python scripts/write_specs.py --scale gpu --study STUDY --out specs [--hours 0.4 --cost-model cost.json]
+  python scripts/write_specs.py --scale gpu --study STUDY --out jobs [--hours 0.4 --cost-model cost.json]
 
-Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
-`python scripts/train_in_turn.py --specs @FILE`. The most informative runs come first: those nearest to the size at
-which their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; more
-seeds come later. With --hours, only as many as fit into so many hours (one device, by the config's rate or cost model).
-Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_together.py`.
+Each file is for `python scripts/train.py --job FILE`. Language models: DIR/<study>.json. The most informative runs come
+first: those nearest to the size at which their depth is expected to be overtaken, or to overtake, by the published line
+log d = 5.039 + 0.0555 L; more seeds come later. With --hours, only as many as fit into so many hours (one device, by
+the config's rate or cost model). Memorizers and product networks: DIR/<study>-<pack>.json, a job of packs each.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
 """
@@ -38,13 +37,13 @@ ROOT = Path(__file__).resolve().parent.parent
 def write_language(
     study: Study, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
 ) -> None:
-    """Write `split` files for each corpus and vocabulary of a study, and print a line for each run.
+    """Write `split` jobs of a study, and print a line for each run.
 
     Raises:
         UserError: no run is short enough.
         WriteFailed: a file can't be written.
     """
-    stores: dict[str, list[Run]] = {}
+    chosen: list[Run] = []
     spent = 0.0
     for run in study.informative_first(run for run in runs if isinstance(run, Run)):
         seconds = run_seconds(run, speed)
@@ -52,20 +51,19 @@ def write_language(
             continue
         spent += seconds
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
-        stores.setdefault(f"{study.name}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
-    if not stores:
+        chosen.append(run)
+    if not chosen:
         raise UserError(f"No run of {study.name} takes at most {60 * hours:.3g} minutes; give more --hours.")
-    for name, chosen in stores.items():
-        for part in range(split):
-            path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
-            specs = [spec_to_dict(run) for run in chosen[part::split]]
-            _write(path, specs, len(specs))
+    for part in range(split):
+        name = study.name if split == 1 else f"{study.name}-{part + 1}"
+        _write(out / f"{name}.json", [[run] for run in chosen[part::split]])
 
 
-def _write(path: Path, specs: Sequence[object], runs: int) -> None:
+def _write(path: Path, tasks: Sequence[Sequence[AnyRun]]) -> None:
+    job = {"tasks": [[spec_to_dict(run) for run in task] for task in tasks]}
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(specs) + "\n", encoding="utf-8")
-    print(f"{path}: {runs} runs")
+        temporary.write_text(json.dumps(job) + "\n", encoding="utf-8")
+    print(f"{path}: {sum(map(len, tasks))} runs")
 
 
 def main() -> None:
@@ -81,7 +79,9 @@ def main() -> None:
         default=math.inf,
         help="hours of one device, for language models (default: all runs)",
     )
-    add("--split", type=int, default=1, metavar="N", help="files of each corpus and vocabulary (default 1)")
+    add(
+        "--split", type=int, default=1, metavar="N", help="files of each study of language models (default 1)"
+    )
     add("--cost-model", metavar="FILE", help="cost model to take instead of the config's")
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
@@ -109,8 +109,7 @@ def main() -> None:
         for name, job in packs.items():
             seconds = sum(pack_seconds(pack, rate, step_seconds) for pack in job)
             print(f"{seconds:8.1f} s, if none stops early: ", end="")
-            specs = [[run.to_dict() for run in pack] for pack in job]
-            _write(arguments.out / f"{study}-{name}.json", specs, sum(map(len, job)))
+            _write(arguments.out / f"{study}-{name}.json", job)
 
 
 def _config(path: Path, scale: str | None, studies: Sequence[str] | None, cost_model: str | None) -> Settings:

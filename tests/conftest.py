@@ -26,7 +26,7 @@ settings.load_profile("shapelaw")
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[TokenStore, TokenStore]:
     """Python's language reference, a topic a document, V = 257: (train, test), every tenth topic for testing."""
-    folder = tmp_path_factory.mktemp("stores")
+    folder = tmp_path_factory.mktemp("stores") / "prose" / "V257"  # where jobs look for them
     texts = [topics[name].encode() for name in sorted(topics)]
     token_bytes = np.array([1] * 256 + [0])
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from shapelaw.corpora.token_store import TokenStore
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
-from shapelaw.training import loop
+from shapelaw.training.driver import Stopped, driving
 from shapelaw.training.trainer import Runtime, Trainer
 
 Stores = tuple[TokenStore, TokenStore]
@@ -18,13 +19,24 @@ CPU = Runtime("cpu", threads=1)
 
 
 def train(run: Run, stores: Stores, folder: Path, runtime: Runtime = CPU) -> records.Record:
-    """The finished record, in `record` beside the folder `checkpoints`."""
-    loop.train(run, *stores, folder / "record", folder / "checkpoints", runtime)
-    return records.read_record(folder / "record")
+    """The finished record, in a folder of results."""
+    with driving(folder, lambda _: stores, runtime) as driver:
+        driver.train([run])
+    return records.read_record(record_of(folder, run))
+
+
+def record_of(folder: Path, run: AnyRun) -> Path:
+    return folder / records.RUNS / run.key
+
+
+def checkpoints_of(folder: Path, run: AnyRun) -> Path:
+    return folder / records.CHECKPOINTS / run.key
 
 
 def history_bytes(folder: Path) -> bytes:
-    return (folder / "record" / "history.parquet").read_bytes()
+    """The history of the one run that has a record."""
+    (path,) = folder.glob("runs/*/history.parquet")
+    return path.read_bytes()
 
 
 @contextmanager
@@ -42,11 +54,11 @@ def after_step(step: int, then: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-def stop(run: Run, stores: Stores, folder: Path, step: int, runtime: Runtime = CPU) -> loop.Stopped:
+def stop(run: Run, stores: Stores, folder: Path, step: int, runtime: Runtime = CPU) -> Stopped:
     """Train until a signal comes after a step; how it ended."""
     with (
         after_step(step, lambda: signal.raise_signal(signal.SIGTERM)),
-        pytest.raises(loop.Stopped) as stopped,
+        pytest.raises(Stopped) as stopped,
     ):
         train(run, stores, folder, runtime)
     return stopped.value

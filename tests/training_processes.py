@@ -9,17 +9,23 @@ from job_server import WarmProcess, warm_python
 from small import SCRIPTS
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.specs.runs import Run, run_to_dict
+from shapelaw.specs.kinds import AnyRun, spec_to_dict
 
 Stores = tuple[TokenStore, TokenStore]
 
 
-def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
+def command(run: AnyRun, stores: Stores, folder: Path, *options: str) -> list[str]:
+    return job_command([[run]], stores, folder, *options)
+
+
+def job_command(tasks: list[list[AnyRun]], stores: Stores, folder: Path, *options: str) -> list[str]:
+    """Of a job whose file is in the folder of its results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job = {"tasks": [[spec_to_dict(run) for run in task] for task in tasks]}
+    (folder / "job.json").write_text(json.dumps(job))
     return [
-        *(str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))),
-        *("--device", "cpu", "--threads", "1"),
-        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
-        *("--out", str(folder / "record"), "--checkpoints", str(folder / "checkpoints"), *options),
+        *(str(SCRIPTS / "train.py"), "--job", str(folder / "job.json"), "--results", str(folder)),
+        *("--corpora", str(stores[0].path.parents[2]), "--device", "cpu", "--threads", "1", *options),
     ]
 
 
@@ -30,7 +36,7 @@ def start_warm(arguments: list[str]) -> WarmProcess:
 
 def newest_step(folder: Path) -> int:
     """Of the checkpoints there are; 0 without one."""
-    return max((int(p.stem[5:]) for p in (folder / "checkpoints").glob("step-*.pt")), default=0)
+    return max((int(p.stem[5:]) for p in folder.glob("checkpoints/*/step-*.pt")), default=0)
 
 
 def wait_for_step(process: subprocess.Popen[str], folder: Path, after: int = 0) -> None:

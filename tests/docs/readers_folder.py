@@ -20,7 +20,7 @@ from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 from shapelaw.specs.cost import CostModel, model_to_dict
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.training.loop import train
+from shapelaw.training.driver import train_job
 from shapelaw.training.trainer import Runtime
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
@@ -46,15 +46,12 @@ def make_checkout(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     _write_tables(folder)
     _write_corpus(folder, stores)
     _write_specs(folder)
+    runtime = Runtime("cpu", threads=1, keep_weights_of=[RUN.key])
+    train_job([[RUN]], folder / "kept", lambda _: stores, runtime)
     for checkpoints in ("CHECKPOINTS", "results/checkpoints/KEY"):
-        train(
-            RUN,
-            *stores,
-            folder / "record",
-            folder / checkpoints,
-            Runtime("cpu", threads=1, keep_weights=True),
-        )
-        shutil.rmtree(folder / "record")
+        shutil.copytree(folder / "kept" / "checkpoints" / RUN.key, folder / checkpoints)
+        shutil.copy(folder / "kept" / "runs" / RUN.key / "spec.json", folder / checkpoints)
+    shutil.rmtree(folder / "kept")
 
 
 def _write_tables(folder: Path) -> None:
@@ -105,8 +102,8 @@ def _write_specs(folder: Path) -> None:
     (folder / "specs").mkdir()
     (folder / "gpu").mkdir()
     spec = run_to_dict(RUN)
-    (folder / "gpu" / "one.json").write_text(json.dumps(spec))
-    (folder / "specs" / "depth_width-prose-V2000.json").write_text(json.dumps([spec, spec]))
     memorizer = Memorizer(heads=2, context=4, head_dim=4, width=8, value_dim=1, outputs=5)
     one = MemorizationRun(memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10)
-    (folder / "specs" / "pack.json").write_text(json.dumps([[one.to_dict()]]))
+    jobs = {"depth_width": spec, "vocabulary": spec, "memorization_heads-pack": one.to_dict()}
+    for name, only in jobs.items():
+        (folder / "specs" / f"{name}.json").write_text(json.dumps({"tasks": [[only]]}))

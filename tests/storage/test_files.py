@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,6 @@ from shapelaw.storage.files import (
     content,
     delete_leftovers,
     disk_errors,
-    fold,
-    forget,
     has,
     replacing,
 )
@@ -127,41 +126,31 @@ def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
 def folder(tmp_path: Path) -> Path:
     for name in FILES:
         (tmp_path / name).write_bytes(name.encode() * 100)
+    with zipfile.ZipFile(tmp_path / COPY, "w") as archive:
+        for name in FILES:
+            archive.write(tmp_path / name, name)
+            (tmp_path / name).unlink()
     (tmp_path / "live.json").write_text("{}")
     return tmp_path
 
 
-def test_a_record_becomes_one_file(folder: Path) -> None:
-    fold(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["live.json", COPY]
+def test_a_record_in_one_file_is_read(folder: Path) -> None:
     for name in FILES:
         assert has(folder, name)
         assert content(folder, name) == name.encode() * 100
     assert content(folder, "live.json") == b"{}"
-    before = (folder / COPY).read_bytes()
-    fold(folder)  # there is nothing left to do
-    assert (folder / COPY).read_bytes() == before
-    forget(folder)
+    (folder / COPY).unlink()
     assert not has(folder, "summary.json")
     with pytest.raises(FileNotFoundError):
         content(folder, "summary.json")
 
 
-def test_a_record_that_is_not_finished_stays(folder: Path) -> None:
-    (folder / "summary.json").unlink()
-    fold(folder)
-    assert not (folder / COPY).exists()
-    assert content(folder, "spec.json").startswith(b"spec.json")
-
-
 def test_the_copy_wins_over_files_that_a_killed_process_left(folder: Path) -> None:
-    fold(folder)
     (folder / "spec.json").write_text("half")
     assert content(folder, "spec.json") == b"spec.json" * 100
 
 
 def test_a_damaged_copy_is_an_error(folder: Path) -> None:
-    fold(folder)
     whole = (folder / COPY).read_bytes()
     place = whole.index(b"history.parquethistory") + 30
     flipped = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
@@ -169,13 +158,3 @@ def test_a_damaged_copy_is_an_error(folder: Path) -> None:
         (folder / COPY).write_bytes(damaged)
         with pytest.raises(ValueError, match=r"record\.zip is damaged"):
             content(folder, "history.parquet")
-
-
-def test_a_full_disk_costs_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
-    with pytest.raises(WriteFailed):
-        fold(folder)
-    assert content(folder, "history.parquet") == b"history.parquet" * 100

@@ -27,8 +27,7 @@ def written(stores: tuple[TokenStore, TokenStore], tmp_path_factory: pytest.Temp
     trainer = Trainer(run, *stores, folder, Runtime("cpu", threads=1), ranks)
     for _ in range(2):
         trainer.step()
-    trainer.save()
-    return checkpoint.checkpoint_path(folder, 2)
+    return checkpoint.save_checkpoint(folder, 2, trainer.state())
 
 
 def same(one: Any, other: Any) -> bool:
@@ -90,7 +89,7 @@ def test_the_two_newest_are_kept(tmp_path: Path) -> None:
     assert checkpoint.keep_newest(tmp_path, 1)
     assert not checkpoint.keep_newest(tmp_path, 1)
     assert names(tmp_path) == ["step-0000000100.pt"]
-    checkpoint.delete_checkpoints(tmp_path)
+    checkpoint.keep_newest(tmp_path, 0)
     assert names(tmp_path) == []
     assert checkpoint.where_to_resume(tmp_path) == "the run begins at its first step"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from job_server import warm_python
+from shapelaw.training.loop import Stopped
 from small import PYTHON, small_run
 from training_processes import Stores, command, start_warm
 
@@ -14,7 +15,6 @@ from shapelaw.errors import UserError
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.command import exit_code_of, read_specs, runtime_of, say_failure, training_parser
-from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import NotWritten, Runtime
 
 

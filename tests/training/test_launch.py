@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 from small import PYTHON, SCRIPTS, small_llama, small_run
-from trained_here import Stores, train
+from trained_here import Stores, checkpoints_of, record_of, train
 from training_processes import command
 
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
-from shapelaw.training.hardware import Ranks, is_first, join_ranks
+from shapelaw.training.hardware import Ranks, join_ranks
 from shapelaw.training.launch import WATCHED, StopRequest, _wait
 
 
@@ -102,14 +102,11 @@ def test_afterwards_every_signal_does_what_it_did_before() -> None:
 def test_a_process_alone_is_the_first_and_its_own_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    with join_ranks(torch.device("cpu"), 0.0) as ranks:
+    with join_ranks("cpu", 0.0) as ranks:
         assert ranks == Ranks(0, 1, torch.device("cpu"))
     assert ranks.first
-    assert is_first()
     assert (ranks.sum(2.5), ranks.max(3)) == (2.5, 3)
     assert not torch.distributed.is_initialized()
-    monkeypatch.setenv("RANK", "1")
-    assert not is_first()
 
 
 LAUNCHERS = {
@@ -124,7 +121,7 @@ def test_processes_add_up_what_each_of_them_has(tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
         "import torch\n"
         "from shapelaw.training.hardware import join_ranks\n"
-        "with join_ranks(torch.device('cpu'), 0.0) as ranks:\n"
+        "with join_ranks('cpu', 0.0) as ranks:\n"
         "    found = ranks.sum(0.5 + ranks.rank), ranks.max(10 * ranks.rank)\n"
         f"    open({str(tmp_path)!r} + f'/{{ranks.rank}}', 'w').write(f'{{ranks.world}} {{ranks.first}} {{found}}')\n"
     )
@@ -141,7 +138,7 @@ def test_two_processes_wait_for_another_one_and_give_the_loss_curve_of_one(
 ) -> None:
     run, folder = small(steps=20), tmp_path / "two"
     line = [*LAUNCHERS[launcher], *command(run, stores, folder, "--wait-minutes", "10")]
-    with checkpoint.only_process(folder / "checkpoints", 0, print, lambda: False):
+    with checkpoint.only_process(checkpoints_of(folder, run), 0, print, lambda: False):
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         for said in process.stderr:
@@ -151,7 +148,7 @@ def test_two_processes_wait_for_another_one_and_give_the_loss_curve_of_one(
         assert process.poll() is None
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
-    one, two = train(run, stores, tmp_path / "one"), records.read_record(folder / "record")
+    one, two = train(run, stores, tmp_path / "one"), records.read_record(record_of(folder, run))
     for column in ("train_loss", "gradient_norm"):
         assert two.history[column].to_pylist() == pytest.approx(one.history[column].to_pylist(), rel=1e-4)
     assert two.summary["test_loss"] == pytest.approx(one.summary["test_loss"], rel=1e-5)

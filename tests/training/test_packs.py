@@ -16,9 +16,8 @@ from small import PYTHON, SCRIPTS
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
-from shapelaw.training.loop import Stopped
+from shapelaw.training.driver import Stopped, stores_in, train_job
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.packs import can_compile
 from shapelaw.training.trainer import Runtime
 
@@ -57,10 +56,10 @@ class Stepped:
         runtime = Runtime("cpu", checkpoint_seconds=1e9)
         if stop_after > 0:
             with pytest.raises(Stopped):
-                train_packs([runs], folder / "runs", folder / "checkpoints", runtime)
+                train_job([runs], folder, stores_in(folder), runtime)
         else:
-            outcomes = train_packs([runs], folder / "runs", folder / "checkpoints", runtime)
-            assert outcomes == {run.key: "FINISHED" for run in runs}
+            train_job([runs], folder, stores_in(folder), runtime)
+            assert all((folder / "runs" / run.key / "summary.json").exists() for run in runs)
         return self.model_steps - before
 
 
@@ -68,7 +67,7 @@ class Stepped:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of two packs to which nothing happens."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    train_packs([[A, B], [C, D]], folder / "runs", folder / "checkpoints", Runtime("cpu", threads=1))
+    train_job([[A, B], [C, D]], folder, stores_in(folder), Runtime("cpu", threads=1))
     return folder
 
 

@@ -18,36 +18,27 @@ from damages import flipped_bit
 from disks import CutDisk, fill, make_room, small_disk
 from job_server import warm_python
 from small import PYTHON, SCRIPTS, small_run
-from trained_here import CPU, Stores, after_step, stop
+from trained_here import CPU, Stores, after_step, checkpoints_of, history_bytes, record_of, stop, train
 from training_processes import command, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed, replacing
-from shapelaw.training import checkpoint, loop
+from shapelaw.training import checkpoint
 from shapelaw.training.checkpoint import checkpoint_paths
-from shapelaw.training.trainer import NotWritten, Runtime, Trainer
+from shapelaw.training.trainer import Trainer, TrainingFailed
 
 RUN = small_run(dropout=0.1)
 EVERY_STEP = replace(CPU, checkpoint_seconds=0.0)
-KEY = RUN.key
 Finish = Callable[[Path, int | None], str]  # the folder, the step; what was said
-
-
-def train(
-    stores: Stores, out: Path, checkpoints: Path, runtime: Runtime = CPU, run: Run = RUN
-) -> records.Record:
-    loop.train(run, *stores, out, checkpoints, runtime)
-    return records.read_record(out)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The history of the run when nothing happens to it."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    train(stores, folder / "record", folder / "checkpoints")
-    return (folder / "record" / "history.parquet").read_bytes()
+    train(RUN, stores, folder)
+    return history_bytes(folder)
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +46,17 @@ def interrupted(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """Checkpoints of steps 49 and 50 of the run, which was stopped there."""
     folder = tmp_path_factory.mktemp("interrupted")
     stop(RUN, stores, folder, 50, EVERY_STEP)
-    assert [path.name for path in checkpoint_paths(folder / "checkpoints")] == [
+    assert [path.name for path in checkpoint_paths(checkpoints_of(folder, RUN))] == [
         "step-0000000050.pt",
         "step-0000000049.pt",
     ]
-    return folder / "checkpoints"
+    return folder
 
 
 @pytest.fixture
 def place(interrupted: Path, tmp_path: Path) -> Path:
-    """A copy of those checkpoints, to damage."""
-    shutil.copytree(interrupted, tmp_path / "checkpoints")
-    return tmp_path
+    """A copy of that folder, to damage."""
+    return Path(shutil.copytree(interrupted, tmp_path / "results"))
 
 
 @pytest.fixture
@@ -75,12 +65,12 @@ def finish(stores: Stores, undisturbed: bytes, capsys: pytest.CaptureFixture[str
 
     def finish(place: Path, resumed: int | None) -> str:
         capsys.readouterr()
-        train(stores, place / "record", place / "checkpoints")
+        train(RUN, stores, place)
         said = capsys.readouterr().err
         steps = [int(step) for step in re.findall(r"resumed \S+ at step (\d+) of 60", said)]
         assert steps == ([] if resumed is None else [resumed]), said
-        assert (place / "record" / "history.parquet").read_bytes() == undisturbed
-        assert not [path for path in (place / "checkpoints").iterdir() if ".pt" in path.name]
+        assert history_bytes(place) == undisturbed
+        assert not checkpoints_of(place, RUN).exists()
         return said
 
     return finish
@@ -99,7 +89,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, place: Path, finish: Finish) -> None:
-    newest = place / "checkpoints" / "step-0000000050.pt"
+    newest = checkpoints_of(place, RUN) / "step-0000000050.pt"
     DAMAGES[damage](newest)
     said = finish(place, 49)
     assert f"checkpoint {newest} can't be read (" in said
@@ -107,7 +97,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, place: P
 
 
 def test_without_any_checkpoint_that_can_be_read_it_begins_again(place: Path, finish: Finish) -> None:
-    for path in checkpoint_paths(place / "checkpoints"):
+    for path in checkpoint_paths(checkpoints_of(place, RUN)):
         os.truncate(path, 1000)
     said = finish(place, None)
     assert "can be read; training begins again at the first step" in said
@@ -117,7 +107,7 @@ def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
     stores: Stores, place: Path, finish: Finish
 ) -> None:
     """Two good ones are kept after a fall back from step 58 to 49, although 58 is the highest number for a while."""
-    checkpoints = place / "checkpoints"
+    checkpoints = checkpoints_of(place, RUN)
     (checkpoints / "step-0000000050.pt").rename(checkpoints / "step-0000000058.pt")
     os.truncate(checkpoints / "step-0000000058.pt", 1000)
     stop(RUN, stores, place, 52, EVERY_STEP)
@@ -131,10 +121,10 @@ def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
 def test_a_checkpoint_of_a_later_version_is_refused_with_a_command_and_kept(
     stores: Stores, place: Path, finish: Finish
 ) -> None:
-    path = place / "checkpoints" / "step-0000000050.pt"
+    path = checkpoints_of(place, RUN) / "step-0000000050.pt"
     checkpoint.save_checkpoint(path.parent, 50, {**checkpoint.read_checkpoint(path), "schema_version": 3})
     with pytest.raises(UserError, match="has schema version 3, and this shapelaw reads version 2") as refused:
-        train(stores, place / "record", place / "checkpoints")
+        train(RUN, stores, place)
     assert path.exists()
     subprocess.run(str(refused.value).rpartition(": ")[2], shell=True, check=True)
     finish(place, None)
@@ -143,28 +133,26 @@ def test_a_checkpoint_of_a_later_version_is_refused_with_a_command_and_kept(
 def test_a_checkpoint_that_the_model_does_not_fit_is_refused_with_a_command(
     stores: Stores, place: Path
 ) -> None:
-    path = place / "checkpoints" / "step-0000000050.pt"
+    path = checkpoints_of(place, RUN) / "step-0000000050.pt"
     state = checkpoint.read_checkpoint(path)
     state["model"] = {name.replace("qkv", "kqv"): weights for name, weights in state["model"].items()}
-    checkpoint.save_checkpoint(place / "checkpoints", 50, state)
+    checkpoint.save_checkpoint(path.parent, 50, state)
     with pytest.raises(UserError, match=rf"{path} doesn't fit this version of the code \(.*: rm -r {place}"):
-        train(stores, place / "record", place / "checkpoints")
+        train(RUN, stores, place)
 
 
 def test_a_finished_record_of_another_version_is_not_trained_over(
-    stores: Stores, tmp_path: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+    stores: Stores, tmp_path: Path, undisturbed: bytes
 ) -> None:
-    out, checkpoints = (tmp_path / "results" / name / RUN.key for name in ("runs", "checkpoints"))
-    train(stores, out, checkpoints)
-    summary = checkpoints / "summary.json"
+    train(RUN, stores, tmp_path)
+    summary = record_of(tmp_path, RUN) / "summary.json"
     summary.write_text(summary.read_text().replace('"schema_version": 1', '"schema_version": 0'))
-    shutil.rmtree(out)  # Snakemake does that before it starts a job again
     with pytest.raises(UserError, match=r"has record schema version 0, .* reads version 1") as refused:
-        train(stores, out, checkpoints)
+        train(RUN, stores, tmp_path)
     words = str(refused.value).rpartition(": ")[2].removesuffix(" && snakemake")
     subprocess.run(words, shell=True, check=True)
-    train(stores, out, checkpoints)
-    assert (out / "history.parquet").read_bytes() == undisturbed
+    train(RUN, stores, tmp_path)
+    assert history_bytes(tmp_path) == undisturbed
 
 
 # --- power cuts
@@ -204,16 +192,16 @@ def test_after_a_power_cut_at_any_step_the_run_ends_the_same(
                 disk.cut_power(cuts[-1])
 
         with after_step(0, cut):
-            train(stores, disk.folder / "record", disk.folder / "checkpoints", EVERY_STEP)
+            train(stores, disk.folder, EVERY_STEP)
         disk.cut_power(tmp_path / "cut-at-the-end")
-    assert (tmp_path / "cut-at-the-end" / "record" / "history.parquet").read_bytes() == undisturbed
+    assert history_bytes(tmp_path / "cut-at-the-end") == undisturbed
     for place in (path for path in cuts if path.exists()):
         step = int(place.name.removeprefix("cut-"))
-        newest = [int(path.stem[5:]) for path in checkpoint_paths(place / "checkpoints")]
+        newest = [int(path.stem[5:]) for path in checkpoint_paths(checkpoints_of(place, RUN))]
         # a third one may be there, whose deletion was lost
         assert newest[:2] == [number for number in (step - 1, step - 2) if number > 0]
-        train(stores, place / "record", place / "checkpoints")
-        assert (place / "record" / "history.parquet").read_bytes() == undisturbed
+        train(RUN, stores, place)
+        assert history_bytes(place) == undisturbed
 
 
 # --- full disks
@@ -229,14 +217,14 @@ def test_a_disk_that_fills_up_stops_the_run_with_a_sentence_and_a_checkpoint(
     stores: Stores, disk: Path, finish: Finish
 ) -> None:
     """What the failed attempt took is given back, so that the status says why the run ended."""
-    with after_step(20, lambda: fill(disk, leave=100_000)), pytest.raises(NotWritten) as failed:
-        train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    with after_step(20, lambda: fill(disk, leave=100_000)), pytest.raises(TrainingFailed) as failed:
+        train(RUN, stores, disk, EVERY_STEP)
     assert str(failed.value) == (
-        f"The checkpoint of step 20 can't be written to {disk / 'checkpoints'} (No space left on device); "
+        f"{checkpoints_of(disk, RUN) / 'step-0000000020.pt'} can't be written (No space left on device); "
         "free some space and start again: the run resumes at step 19."
     )
-    assert not [path for path in (disk / "checkpoints").iterdir() if path.name.endswith(".tmp")]
-    found = records.read_record(disk / "checkpoints")
+    assert not [path for path in checkpoints_of(disk, RUN).iterdir() if path.name.endswith(".tmp")]
+    found = records.read_record(checkpoints_of(disk, RUN))
     assert (found.status, found.live["step"], found.live["message"]) == ("FAILED", 20, str(failed.value))
     make_room(disk)
     finish(disk, 19)
@@ -250,9 +238,9 @@ def test_a_status_that_can_not_be_written_ends_no_run(
 ) -> None:
     """Only the notes for people fail; there is space again before the next checkpoint."""
     with after_step(20, lambda: fill(disk)), after_step(25, lambda: make_room(disk)):
-        train(stores, disk / "record", disk / "checkpoints", replace(CPU, live_seconds=0.0))
+        train(RUN, stores, disk, replace(CPU, live_seconds=0.0))
     assert capsys.readouterr().err.count("can't be written (No space left on device)") == 1  # said once
-    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
+    assert history_bytes(disk) == undisturbed
 
 
 def test_a_disk_that_fills_up_before_the_record_costs_nothing_where_a_checkpoint_can_make_room(
@@ -260,8 +248,8 @@ def test_a_disk_that_fills_up_before_the_record_costs_nothing_where_a_checkpoint
 ) -> None:
     summary = Trainer.summary
     monkeypatch.setattr(Trainer, "summary", lambda trainer: (fill(disk), summary(trainer))[1])
-    train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
-    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
+    train(RUN, stores, disk, EVERY_STEP)
+    assert history_bytes(disk) == undisturbed
 
 
 def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
@@ -280,10 +268,10 @@ def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "summary", lambda trainer: (fill(disk), summary(trainer))[1])
         patch.setattr(checkpoint, "keep_newest", at_once_taken)
-        with pytest.raises(NotWritten) as failed:
-            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+        with pytest.raises(TrainingFailed) as failed:
+            train(RUN, stores, disk, EVERY_STEP)
     assert re.fullmatch(
-        rf"{disk}/checkpoints/\S+ can't be written \(No space left on device\); free some space and start again: "
+        rf"{disk}/runs/\S+ can't be written \(No space left on device\); free some space and start again: "
         r"the run resumes at step 60\.",
         str(failed.value),
     )
@@ -291,41 +279,21 @@ def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
     finish(disk, 60)
 
 
-def test_a_record_folder_on_a_full_disk_costs_no_training(
-    stores: Stores, disk: Path, tmp_path: Path, undisturbed: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The checkpoints are on another disk."""
-    fill(disk)
-    with pytest.raises(NotWritten) as failed:
-        train(stores, disk / "record", tmp_path / "checkpoints")
-    assert str(failed.value) == (
-        f"{KEY} is trained, but its record can't be written to {disk / 'record'} (No space left on device); free some "
-        "space and start again: the record is copied, nothing is trained again."
-    )
-    monkeypatch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
-    with pytest.raises(NotWritten, match="nothing is trained again"):  # still full
-        train(stores, disk / "record", tmp_path / "checkpoints")
-    make_room(disk)
-    train(stores, disk / "record", tmp_path / "checkpoints")
-    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
-
-
 def test_a_run_is_not_started_on_a_full_disk(stores: Stores, disk: Path) -> None:
-    (disk / "checkpoints").mkdir()
     fill(disk)
-    with pytest.raises((NotWritten, UserError), match=r"can't be written \(No space left on device\); free"):
-        train(stores, disk / "record", disk / "checkpoints")
+    with pytest.raises(
+        (TrainingFailed, UserError), match=r"can't be written \(No space left on device\); free"
+    ):
+        train(RUN, stores, disk)
 
 
 def test_a_full_disk_that_has_the_log_too_leaves_an_exit_code(stores: Stores, disk: Path) -> None:
-    (disk / "checkpoints").mkdir()
+    line = command(RUN, stores, disk)
     log = disk / "log"
     log.touch()
     fill(disk)
     with log.open("w") as file:
-        done = subprocess.run(
-            [PYTHON, *command(RUN, stores, disk)], stdout=file, stderr=subprocess.STDOUT, check=False
-        )
+        done = subprocess.run([PYTHON, *line], stdout=file, stderr=subprocess.STDOUT, check=False)
     assert done.returncode in (1, 2)
     assert log.read_text() == ""
 
@@ -383,16 +351,19 @@ def test_what_a_killed_process_left_half_written_is_deleted(
         "    for temporary in (a, b, c): temporary.write_bytes(b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
-    checkpoints = tmp_path / "checkpoints"
-    half = [checkpoints / "step-0000000007.pt", tmp_path / "record" / "summary.json", tmp_path / "train.bin"]
+    half = [
+        checkpoints_of(tmp_path, RUN) / "step-0000000007.pt",
+        record_of(tmp_path, RUN) / "summary.json",
+        tmp_path / "train.bin",
+    ]
     done = subprocess.run([PYTHON, "-c", killed, str(SCRIPTS), *map(str, half)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert all([*path.parent.glob(".*.tmp")] for path in half)
     with replacing(tmp_path / "train.bin") as temporary:
         temporary.write_bytes(b"whole")
-    train(stores, tmp_path / "record", checkpoints)
+    train(RUN, stores, tmp_path)
     assert not list(tmp_path.rglob(".*.tmp"))
-    assert (tmp_path / "record" / "history.parquet").read_bytes() == undisturbed
+    assert history_bytes(tmp_path) == undisturbed
 
 
 @pytest.mark.slow
@@ -404,7 +375,9 @@ def test_a_process_that_waits_goes_on_where_the_one_before_was_killed(stores: St
     other = start_warm([*line, "--wait-minutes", "5"])
     assert other.stderr is not None
     said = other.stderr.readline()
-    assert f"waiting for another process that trains the run of {tmp_path / 'checkpoints'} (process" in said
+    assert (
+        f"waiting for another process that trains the run of {checkpoints_of(tmp_path, run)} (process" in said
+    )
     reached = newest_step(tmp_path)
     first.kill()
     first.communicate()

@@ -1,8 +1,8 @@
 """Files that are whole or absent: every file that something else relies on is written through here.
 
-The copy of a finished record in its checkpoint folder is one file, since file systems of clusters count files; its
-members are stored as they are. Where the copy and single files of a record lie side by side, the copy is whole and
-wins. This module imports the standard library only: a process for each record reads it.
+Versions before 2026-11-28 left a copy of each finished record in its checkpoint folder, as one file, which is still
+read. Where it and single files of a record lie side by side, the copy is whole and wins. This module imports the
+standard library only.
 """
 
 from __future__ import annotations
@@ -172,21 +172,6 @@ def _flush_folder(folder: Path) -> None:
             raise
 
 
-def fold(folder: Path) -> None:
-    """Put a finished record's files into the one copy, and delete them; nothing where it is not finished.
-
-    Raises:
-        WriteFailed: the disk is full, read-only or broken; the files are still there.
-    """
-    if not (folder / FILES[-1]).exists():
-        return
-    with replacing(folder / COPY) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name in FILES:
-            archive.writestr(zipfile.ZipInfo(name), (folder / name).read_bytes())
-    for name in reversed(FILES):
-        (folder / name).unlink(missing_ok=True)
-
-
 def has(folder: Path, name: str) -> bool:
     """True where a record's folder has a file, by itself or in its copy."""
     return (folder / name).exists() or (name in FILES and (folder / COPY).exists())
@@ -206,8 +191,3 @@ def content(folder: Path, name: str) -> bytes:
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
             raise ValueError(f"{COPY} is damaged: {error}") from error
     return (folder / name).read_bytes()
-
-
-def forget(folder: Path) -> None:
-    """Delete the copy."""
-    (folder / COPY).unlink(missing_ok=True)

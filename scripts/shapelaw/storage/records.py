@@ -7,7 +7,7 @@ A finished run is a directory `<results>/runs/<key>/` with
 - `summary.json`: the final numbers, the times, the machine. Written last: where it exists, the record is whole.
 
 A run that is under way or died has `<results>/checkpoints/<key>/` with `live.json` (its state),
-the same `spec.json` and `history.parquet`, and its checkpoints; once it is finished, `record.zip`, its record's copy.
+the same `spec.json` and `history.parquet`, and its checkpoints; once it is finished, only weights that are kept.
 Every file is written to a temporary name, flushed to the disk and renamed.
 """
 
@@ -104,13 +104,18 @@ def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def history_bytes(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA) -> bytes:
+    """The content of `history.parquet`; the same rows give the same bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(history_table(rows, schema), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 def write_history(
     directory: Path, rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA
 ) -> None:
-    """Write `history.parquet`; the same rows give the same bytes."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(history_table(rows, schema), sink)
-    write_bytes(directory / "history.parquet", sink.getvalue().to_pybytes())
+    """Write `history.parquet`."""
+    write_bytes(directory / "history.parquet", history_bytes(rows, schema))
 
 
 def write_summary(directory: Path, summary: Mapping[str, Any]) -> None:
@@ -139,11 +144,7 @@ def read_record(directory: Path) -> Record:
         OtherSchema: it has another schema version.
         UserError: a file is missing, cut short or damaged; the message says which and what to do.
     """
-    values = _read_json(directory / "spec.json")
-    try:
-        run = spec_from_dict(values)
-    except (KeyError, TypeError) as error:
-        raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
+    run = read_spec(directory)
     summary = read_summary(directory) if has(directory, "summary.json") else {}
     content = {name: value for name, value in summary.items() if name != CONTENT}
     if summary.get(CONTENT, _hash_of(content)) != _hash_of(content):
@@ -158,6 +159,19 @@ def read_record(directory: Path) -> Record:
     return Record(directory, run, history, summary, live)
 
 
+def read_spec(directory: Path) -> AnyRun:
+    """The run of a record.
+
+    Raises:
+        OtherSchema: it has another schema version.
+        UserError: its spec is missing or damaged.
+    """
+    try:
+        return spec_from_dict(_read_json(directory / "spec.json"))
+    except (KeyError, TypeError) as error:
+        raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
+
+
 def read_summary(directory: Path) -> dict[str, Any]:
     """The summary of a finished record, read alone: what it says is not held against its hash.
 
@@ -165,25 +179,6 @@ def read_summary(directory: Path) -> dict[str, Any]:
         UserError: it is missing, cut short or of another schema version.
     """
     return _read_json(directory / "summary.json")
-
-
-def refuse_other_run(directory: Path, run: AnyRun) -> None:
-    """Let a folder keep the run that it has: another one would delete its weights and its record.
-
-    Raises:
-        UserError: the folder has another run.
-    """
-    if not has(directory, "spec.json"):
-        return
-    try:
-        there = spec_from_dict(_read_json(directory / "spec.json"))
-    except (UserError, KeyError, TypeError):  # damaged or of another version: told where the record is read
-        return
-    if there.key != run.key:
-        raise UserError(
-            f"The folder {directory} has another run, {there.key}, whose record and weights would be lost; give "
-            f"{run.key} a folder of its own."
-        )
 
 
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:

@@ -20,12 +20,12 @@ import torch
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import delete_leftovers, disk_errors, replacing
-from shapelaw.storage.records import read_record
+from shapelaw.storage.records import read_spec
 
 SCHEMA_VERSION = 2
 KEPT = 2
 _NAME = re.compile(r"step-(\d+)\.pt")
-_DAMAGED = ".damaged"  # suffix of an unreadable checkpoint, kept for people to look at
+DAMAGED = ".damaged"  # suffix of an unreadable checkpoint, kept for people to look at
 _SUM = b"shapelaw crc32 %08x\n"  # follows PyTorch's zip archive, whose readers skip it
 _SUM_BYTES = len(_SUM % 0)
 _BLOCK_BYTES = 2**20
@@ -77,13 +77,6 @@ def keep_newest(directory: Path, number: int) -> bool:
     return bool(old)
 
 
-def delete_checkpoints(directory: Path) -> None:
-    """Remove every checkpoint, damaged ones too."""
-    keep_newest(directory, 0)
-    for path in directory.glob(f"*{_DAMAGED}"):
-        path.unlink()
-
-
 def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> dict[str, Any] | None:
     """The newest undamaged checkpoint with the run's `identity`; None without one.
 
@@ -100,7 +93,7 @@ def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> 
             state = read_checkpoint(path)
         except Damaged as error:
             damaged += 1
-            aside = path.with_name(path.name + _DAMAGED)
+            aside = path.with_name(path.name + DAMAGED)
             with suppress(FileNotFoundError):  # deleted between listing and reading
                 path.replace(aside)
             warn(f"{error}; set aside as {aside.name}, trying the one before")
@@ -169,12 +162,12 @@ def newest_of_decoder(folder: Path) -> tuple[Run, dict[str, Any]]:
     Raises:
         UserError: there is none, or it can't be read.
     """
-    run, paths = read_record(folder).run, checkpoint_paths(folder)
+    run, paths = read_spec(folder), checkpoint_paths(folder)
     if not isinstance(run, Run) or not paths:
         raise UserError(
-            f"{folder} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
-            "with scripts/train.py --keep-weights, or while the config's perplexity.of named its study; it can be "
-            f"trained afresh: rm -r results/{{runs,checkpoints}}/{folder.absolute().name}."
+            f"{folder} has no checkpoint of a decoder; a finished run keeps its weights only where scripts/train.py "
+            "--keep-weights-of named it, or while the config's perplexity.of named its study; it can be trained "
+            f"afresh: rm -r results/{{runs,checkpoints}}/{folder.absolute().name}."
         )
     return run, read_checkpoint(paths[0])
 
@@ -228,7 +221,10 @@ def only_process(
     while True:
         with disk_errors(path):
             directory.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+")
+            try:
+                file = path.open("a+")
+            except FileNotFoundError:  # the process before deleted the folder
+                continue
         with file:
             if not _lock(file, wait_seconds, warn, give_up):
                 yield False
@@ -244,6 +240,7 @@ def only_process(
             finally:
                 with suppress(OSError):
                     path.unlink()  # while it is held
+                    directory.rmdir()  # nothing but the lock is left of a run that has its record
             return
 
 

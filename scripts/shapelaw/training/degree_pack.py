@@ -195,8 +195,6 @@ class DegreePack(Pack[DegreeRun]):
         device: their device.
     """
 
-    may_diverge = True
-
     def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
         self.network = runs[0].network
         super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)

@@ -188,11 +188,6 @@ def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precis
     return size
 
 
-def is_first() -> bool:
-    """True if this process is rank 0, or alone."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def processes_here() -> int:
     """Processes of this run on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
@@ -229,19 +224,23 @@ class Ranks:
 
 
 @contextmanager
-def join_ranks(device: torch.device, wait_seconds: float) -> Iterator[Ranks]:
-    """Join the process group of the environment (NCCL on GPUs, gloo on CPUs); alone without one.
+def join_ranks(name: str, wait_seconds: float) -> Iterator[Ranks]:
+    """Join the process group of the environment (NCCL on GPUs, gloo on CPUs); without one, alone on the CPU.
 
     Args:
-        device: device of this process, or "cuda" for the one of its local rank.
+        name: of the device, as in `choose_device`; on GPUs each process takes the one of its local rank.
         wait_seconds: extra time that the others wait for the first rank, which waits for the run's lock.
 
     The processes meet at a file from `shapelaw.training.launch`, or at an address from `torchrun`.
+
+    Raises:
+        UserError: this machine lacks the device.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
-        yield Ranks(0, 1, device)
+        yield Ranks(0, 1, torch.device("cpu"))
         return
+    device = choose_device(name, "float32", processes_here())
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)

@@ -4,100 +4,98 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage import files, records
 from shapelaw.storage.files import WriteFailed
+from shapelaw.training import checkpoint
+
+
+class UnderWay(NamedTuple):
+    """A run in training: its key, the steps that it has done and those that it takes, and its history so far."""
+
+    key: str
+    step: int
+    steps: int
+    rows: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that ended: at its last step, or where its loss was no longer finite (`diverged_at_step` says where).
+
+    Attributes:
+        rows: its history.
+        numbers: what its record says of it.
+        files: further files of the record, by name.
+    """
+
+    key: str
+    rows: Sequence[Sequence[float]]
+    numbers: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass
 class Journal:
-    """The record of one run, in its checkpoint directory until it is finished, then in `out`.
-
-    A finished record is also left in the checkpoint directory: if Snakemake dies between the end of training
-    and the end of the job, it deletes `out` and starts the job again, and the run must not be trained twice.
-    """
+    """What one run leaves: notes in `checkpoints` while it trains, and its record in `out` once it has ended."""
 
     run: AnyRun
-    identity: str
+    identity: str  # the spec and the data with which checkpoints and records must agree
     stores: Mapping[str, TokenStore]  # by name: train_store, test_store; empty for a memorizer
     out: Path
     checkpoints: Path
-    tags: dict[str, str]
+    tags: Mapping[str, str]
     started_at: str = field(default_factory=lambda: _now())
     attempts: int = 1
     trouble: WriteFailed | None = None  # error of the last note, if it failed
 
-    def restore_finished(self) -> bool:
-        """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one.
+    def is_finished(self) -> bool:
+        """True if the run has a whole record of this spec and data; no file of it is touched.
 
-        A record of another spec under the same key is deleted.
+        One that an older version left in `checkpoints` is moved to `out`. Notes of another spec or of other data are
+        deleted.
 
         Raises:
-            OtherSchema: another version of shapelaw wrote the directory's record.
+            OtherSchema: another version of shapelaw wrote a record.
             WriteFailed: `out` can't be written.
         """
-        before = self._before()
-        if before is None:
-            return False
-        found = before.summary or before.live
-        if found.get("identity") != self.identity:
-            for name in ("summary.json", "live.json", "history.parquet"):
+        record = _record(self.out)
+        if record is not None and record.summary.get("identity") == self.identity:
+            return True
+        before = _record(self.checkpoints)
+        if before is not None and (before.summary or before.live).get("identity") != self.identity:
+            for name in ("live.json", *files.FILES, files.COPY):
                 (self.checkpoints / name).unlink(missing_ok=True)
-            files.forget(self.checkpoints)
             return False
-        if not before.summary:
+        if before is None or not before.summary:
             return False
-        if self.out != self.checkpoints:
-            self._write_record(self.out, files.content(self.checkpoints, "history.parquet"), before.summary)
-        (self.checkpoints / "live.json").unlink(missing_ok=True)
+        further = {path.name: path.read_bytes() for path in self.checkpoints.glob("*.npz")}
+        self._write(files.content(self.checkpoints, "history.parquet"), before.summary, further)
         return True
 
-    def is_finished(self) -> bool:
-        """True if the checkpoint directory has the finished record of the same spec and data."""
-        before = self._before()
-        return before is not None and before.summary.get("identity") == self.identity
-
-    def _before(self) -> records.Record | None:
-        """The record of earlier attempts; None if it is missing or damaged.
-
-        Raises:
-            OtherSchema: another version of shapelaw wrote it; it may be that of a finished run.
-        """
-        try:
-            return records.read_record(self.checkpoints)
-        except records.OtherSchema:
-            raise
-        except UserError:  # a note for people; checkpoints decide where to resume
-            return None
-
     def start(self, step: int, rows: Sequence[Sequence[float]]) -> None:
-        """Note that an attempt begins, with the step and the history from which it continues."""
-        before = self._before()
+        """Note that an attempt begins, with the step and the history from which it continues.
+
+        A record of another spec or of other data is deleted.
+        """
+        before = _record(self.checkpoints)
         if before is not None:
             self.started_at = before.live.get("started_at", self.started_at)
             self.attempts = before.live.get("attempts", 0) + 1
         records.write_spec(self.checkpoints, self.run)
         self.note(records.RUNNING, step, rows, must=True)
-
-    def failure_for_good(self) -> str | None:
-        """The message of an earlier attempt at the same spec and data that diverged, with advice on how to retry."""
-        before = self._before()
-        if before is None or before.live.get("identity") != self.identity or not before.live.get("for_good"):
-            return None
-        return (
-            f"{before.live['message']} It is not tried again, since it would end the same; to retry anyway: "
-            f"rm -r {self.checkpoints}"
-        )
+        shutil.rmtree(self.out, ignore_errors=True)
 
     def note(
         self,
@@ -106,7 +104,6 @@ class Journal:
         rows: Sequence[Sequence[float]],
         message: str | None = None,
         *,
-        for_good: bool = False,
         must: bool = False,
     ) -> None:
         """Write the run's progress: the history so far, and `live.json`.
@@ -114,7 +111,6 @@ class Journal:
         It is for people: a full disk must not end a run because a note fails; that is said once.
 
         Args:
-            for_good: the run failed in a way that another attempt would repeat.
             must: the note is needed.
 
         Raises:
@@ -127,10 +123,9 @@ class Journal:
             "message": message,
             "updated_at": _now(),
             "pid": os.getpid(),
-            **({"for_good": True} if for_good else {}),
         }
         try:
-            self._write_history(rows)
+            records.write_history(self.checkpoints, rows, records.history_schema(self.run))
             records.write_live(self.checkpoints, live)
             self.trouble = None
         except WriteFailed as error:
@@ -140,29 +135,42 @@ class Journal:
                 say(f"the run's progress is not written down: {error}")
             self.trouble = error
 
-    def finish(self, rows: Sequence[Sequence[float]], numbers: Mapping[str, Any]) -> None:
-        """Write the finished record."""
+    def finish(self, ended: Ended) -> None:
+        """Write the record.
+
+        Raises:
+            WriteFailed: the disk is full or gone.
+        """
         summary = {
             **self._common(records.FINISHED),
-            **numbers,
+            **ended.numbers,
             "finished_at": _now(),
             "git_commit": _git_commit(),
             **{name: _store(store) for name, store in self.stores.items()},
         }
-        self._write_history(rows)
-        history = (self.checkpoints / "history.parquet").read_bytes()
+        history = records.history_bytes(ended.rows, records.history_schema(self.run))
         summary["history_sha256"] = hashlib.sha256(history).hexdigest()
-        self._write_record(self.checkpoints, history, summary)
-        (self.checkpoints / "live.json").unlink(missing_ok=True)
-        self._write_record(self.out, history, summary)
+        self._write(history, summary, ended.files)
 
-    def _write_history(self, rows: Sequence[Sequence[float]]) -> None:
-        records.write_history(self.checkpoints, rows, records.history_schema(self.run))
+    def _write(self, history: bytes, summary: Mapping[str, Any], further: Mapping[str, bytes]) -> None:
+        records.write_spec(self.out, self.run)
+        for name, content in {"history.parquet": history, **further}.items():
+            records.write_bytes(self.out / name, content)
+        records.write_summary(self.out, summary)
 
-    def _write_record(self, directory: Path, history: bytes, summary: Mapping[str, Any]) -> None:
-        records.write_spec(directory, self.run)
-        records.write_bytes(directory / "history.parquet", history)
-        records.write_summary(directory, summary)
+    def clear(self, weights: int) -> None:
+        """Delete what a finished run no longer needs beside its record.
+
+        Args:
+            weights: so many of its newest checkpoints stay, with the spec.
+        """
+        checkpoint.keep_newest(self.checkpoints, weights)
+        notes = ("live.json", "history.parquet", *(() if weights else (*files.FILES, files.COPY)))
+        for path in [
+            *map(self.checkpoints.joinpath, notes),
+            *self.checkpoints.glob(f"*{checkpoint.DAMAGED}"),
+        ]:
+            path.unlink(missing_ok=True)
 
     def _common(self, status: str) -> dict[str, Any]:
         return {
@@ -173,8 +181,22 @@ class Journal:
             "host": socket.gethostname(),
             "started_at": self.started_at,
             "attempts": self.attempts,
-            "tags": self.tags,
+            "tags": dict(self.tags),
         }
+
+
+def _record(folder: Path) -> records.Record | None:
+    """The record of a folder, perhaps of an attempt under way; None if it is missing or damaged.
+
+    Raises:
+        OtherSchema: another version of shapelaw wrote it; it may be that of a finished run.
+    """
+    try:
+        return records.read_record(folder)
+    except records.OtherSchema:
+        raise
+    except UserError:  # it is trained again, from its checkpoints
+        return None
 
 
 def _store(store: TokenStore) -> dict[str, Any]:

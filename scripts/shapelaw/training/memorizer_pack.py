@@ -246,7 +246,12 @@ class MemorizerPack(Pack[MemorizationRun]):
         )
 
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """Record numbers: whether the model has memorized everything, and how many of its heads are saturated."""
+        """Record numbers: whether the model has memorized everything, and how many of its heads are saturated.
+
+        None where it diverged.
+        """
+        if not math.isfinite(found.loss):
+            return {}
         saturated_TH = (self._largest(model) > SATURATED_WEIGHT).double()
         return {
             "memorized": found.accuracy == 1.0,

@@ -7,7 +7,11 @@ lists its members (`members.json`), and its checkpoints hold each model separate
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +28,14 @@ from shapelaw.specs.kinds import PackedRun
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.adam import fused_step
+from shapelaw.training.hardware import machine, peak_memory_bytes
+from shapelaw.training.journal import Ended, UnderWay
 from shapelaw.training.schedule import packed_rate
 
 LANES = 16  # most numbers that a CPU multiplies at once
 Tensors = dict[str, Tensor]
 AnyPackedRun = TypeVar("AnyPackedRun", bound=PackedRun)
+STATE_VERSION = 2  # part of a pack's name, of its checkpoints' format
 MEMBERS = "members.json"
 _FOLDER = "pack-"
 
@@ -44,9 +51,6 @@ class Evaluation:
 class Pack(ABC, Generic[AnyPackedRun]):
     """Some models in training, each at its own step.
 
-    In a class with `may_diverge`, such as one that searches learning rates, divergence is a finding and leaves a
-    finished record without a loss; in others it is a failure.
-
     Args:
         runs: runs of one `family`.
         every: the initial parameters of each model.
@@ -55,10 +59,11 @@ class Pack(ABC, Generic[AnyPackedRun]):
     Attributes:
         steps: the steps that each model has done.
         step_number: the most steps that a model of the pack has done, including models that left; it never falls.
-        rates: the learning rates of each model's last step.
+        rates: the learning rates of each model's last step; empty before the first one here.
+        live: whether each model is still in training; one that ended stays until half of them have.
+        rows: each model's history.
+        seconds: each model's share of the time, over all attempts.
     """
-
-    may_diverge = False
 
     def __init__(self, runs: Sequence[AnyPackedRun], every: Sequence[Tensors], device: torch.device) -> None:
         if len({run.family for run in runs}) != 1:
@@ -71,6 +76,9 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.loss_sum_P = torch.zeros(len(runs), dtype=torch.float64, device=device)
         self.summed_P = torch.zeros(len(runs), dtype=torch.float64, device=device)  # steps in the sum
         self.rates: list[float] = []
+        self.live = [True] * len(runs)
+        self.rows: list[list[list[float]]] = [[] for _ in runs]
+        self.seconds = [0.0] * len(runs)
 
     @abstractmethod
     def gradients(self) -> tuple[Tensor, Tensors]:
@@ -82,7 +90,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
 
     @abstractmethod
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """Further numbers for the record of a finished model; `rows` is its history."""
+        """Further numbers for the record of a model that ended; `rows` is its history."""
 
     @abstractmethod
     def rearranged(self, models: Sequence[int] | None) -> None:
@@ -106,6 +114,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
 
     def step(self) -> None:
         """One Adam step of every model."""
+        begin = time.monotonic()
         loss_P, found = self.gradients()
         self.rates = [packed_rate(run, step) for run, step in zip(self.runs, self.steps, strict=True)]
         self._adam(found)
@@ -113,6 +122,49 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.summed_P += 1
         self.steps = [step + 1 for step in self.steps]
         self.step_number += 1
+        share = (time.monotonic() - begin) / len(self.runs)
+        self.seconds = [seconds + share for seconds in self.seconds]
+
+    def under_way(self) -> list[UnderWay]:
+        """The models that have not ended."""
+        return [
+            UnderWay(run.key, step, run.steps, rows)
+            for run, step, rows, live in zip(self.runs, self.steps, self.rows, self.live, strict=True)
+            if live
+        ]
+
+    def ended(self) -> list[Ended]:
+        """Evaluate the models that are due; those that are done or diverged end."""
+        due = [i for i, live in enumerate(self.live) if live and _is_due(self.runs[i], self.steps[i])]
+        ended = []
+        for i, mean in zip(due, self.take_losses(due) if due else (), strict=True):
+            found, step, rows = self.evaluate(i), self.steps[i], self.rows[i]
+            if math.isfinite(found.loss) and math.isfinite(mean):
+                accuracy = math.nan if found.accuracy is None else found.accuracy
+                rows.append([step, mean, self.rates[i], found.loss, accuracy])
+                if not self.is_done(i, found):
+                    continue
+                last = {"final_loss": found.loss, "final_accuracy": found.accuracy}
+            else:
+                last = {"diverged_at_step": step}
+            self.live[i] = False
+            numbers = last | self.numbers(i, found, rows) | self._costs(i)
+            known = {name: value for name, value in numbers.items() if _is_known(value)}
+            ended.append(Ended(self.runs[i].key, rows, known, self.files(i)))
+        staying = [i for i, live in enumerate(self.live) if live]
+        if ended and staying and 2 * len(staying) <= len(self.live):  # each size of a pack is compiled anew
+            self.keep(staying)
+        return ended
+
+    def _costs(self, model: int) -> dict[str, Any]:
+        return {
+            "steps_done": self.steps[model],
+            "wall_seconds": self.seconds[model],
+            "model_steps_per_second": self.steps[model] / self.seconds[model],
+            **machine(self.device),
+            "threads": torch.get_num_threads(),
+            "peak_memory_bytes": peak_memory_bytes(self.device),
+        }
 
     def _adam(self, found: Mapping[str, Tensor]) -> None:
         """Step the models by Adam, with one call for neighbours at the same step and rate."""
@@ -150,11 +202,18 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.runs = [self.runs[model] for model in models]
         self.steps = [self.steps[model] for model in models]
         self.rates = [self.rates[model] for model in models] if self.rates else []
+        self.live = [self.live[model] for model in models]
+        self.rows = [self.rows[model] for model in models]
+        self.seconds = [self.seconds[model] for model in models]
         self.rearranged(models)
 
     def state(self) -> dict[str, Any]:
-        """The content of a checkpoint, without the runs; models are in the order of their places."""
+        """The content of a checkpoint; models are in the order of their places."""
         return {
+            "keys": [run.key for run in self.runs],
+            "live": self.live,
+            "rows": self.rows,
+            "seconds": self.seconds,
             "step_number": self.step_number,
             "steps": self.steps,
             "parameters": dict(self.parameters),
@@ -168,6 +227,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         """Restore a `state` of the same runs."""
         for model in range(len(self.runs)):
             self.load_model(model, state, model)
+        self.live = list(state["live"])
         self.step_number = state["step_number"]
 
     def load_model(self, model: int, state: Mapping[str, Any], place: int) -> None:
@@ -179,6 +239,8 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.loss_sum_P[model] = state["loss_sum"][place]
         self.summed_P[model] = state["summed"][place]
         self.steps[model] = state["steps"][place]
+        self.rows[model] = [list(row) for row in state["rows"][place]]
+        self.seconds[model] = state["seconds"][place]
         self.step_number = max(self.step_number, self.steps[model])
         self.rearranged(None)
 
@@ -194,6 +256,15 @@ def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
         some = table[models]
         pieces += [some] if some[0].numel() % LANES == 0 else some.unbind()
     return pieces
+
+
+def _is_due(run: PackedRun, step: int) -> bool:
+    """True if a model is evaluated after that many steps."""
+    return step % run.evaluate_every == 0 or step == run.steps
+
+
+def _is_known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def can_compile(device: torch.device) -> bool:
@@ -219,6 +290,12 @@ class Unfinished:
     def step(self) -> int:
         """The steps that the model has done."""
         return int(self.state["steps"][self.place])
+
+
+def mark_of(runs: Sequence[PackedRun]) -> str:
+    """The mark of a pack, from its runs in order and the format of its checkpoints."""
+    parts = [str(STATE_VERSION), *(run.digest for run in runs)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def pack_folder(checkpoints: Path, mark: str) -> Path:
@@ -261,14 +338,13 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
     return found
 
 
-def forget_finished(checkpoints: Path, runs: Sequence[PackedRun]) -> None:
-    """Delete the checkpoints of every pack that has one of these runs and whose members are all done."""
+def forget_finished(results: Path, runs: Sequence[PackedRun]) -> None:
+    """Delete the checkpoints of every pack that has one of these runs and whose members all have their records."""
     digests = {run.key: run.digest for run in runs}
-    for folder, members in packs_in(checkpoints):
+    for folder, members in packs_in(results / records.CHECKPOINTS):
         shared = members.items() & digests.items()
-        if shared and all(_is_done(checkpoints / key, digest) for key, digest in members.items()):
-            checkpoint.delete_checkpoints(folder)
-            (folder / MEMBERS).unlink(missing_ok=True)
+        if shared and all(_is_done(results / records.RUNS / key, digest) for key, digest in members.items()):
+            shutil.rmtree(folder)
 
 
 def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
@@ -283,12 +359,8 @@ def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def _is_done(folder: Path, digest: str) -> bool:
-    """True if a run of this spec is finished, or has failed for good."""
+    """True if a folder has the record of a run of this spec."""
     try:
-        record = records.read_record(folder)
+        return records.read_summary(folder).get("identity") == digest
     except UserError:  # missing or damaged
         return False
-    return digest in (
-        record.summary.get("identity"),
-        record.live.get("for_good") and record.live.get("identity"),
-    )

@@ -6,9 +6,10 @@ Data order, dropout and learning rate are pure functions of (seed, step); a chec
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,12 +20,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, reason_of, say
 from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
-from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint, schedule
 from shapelaw.training.adam import Adam
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
@@ -36,6 +36,7 @@ from shapelaw.training.hardware import (
     peak_flops,
     peak_memory_bytes,
 )
+from shapelaw.training.journal import Ended, UnderWay
 from shapelaw.training.schedule import Batches
 
 CompiledPart = Literal["model", "blocks", "graphs"]
@@ -44,6 +45,11 @@ COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
 _KERNEL_FLOPS = 3e12
 # of a run with Llama's blocks: it saves 1 to 2 of 5 to 10 ms of a step at widths 12 to 48, and takes 2.4 s to compile
 _LLAMA_STEPS = 1000
+_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory", re.IGNORECASE)
+_LESS = (
+    "take a smaller width, depth, vocab_size or training.batch_size, or ask for more: "
+    "--set-resources RULE:mem_mb=... on a cluster."
+)
 _UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
 
@@ -85,7 +91,7 @@ class Runtime:
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
         wait_seconds: how long to wait for another process that trains the same run.
-        keep_weights: leave a checkpoint of the last step, which is deleted otherwise.
+        keep_weights_of: keys of decoders that leave a checkpoint of their last step, which is deleted otherwise.
         tags: free text that goes into the record (git commit, config hash, job id, ...).
     """
 
@@ -97,20 +103,27 @@ class Runtime:
     checkpoint_seconds: float = 600.0
     live_seconds: float = 15.0
     wait_seconds: float = 0.0
-    keep_weights: bool = False
+    keep_weights_of: Collection[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class TrainingFailed(Exception):
-    """The run can't go on (a loss that is not finite, a full disk); the message is a sentence."""
+    """A run can't go on for now (the disk or the memory is full); the message is a sentence."""
 
 
-class Diverged(TrainingFailed):
-    """A loss or a gradient is not finite: another attempt would fail at the same step."""
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turn memory that runs out into a sentence; PyTorch's allocators raise a RuntimeError.
 
-
-class NotWritten(TrainingFailed):
-    """A checkpoint or a record can't be written, usually on a full disk: once there is space, a new start resumes."""
+    Raises:
+        TrainingFailed: there is not enough memory.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
+            raise
+        raise TrainingFailed(f"There is not enough memory ({reason_of(error)}); {_LESS}") from error
 
 
 @dataclass
@@ -158,6 +171,7 @@ class Trainer:
         )
         self.started = time.monotonic()
         self.progress = TrainingProgress()
+        self.diverged_at: int | None = None  # the step whose loss is not finite
         compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
         if not compiled and self._is_worth_a_kernel() and decoder_kernels.has_products():
             self.model.use_kernel()
@@ -166,6 +180,7 @@ class Trainer:
         if ranks.world > 1:
             self._forward = DistributedDataParallel(self._forward)
         self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
+        self._has_ended = False
 
     def _is_worth_a_kernel(self) -> bool:
         """True for a long run on one thread of a CPU."""
@@ -217,6 +232,7 @@ class Trainer:
             state["data_seconds"],
             state["wall_seconds"],
         )
+        self.diverged_at = state.get("diverged_at")
 
     def _setting(self) -> str:
         """The setting that must stay the same for a resumed run to be bit-identical."""
@@ -224,19 +240,32 @@ class Trainer:
         kernel = ", Llama's kernel" if self.model.by_llama_kernel else ""
         return f"{device}, {self.ranks.world} processes, {threads} threads, torch {torch.__version__}{kernel}"
 
-    def save(self) -> None:
-        """Write a checkpoint; only rank 0 does so.
+    @property
+    def step_number(self) -> int:
+        """The steps that are done."""
+        return self.progress.step
 
-        Raises:
-            NotWritten: the disk is full or gone; earlier checkpoints are untouched.
-            Diverged: a loss since the last reading is not finite.
-        """
-        if not self.ranks.first:
-            return
+    def under_way(self) -> list[UnderWay]:
+        """The run, until it has ended."""
+        run, progress = self.run, self.progress
+        return [] if self._has_ended else [UnderWay(run.key, progress.step, run.steps, progress.rows)]
+
+    def ended(self) -> list[Ended]:
+        """The run, after its last step, or once its loss is not finite."""
+        if self.diverged_at is not None:
+            numbers = {"diverged_at_step": self.diverged_at, **self._execution()}
+        elif self.progress.step == self.run.training.steps:
+            numbers = self.summary() if self.ranks.first else {}
+        else:
+            return []
+        self._has_ended = True
+        return [Ended(self.run.key, self.progress.rows, numbers)]
+
+    def state(self) -> dict[str, Any]:
+        """The content of a checkpoint."""
         self._read_losses()
         progress = self.progress
-        state = {
-            "identity": self.identity,
+        return {
             "setting": self._setting(),
             "micro_batch": self.micro_batch,
             "model": self.model.state_dict(),
@@ -247,21 +276,13 @@ class Trainer:
             "train_seconds": progress.train_seconds,
             "data_seconds": progress.data_seconds,
             "wall_seconds": self._wall_seconds(),
+            "diverged_at": self.diverged_at,
         }
-        try:
-            checkpoint.save_checkpoint(self.checkpoints, progress.step, state)
-        except WriteFailed as error:
-            raise NotWritten(
-                f"The checkpoint of step {progress.step} can't be written to {self.checkpoints} ({error.reason}); "
-                f"{error.advice}: {checkpoint.where_to_resume(self.checkpoints)}."
-            ) from error
 
     def step(self) -> None:
-        """One optimizer step.
-
-        Raises:
-            Diverged: the loss of this or an earlier step is not finite.
-        """
+        """One optimizer step; none where the loss was not finite, or after the last one."""
+        if self.diverged_at is not None or self.progress.step == self.run.training.steps:
+            return
         started = time.perf_counter()
         training, ranks = self.run.training, self.ranks
         step = self.progress.step + 1
@@ -284,6 +305,8 @@ class Trainer:
         waits = ranks.device.type == "cuda" and ranks.world == 1 and not self._is_logged(step)
         if not waits or len(self._unread) >= _UNREAD_STEPS:
             self._read_losses()
+        if self.diverged_at is not None:
+            return
         norm = self._gradient_norm(step)
         self.optimizer.step()
         progress = self.progress
@@ -293,19 +316,12 @@ class Trainer:
             self._log(rate, norm)
 
     def _read_losses(self) -> None:
-        """Add up the losses since the last reading: each reading makes the host and then the device wait.
-
-        Raises:
-            Diverged: a loss is not finite.
-        """
-        training, unread, self._unread = self.run.training, self._unread, []
+        """Add up the losses since the last reading: each reading makes the host and then the device wait."""
+        unread, self._unread = self._unread, []
         for step, loss in unread:
             total = self.ranks.sum(float(loss)) / self.ranks.world
-            if not math.isfinite(total):
-                raise Diverged(
-                    f"The loss of {self.run.key} is {total} at step {step}; lower training.learning_rate "
-                    f"({training.learning_rate:g}), lengthen training.warmup_steps or set training.gradient_clip."
-                )
+            if not math.isfinite(total) and self.diverged_at is None:
+                self.diverged_at = step
             self.progress.loss_sum += total
 
     def _gradient_norm(self, step: int) -> float | None:
@@ -342,10 +358,8 @@ class Trainer:
                     self.ranks.world,
                 )
             if not math.isfinite(loss):
-                raise Diverged(
-                    f"The test loss of {self.run.key} is {loss} at step {progress.step}; lower "
-                    f"training.learning_rate ({self.run.training.learning_rate:g}) or set training.gradient_clip."
-                )
+                self.diverged_at = progress.step
+                return
         progress.rows.append((progress.step, progress.loss_sum / steps, rate, norm, loss))
         progress.loss_sum = 0.0
 
@@ -376,21 +390,27 @@ class Trainer:
             "total_params": shape.total_params,
             "block_params": shape.block_params,
             "step_flops": flops,
-            "wall_seconds": self._wall_seconds(),
             "train_seconds": progress.train_seconds,
             "model_flops_utilisation": flops * training.steps / progress.train_seconds / peak,
             "peak_flops": peak,
             "data_wait": progress.data_seconds / progress.train_seconds,
             "tokens_per_second": tokens / progress.train_seconds,
+            "test_sequences": training.test_sequences,
+            "test_tokens": self.test_set.tokens,
+            "test_bytes": self.test_set.bytes,
+            **self._execution(),
+            **self._observations(),
+        }
+
+    def _execution(self) -> dict[str, Any]:
+        """The machine, and what the run took of it."""
+        return {
+            "wall_seconds": self._wall_seconds(),
             "peak_memory_bytes": peak_memory_bytes(self.ranks.device),
             "micro_batch": self.micro_batch,
             "processes": self.ranks.world,
             "threads": torch.get_num_threads(),
             **machine(self.ranks.device),
-            "test_sequences": training.test_sequences,
-            "test_tokens": self.test_set.tokens,
-            "test_bytes": self.test_set.bytes,
-            **self._observations(),
         }
 
     def _observations(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import write_live, write_spec
 from shapelaw.studies.assumptions.check import Request, check
 from shapelaw.studies.assumptions.findings import Effort
-from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
+from shapelaw.training.checkpoint import keep_newest, save_checkpoint
 
 QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
 
@@ -42,7 +42,7 @@ def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
     save_checkpoint(folder, 13, state | {"model": {"norm.weight": torch.ones(32)}})
     with pytest.raises(UserError, match=r"The weights lack tokens\.weight"):
         check(request, said.append)
-    delete_checkpoints(folder)
+    keep_newest(folder, 0)
     with pytest.raises(UserError, match="has no checkpoint of a decoder; a finished run keeps"):
         check(request, said.append)
     with pytest.raises(UserError, match="--decoder and --tokens go together"):

@@ -18,8 +18,8 @@ from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
+from shapelaw.training.driver import stores_in, train_job
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import Runtime
 
@@ -42,8 +42,10 @@ def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemorizerPack, "step", stepping)
 
 
-def train(packs: list[list[MemorizationRun]], folder: Path, **options: float) -> dict[str, str]:
-    return train_packs(packs, folder / "runs", folder / "checkpoints", Runtime("cpu", threads=1, **options))  # type: ignore[arg-type]
+def train(packs: list[list[MemorizationRun]], folder: Path, **options: float) -> None:
+    """Each run has its record afterwards."""
+    train_job(packs, folder, stores_in(folder), Runtime("cpu", threads=1, **options))  # type: ignore[arg-type]
+    assert all((folder / "runs" / run.key / "summary.json").exists() for pack in packs for run in pack)
 
 
 # in float32, where a pack's size shows; models end at different steps
@@ -75,9 +77,8 @@ def test_a_pack_whose_models_left_goes_on_exactly(
         with pytest.raises(Interrupted):
             train([LEAVING], tmp_path, checkpoint_seconds=0.0 if deleted else 1e9)
     if deleted:
-        for place in ("runs", "checkpoints"):
-            shutil.rmtree(tmp_path / place / LEAVING[0].key)
-    assert train([LEAVING], tmp_path, checkpoint_seconds=1e9) == {run.key: "FINISHED" for run in LEAVING}
+        shutil.rmtree(tmp_path / "runs" / LEAVING[0].key)
+    train([LEAVING], tmp_path, checkpoint_seconds=1e9)
     for each in LEAVING[deleted:]:  # alone it rounds differently
         paths = (folder / "runs" / each.key / "history.parquet" for folder in (whole, tmp_path))
         assert len({path.read_bytes() for path in paths}) == 1
@@ -147,8 +148,7 @@ def test_records(tmp_path: Path) -> None:
     """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
     easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
     hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
-    outcomes = train([[easy, hard]], tmp_path)
-    assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
+    train([[easy, hard]], tmp_path)
     first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
     assert first.run == easy
     assert second.run == hard
@@ -164,14 +164,13 @@ def test_records(tmp_path: Path) -> None:
 def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
     wild = replace(steady, seed=1, learning_rate=1e18)
-    outcomes = train([[steady, wild]], tmp_path)
-    assert outcomes[steady.key] == "FINISHED"
-    assert f"The loss of {wild.key} is" in outcomes[wild.key]
-    assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
-    assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
-    again = train([[steady, wild]], tmp_path)
-    assert again[steady.key] == "FINISHED"
-    assert "It is not tried again" in again[wild.key]
+    train([[steady, wild]], tmp_path)
+    diverged = records.read_record(tmp_path / "runs" / wild.key)
+    assert (diverged.status, diverged.summary["diverged_at_step"]) == (records.FINISHED, 50)
+    assert not {"final_loss", "memorized", "saturated_share"} & diverged.summary.keys()
+    before = (tmp_path / "runs" / wild.key / "summary.json").stat().st_mtime_ns
+    train([[steady, wild]], tmp_path)
+    assert (tmp_path / "runs" / wild.key / "summary.json").stat().st_mtime_ns == before
 
 
 def test_models_are_evaluated_at_their_own_steps_and_at_their_last(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""The command that trains a job: one run that can't go on costs no other, and every sentence says what to do."""
+
+import fcntl
+import json
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import sentence_of
+from disks import fill, small_disk
+from job_server import warm_python
+from memorizer_options import RUN as MEMORIZER
+from small import small_run
+from trained_here import checkpoints_of, record_of
+from training_processes import Stores, job_command
+
+from shapelaw.specs.kinds import AnyRun, spec_to_dict
+from shapelaw.storage import records
+
+FIRST, SECOND = (small_run(seed, steps=10, log_every=5, evaluate_every=10, warmup_steps=0) for seed in (0, 1))
+WILD = small_run(learning_rate=1e20, warmup_steps=0)
+OTHER_VERSION = {"schema_version": 0, "key": FIRST.key}
+
+
+def train(stores: Stores, folder: Path, *tasks: list[AnyRun]) -> subprocess.CompletedProcess[str]:
+    out = ("--out", str(folder / "job.done"))
+    line = [str(warm_python()), *job_command([*tasks], stores, folder, *out)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def test_a_job_trains_decoders_and_packs_and_says_where_it_is(stores: Stores, tmp_path: Path) -> None:
+    pack = [MEMORIZER, replace(MEMORIZER, seed=1)]
+    done = train(stores, tmp_path, [FIRST], pack, [WILD])
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "job.done").read_text()) == {"runs": 4}
+    begun = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line) for line in done.stdout.splitlines()]
+    assert begun == [
+        f"run 1 of 4: {FIRST.key}",
+        f"runs 2 to 3 of 4: {MEMORIZER.key} and 1 more",
+        f"run 4 of 4: {WILD.key}",
+    ]
+    summaries = {
+        run.key: records.read_record(record_of(tmp_path, run)).summary for run in (FIRST, *pack, WILD)
+    }
+    assert [key for key, summary in summaries.items() if "diverged_at_step" in summary] == [WILD.key]
+    assert not any((tmp_path / "checkpoints").iterdir())
+    again = train(stores, tmp_path, [FIRST], pack, [WILD])
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_a_run_of_another_version_costs_no_other(stores: Stores, tmp_path: Path) -> None:
+    records.write_json(checkpoints_of(tmp_path, FIRST) / "spec.json", OTHER_VERSION)
+    done = train(stores, tmp_path, [FIRST], [SECOND])
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "has record schema version 0" in done.stderr
+    assert not (tmp_path / "job.done").exists()
+    assert records.read_record(record_of(tmp_path, SECOND)).status == records.FINISHED
+
+
+def test_a_run_that_another_process_trains_costs_no_other(stores: Stores, tmp_path: Path) -> None:
+    checkpoints_of(tmp_path, FIRST).mkdir(parents=True)
+    with (checkpoints_of(tmp_path, FIRST) / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = train(stores, tmp_path, [FIRST], [SECOND])
+    assert done.returncode == 1
+    assert "Another process is training the run of" in done.stderr
+    assert records.read_record(record_of(tmp_path, SECOND)).status == records.FINISHED
+
+
+def test_where_no_run_can_begin_the_input_is_wrong(stores: Stores, tmp_path: Path) -> None:
+    for run in (FIRST, SECOND):
+        records.write_json(checkpoints_of(tmp_path, run) / "spec.json", OTHER_VERSION)
+    done = train(stores, tmp_path, [FIRST], [SECOND])
+    assert done.returncode == 2
+    assert done.stderr.count("has record schema version 0") == 2
+    assert not (tmp_path / "job.done").exists()
+
+
+def test_a_missing_token_store_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(json.dumps({"tasks": [[spec_to_dict(FIRST)]]}))
+    said = sentence_of("train", "--job", tmp_path / "job.json", "--results", tmp_path)
+    assert f"{tmp_path}/corpora/prose/V257/train.json" in said
+
+
+def test_a_full_disk_is_said_once(stores: Stores, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        line = [str(warm_python()), *job_command([[FIRST]], stores, disk)]
+        fill(disk)
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "sentence"),
+    [
+        (None, "The job {job} can't be read (No such file or directory)."),
+        ("[{]", 'is not a job, {{"tasks": [[SPEC, ...], ...]}} (JSONDecodeError'),
+        ('{"tasks": [[{}]]}', "is not a job, "),
+        (
+            json.dumps({"tasks": [[spec_to_dict(run) for run in (FIRST, SECOND)]]}),
+            "has a task of 2 runs; a dec",
+        ),
+        ('{"tasks": [[]]}', "has a task of 0 runs"),
+    ],
+)
+def test_a_file_that_is_no_job_is_told(job: str | None, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    if job is not None:
+        path.write_text(job)
+    assert sentence.format(job=path) in sentence_of("train", "--job", path)
