@@ -153,8 +153,9 @@ onstart:
     try:
         if {job.rule for job in DOOR.needed_jobs()} != {"plan"}:
             write_submission(SUBMITTED, Path.cwd())
-            work().write_jobs()
-            write_ledger(work().new_ledger)
+            submitted_jobs = {job.wildcards[0] for job in DOOR.needed_jobs() if job.rule in TRAINING}
+            work().write_jobs(submitted_jobs)
+            write_ledger(work().ledger_with(submitted_jobs))
         link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
         refuse([str(error)])

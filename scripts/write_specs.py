@@ -5,14 +5,13 @@
 Each file is for `python scripts/train.py --job FILE`. Language models: DIR/<study>.json. The most informative runs come
 first: those nearest to the size at which their depth is expected to be overtaken, or to overtake, by the published line
 log d = 5.039 + 0.0555 L; more seeds come later. With --hours, only as many as fit into so many hours (one device, by
-the config's rate or cost model). Memorizers and product networks: DIR/<study>-<pack>.json, a job of packs each.
+the config's rate or cost model). Memorizers and product networks: DIR/<study>-<number>.json, a pack each.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,13 +19,14 @@ from pathlib import Path
 
 from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.jobs.packs import jobs_of_packs
+from shapelaw.jobs.ledger import job_content
+from shapelaw.jobs.packs import in_packs
 from shapelaw.jobs.plan import speed_of
 from shapelaw.jobs.resources import pack_seconds, packed_speed, packed_step_seconds
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import Speed, run_seconds
-from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
+from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
 from shapelaw.studies.study import Study
@@ -60,9 +60,8 @@ def write_language(
 
 
 def _write(path: Path, tasks: Sequence[Sequence[AnyRun]]) -> None:
-    job = {"tasks": [[spec_to_dict(run) for run in task] for task in tasks]}
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(job) + "\n", encoding="utf-8")
+        temporary.write_text(job_content(tasks), encoding="utf-8")
     print(f"{path}: {sum(map(len, tasks))} runs")
 
 
@@ -105,11 +104,10 @@ def main() -> None:
         if not packed:
             write_language(known[study], runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
-        packs = jobs_of_packs(packed, config.execution)
-        for name, job in packs.items():
-            seconds = sum(pack_seconds(pack, rate, step_seconds) for pack in job)
-            print(f"{seconds:8.1f} s, if none stops early: ", end="")
-            _write(arguments.out / f"{study}-{name}.json", job)
+        packs = in_packs(packed, config.execution.models_per_pack, config.execution.padding)
+        for number, pack in enumerate(packs, 1):
+            print(f"{pack_seconds(pack, rate, step_seconds):8.1f} s, if none stops early: ", end="")
+            _write(arguments.out / f"{study}-{number}.json", [pack])
 
 
 def _config(path: Path, scale: str | None, studies: Sequence[str] | None, cost_model: str | None) -> Settings:

@@ -108,7 +108,7 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
         [*DECODERS, LARGE, *MEMORIZERS], EXECUTION.model_copy(update={"gpus": 2, "threads": 1})
     )
     for work in (SOME, gpus):
-        work.write_jobs()
+        work.write_jobs(work.jobs)
         for name, job in work.jobs.items():
             assert read_ask(name) == work.ask(name)
             specs = [tuple(map(spec_from_dict, task)) for task in read_job(name)["tasks"]]  # type: ignore[attr-defined]
@@ -126,14 +126,15 @@ def test_a_queued_job_trains_what_was_submitted(tmp_path: Path, monkeypatch: pyt
     """Also where one of its runs is asked for no longer: its file stays as it was."""
     monkeypatch.chdir(tmp_path)
     before = workload_of(DECODERS[:3])
-    before.write_jobs()
     (name,) = before.jobs
+    before.write_jobs([name])
+    assert before.ledger_with([]) == {}
     file = tmp_path / f"results/jobs/{name}.json"
     content = file.read_bytes()
     queued = replace(STATE, is_queued=lambda one, job: one == name)
     by_study = {"depth_width": {run.key: run for run in DECODERS[:2]}}
-    after = Workload(by_study, EXECUTION, RATE, before.new_ledger, queued)
-    after.write_jobs()
+    after = Workload(by_study, EXECUTION, RATE, before.ledger_with([name]), queued)
+    after.write_jobs([name])
     assert list(after.jobs) == [name]
     assert file.read_bytes() == content
     assert after.ask(name) == before.ask(name)

@@ -102,10 +102,11 @@ class Workload:
         form = partial(formed_jobs, execution=self.execution, speed=self.speed, job_minutes=minutes)
         return assigned(first, self.ledger, self.state, form, self.alone)
 
-    @property
-    def new_ledger(self) -> Ledger:
-        """The jobs of all starts, this one among them."""
-        return self._assigned[0]
+    def ledger_with(self, submitted: Collection[str]) -> Ledger:
+        """The jobs of all starts, of this one those of these names: what is not submitted is no promise."""
+        return {
+            name: job for name, job in self._assigned[0].items() if name in self.ledger or name in submitted
+        }
 
     @cached_property
     def jobs(self) -> dict[str, Job]:
@@ -195,14 +196,14 @@ class Workload:
         stores = dict.fromkeys(file for run in decoders for file in stores_of(run))
         return JobAsk(level, max(execution.threads, gpus), gpus, list(stores))
 
-    def write_jobs(self) -> None:
-        """Write the file of each job that is to be done.
+    def write_jobs(self, submitted: Collection[str]) -> None:
+        """Write the files of the jobs of these names.
 
         Raises:
             WriteFailed: the disk is full, read-only or broken.
         """
-        for name, job in self.to_do.items():
-            if (tasks := self.tasks(job)) is not None:
+        for name in submitted:
+            if (tasks := self.tasks(self.job(name))) is not None:
                 content = job_content(tasks, **asdict(self.ask(name)))
                 with replacing(specs_path(name)) as temporary:
                     temporary.write_text(content, encoding="utf-8")
