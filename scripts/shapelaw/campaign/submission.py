@@ -62,6 +62,16 @@ class Submission:
         """A hash of the content."""
         return hashlib.sha256(self.content.encode()).hexdigest()[:16]
 
+    @cached_property
+    def results_digest(self) -> str:
+        """A hash of what the results follow from: the runs, and the config but for where and how they are made.
+
+        A key of the config that is left at its default, as one that an older version lacks, changes nothing.
+        """
+        config = self.config.model_dump(mode="json", exclude={"execution", "tracking"}, exclude_defaults=True)
+        runs = {study: {key: run.digest for key, run in of.items()} for study, of in self.runs.items()}
+        return digest_of({"config": config, "runs": runs})
+
     @property
     def path(self) -> Path:
         """The file, from the folder that the workflow was started in."""
