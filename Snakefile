@@ -41,6 +41,7 @@ from shapelaw.campaign.start import (
     check_start,
     link_scratch,
     report_of,
+    report_problems,
     reports_alone,
     targets_of,
     tracker_warnings,

@@ -32,12 +32,13 @@ def main() -> None:
     asked = list(dict.fromkeys(arguments.studies))
     ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
     studies = [_study(name, arguments.submitted) for name in ordered]
-    runs = {} if arguments.submitted is None else read_submission(arguments.submitted).runs
+    submission = None if arguments.submitted is None else read_submission(arguments.submitted)
+    runs = {} if submission is None else submission.runs
     found = [
         read_finding(study, arguments.results, runs.get(study.name, {}).values(), arguments.submitted)
         for study in studies
     ]
-    page = findings_page(found)
+    page = findings_page(found, "" if submission is None else submission.results_digest)
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")
 

@@ -75,7 +75,7 @@ usage: shapelaw {name} [TARGET ...] [OPTIONS]      (in a clone; the same as: {sa
   --config KEY=VALUE ...   in place of config.yaml's, such as scale=laptop results=results-laptop (docs/config.md)
   --configfile FILE        on top of config.yaml, such as workflow/examples/grid.yaml
   --profile slurm          on a cluster (docs/cluster.md)
-  -n                       list the jobs, run none
+  -n --quiet rules         count the jobs, run none; what they cost: shapelaw plan
 All options are Snakemake's: snakemake --help"""
 
 

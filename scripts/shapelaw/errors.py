@@ -4,7 +4,6 @@ import argparse
 import atexit
 import io
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -98,8 +97,8 @@ def exit_code(work: Callable[[], int | None]) -> int:
     """Run a command and return its exit code.
 
     Returns:
-        Its own code, 0 when it has none, 2 where a user's mistake was reported, 141 (as of SIGPIPE) where whoever reads
-        the output, such as `head`, has read enough.
+        Its own code, 0 when it has none or where whoever reads the output, such as `head`, has read enough, 2 where a
+        user's mistake was reported.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
         with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
@@ -112,5 +111,5 @@ def exit_code(work: Callable[[], int | None]) -> int:
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
-        return 128 + signal.SIGPIPE
+        return 0
     return code

@@ -10,16 +10,18 @@ from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
+from shapelaw.campaign.findings import findings_page
 from shapelaw.campaign.start import (
     Start,
     check_start,
     link_scratch,
     report_of,
+    report_problems,
     reports_alone,
     targets_of,
     tracker_warnings,
 )
-from shapelaw.campaign.submission import submission_of
+from shapelaw.campaign.submission import submission_of, write_submission
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.registry import STUDIES
@@ -119,6 +121,31 @@ def test_targets_are_read_off_the_command_line() -> None:
 def test_a_report_without_a_config_is_of_what_was_submitted(line: str, file: str | None, alone: bool) -> None:
     assert report_of(line.split()) == file
     assert reports_alone(line.split()) == alone
+
+
+def test_files_of_another_config_are_refused_in_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    submission, study, page = submission_of(CONFIG, REPOSITORY, REPOSITORY), STUDIES["depth_width"], Path("p")
+    keys = Path(study.folder, "keys.txt")
+    keys.parent.mkdir(parents=True)
+    keys.write_text("\n".join(RUNS["depth_width"]))
+    page.write_text(findings_page([], submission.results_digest))
+    assert list(report_problems(submission, STUDIES.values(), page)) == []
+    page.write_text(findings_page([], "0123"))
+    (told,) = report_problems(submission, STUDIES.values(), page)
+    assert told.startswith(
+        "p tells what another config found; make it anew, then the report: snakemake --forcerun"
+    )
+    assert list(report_problems(submission, [study], None)) == []
+    keys.write_text(KEY)
+    write_submission(submission, tmp_path)
+    (told,) = report_problems(submission, [study], None)
+    assert told == (
+        "results/depth_width is of other runs than this config's; make it anew, then the report: "
+        f"snakemake --forcerun list_runs --config submitted={submission.path}"
+    )
 
 
 def test_results_that_are_a_file_or_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

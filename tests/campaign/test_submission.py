@@ -47,6 +47,19 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> No
     assert read_config(tmp_path / submission.path) == (submission.config, submission.speed)
     assert [list(runs) for runs in read.runs.values()] == [list(runs) for runs in submission.runs.values()]
     assert read.digest == submission.digest == submission.path.stem
+    assert read.results_digest == submission.results_digest
+
+
+def test_results_are_those_of_another_start_that_asks_for_the_same() -> None:
+    def changed(**sections: object) -> Submission:
+        config = load_config(shipped(studies=ASKED, **sections), SCALES, REPOSITORY)
+        return submission_of(config, REPOSITORY, REPOSITORY)
+
+    same = changed(execution={"threads": 3}, tracking={"uri": "http://host:5000"})
+    assert same.digest != submitted().digest
+    assert same.results_digest == submitted().results_digest
+    others = [changed(depth_width={"size_axis": "total"}), changed(depth_width={"seeds": 3})]
+    assert len({one.results_digest for one in (submitted(), *others)}) == 3
 
 
 def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:

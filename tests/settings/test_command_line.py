@@ -39,6 +39,13 @@ from shapelaw.settings.command_line import command_line_problems
             "--configfile nowhere.yaml -n",
             "The config nowhere.yaml can't be read (No such file or directory).",
         ),
+        *(
+            (
+                f"--cores 2 --configfile {REPOSITORY}/config.yaml {targets}",
+                f"a target goes before it: snakemake {targets} --configfile {REPOSITORY}/config.yaml",
+            )
+            for targets in ("results/x.csv", "plan results/depth_width/fit.json")
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(line: str, sentence: str) -> None:

@@ -85,6 +85,7 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
     ("changes", "sentences"),
     [
         ({"traning": {}}, ["traning is not a key (did you mean training?)"]),
+        ({"steps": 61}, ["steps is not a key (did you mean training.steps?)"]),
         ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
         ({"training": {"steps": 0}}, ["training.steps is 0", "it must be at least 1"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),

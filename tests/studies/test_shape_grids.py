@@ -36,7 +36,7 @@ def test_sizes_that_differ_by_less_than_a_tenth_are_covered_by_both() -> None:
 
     def warned(*rows: list[int]) -> list[str]:
         sizes = {depth: [12.0 * depth * width**2 for width in row] for depth, row in enumerate(rows, start=1)}
-        return transition_warnings("study", sizes, repeats=True, line=False)
+        return list(transition_warnings("study", sizes, repeats=True, line=False))
 
     assert warned([96, 128, 160, 192], [68, 90, 112, 136]) == []
     (few,) = warned([96, 128, 160, 224], [60, 90, 112, 136])

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from project import CONFIG, KEYS, Project, key_of
 
+from shapelaw.campaign.submission import latest_submission
 from shapelaw.jobs.ledger import done_path, read_ledger
 
 EDIT = """
@@ -99,6 +100,42 @@ def test_a_profile_may_replace_the_config_too(project: Project) -> None:
         options = {"configfile": str(alone), "replace-workflow-config": replaces}
         (profile / "config.yaml").write_text(yaml.safe_dump(options))
         assert ("half" in project.snakemake(*asked, ok=replaces).stderr) is not replaces
+
+
+@pytest.mark.slow
+def test_a_report_is_of_its_own_config_after_another_one_ran(project: Project) -> None:
+    started: list[str] = []
+    for name, width in (("first", 4), ("second", 8)):
+        grid = {"axes": {"depth": [1], "width": [width]}, "vocab_size": 300}
+        sections = {"grids": {"mine": grid}, "studies": ["mine"]}
+        (project.folder / f"{name}.yaml").write_text(yaml.safe_dump(sections))
+        project.snakemake("--configfile", f"{name}.yaml", "--quiet", "rules")
+        started.append(str(latest_submission(project.folder / "results")))
+    report, first = project.folder / "report.html", ("--configfile", "first.yaml")
+
+    def refused(*targets: str) -> list[str]:
+        """The commands that a refused report of the first config tells."""
+        report.unlink(missing_ok=True)
+        said = project.snakemake(
+            "--report", "report.html", *targets, *first, "--quiet", "all", ok=False
+        ).stderr
+        assert not report.exists()
+        return [line.rpartition(": ")[2] for line in said.splitlines() if "make it anew" in line]
+
+    def shown() -> list[bool]:
+        return [Path(one).name in report.read_text() for one in started]
+
+    for of in ((), ("--configfile", "second.yaml")):
+        project.snakemake("--report", "report.html", *of, "--quiet", "all")
+        assert shown() == [False, True]
+    tables = refused()[0]
+    assert refused("results/mine/fit.json") == [tables]
+    project.snakemake(*first, "--touch", "--quiet", "all")
+    assert project.planned(*first) == []
+    assert refused()[0] == tables
+    project.carry_out(tables)
+    project.snakemake("--report", "report.html", *first, "--quiet", "all")
+    assert shown() == [True, False]
 
 
 @pytest.mark.slow

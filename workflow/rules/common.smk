@@ -173,9 +173,8 @@ def costs():
 
 @cache
 def heading(name):
-    """The report's heading of a study; a job makes no report, and needs no runs for it."""
-    runs = submitted().runs.get(name, {}).values() if DOOR.is_main else ()
-    return heading_of(STUDIES[name], runs)
+    """The report's heading of a study."""
+    return heading_of(STUDIES[name], submitted().runs.get(name, {}).values())
 
 
 def subcategory_of(study, what):

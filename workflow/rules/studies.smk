@@ -1,5 +1,25 @@
 # From what a study's runs, or its measurements, left to its tables, figures and fit.json: a rule a study.
-#
+from functools import partial
+
+
+def only_own(studies, page=None):
+    """Refuse a report where files that it takes are those of another config."""
+    if sentences := list(report_problems(submitted(), studies, page)):
+        refuse(sentences)
+
+
+def heading_in_report(study, what, wildcards):
+    """The report's heading of a study's tables or figures; called where one is made."""
+    only_own([study])
+    return subcategory_of(study, what)
+
+
+def page_in_report(wildcards, output):
+    """The report's labels of the page of findings; called where one is made."""
+    only_own([STUDIES[name] for name in FOUND], Path(output[0]))
+    return {"page": "what was found"}
+
+
 # No lambda here that reads the loop's variable: they would all see the last study.
 for study in STUDIES.values():
 
@@ -18,7 +38,7 @@ for study in STUDIES.values():
                     f"{study.folder}/{table}.html",
                     caption=study.table_caption,
                     category=study.title,
-                    subcategory=subcategory_of(study, "tables"),
+                    subcategory=partial(heading_in_report, study, "tables"),
                     labels={"table": table.replace("_", " ")},
                 )
                 for table in study.tables
@@ -28,7 +48,7 @@ for study in STUDIES.values():
                     f"{study.folder}/{figure}.svg",
                     caption=study.figure_caption(figure),
                     category=study.title,
-                    subcategory=subcategory_of(study, "figures"),
+                    subcategory=partial(heading_in_report, study, "figures"),
                     labels={"figure": figure.replace("_", " "), "published as": source},
                 )
                 for figure, source in study.figures.items()
@@ -57,7 +77,7 @@ rule findings:
         # all of them: of results of an older version, the report misses no table that they don't have
         [STUDIES[name].artifacts for name in FOUND],
     output:
-        report(f"{CONFIG.results}/findings.html", category="Findings", labels={"page": "what was found"}),
+        report(f"{CONFIG.results}/findings.html", category="Findings", labels=page_in_report),
     log:
         "results/logs/findings.log",
     retries: 0
@@ -66,6 +86,7 @@ rule findings:
         "../../envs/shapelaw.yaml"
     params:
         studies=FOUND,
+        digest=lambda wildcards: submitted().results_digest,
         place=lambda wildcards, output: str(Path(output[0]).parent),
     message:
         "the questions and what was found"

@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 from shapelaw.campaign.ending import heading_of, read_json
+from shapelaw.campaign.start import PAGE_OF
 from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, page
@@ -96,8 +97,12 @@ class Finding:
         return f"snakemake {config}--forcerun {self.study} -- {self.place}/{self.study}/fit.json"
 
 
-def findings_page(findings: Sequence[Finding]) -> str:
-    """The whole page, which needs nothing beside itself; workflow/report/workflow.rst puts it into the report."""
+def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
+    """The whole page, which needs nothing beside itself; workflow/report/workflow.rst puts it into the report.
+
+    Args:
+        digest: `Submission.results_digest` of the start that makes it; empty where it is not known.
+    """
     decided = sum(one.answer is not None and one.answer.decided for one in findings)
     intro = (
         f"<p>{len(findings)} {'question' if len(findings) == 1 else 'questions'}, {decided} answered by these runs, "
@@ -105,7 +110,7 @@ def findings_page(findings: Sequence[Finding]) -> str:
         "Links to runs open while <code>make ui</code> serves them.</p>"
     )
     sections = "\n".join(_section(one) for one in findings)
-    body = f'<div class="findings">\n<h1>What was found</h1>\n{intro}\n{sections}\n</div>'
+    body = f'<div class="findings" {PAGE_OF.format(digest)}>\n<h1>What was found</h1>\n{intro}\n{sections}\n</div>'
     return page("What was found", body, style=FINDINGS_STYLE + REPORT_STYLE)
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import studies_of
+from shapelaw.campaign.submission import REPEATED, Submission
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import did_you_mean, uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage.pool import read_keys
 from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
@@ -24,6 +26,7 @@ _PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
 _OLD_RECORD = re.compile(r"results/runs/[^/]+/[^/]+/[^/]+")  # of before the pool
 _RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
+PAGE_OF = 'data-of="{}"'  # in the page of findings: whose they are, by `Submission.results_digest`
 CONFIG_OPTIONS = ("--config", "-C", "--configfile", "--configfiles")
 _OPTIONS = (
     "--report",
@@ -73,6 +76,31 @@ def reports_alone(arguments: Sequence[str]) -> bool:
     """True for a command line that asks for a report of what there is, and names no config."""
     names = {argument.partition("=")[0] for argument in arguments}
     return "--report" in names and not names & {"--report-after-run", *CONFIG_OPTIONS}
+
+
+def report_problems(submission: Submission, studies: Collection[Study], page: Path | None) -> Iterator[str]:
+    """A sentence for each part of a report that is of another config: Snakemake takes what lies in its place.
+
+    What is in the files counts: `--touch` lets any file pass for new.
+
+    Args:
+        studies: those whose tables and figures it has.
+        page: its page of findings; None where it has none.
+    """
+    with_it = f"--config {REPEATED}={submission.path}" if submission.path.exists() else "with this config"
+    for study in studies:
+        keys = Path(study.folder) / "keys.txt"
+        runs = submission.runs.get(study.name)
+        if runs is not None and keys.exists() and set(read_keys(keys)) != runs.keys():
+            yield (
+                f"{study.folder} is of other runs than this config's; make it anew, then the report: "
+                f"snakemake --forcerun list_runs {with_it}"
+            )
+    if page is not None and PAGE_OF.format(submission.results_digest) not in page.read_text("utf-8"):
+        yield (
+            f"{page} tells what another config found; make it anew, then the report: "
+            f"snakemake --forcerun findings {with_it}"
+        )
 
 
 def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> None:
@@ -163,7 +191,8 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
     elif _OLD_RECORD.fullmatch(target):
         yield (
-            f"{target}: a record lies in results/runs/<key>, whoever asks for it; `snakemake -n` lists the keys."
+            f"{target}: a record lies in results/runs/<key>, whoever asks for it; "
+            f"`snakemake {config.results}/STUDY/keys.txt` lists the keys."
         )
     elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()

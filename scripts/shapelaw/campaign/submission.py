@@ -75,6 +75,15 @@ class Submission:
         """A hash of the content."""
         return hashlib.sha256(self.content.encode()).hexdigest()[:16]
 
+    @cached_property
+    def results_digest(self) -> str:
+        """A hash of what the results follow from: the runs, and the config but for where and how they are made.
+
+        A key of the config that is left at its default, as one that an older version lacks, changes nothing.
+        """
+        config = self.config.model_dump(mode="json", exclude={"execution", "tracking"}, exclude_defaults=True)
+        return digest_of({"config": config, "runs": self.runs_digest})
+
     @property
     def path(self) -> Path:
         """The file, from the folder that the workflow was started in."""

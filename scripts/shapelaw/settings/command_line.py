@@ -35,7 +35,14 @@ def command_line_problems(arguments: Sequence[str]) -> list[str]:
     problems = [problem for pair in pairs for problem in _pair_problems(pair)]
     keys = [pair.partition("=")[0] for pair in pairs]
     problems += [f"--config has {key} twice; leave one out." for key in _repeated(keys)]
-    for name in values_of(arguments, FILES):
+    files = list(values_of(arguments, FILES))
+    targets = [name for name in files[1:] if _is_target(name)]
+    if targets:
+        problems.append(
+            f"--configfile takes several files, and {' '.join(targets)} is none; a target goes before it: "
+            f"snakemake {' '.join(targets)} --configfile {files[0]}"
+        )
+    for name in [one for one in files if one not in targets]:
         try:
             read_values(Path(name))
         except UserError as error:
@@ -74,6 +81,12 @@ def values_of(arguments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
                 yield value
         elif inside:
             yield argument
+
+
+def _is_target(name: str) -> bool:
+    """Whether a name is that of a file of results or of a rule, not of a config."""
+    ending = Path(name).suffix
+    return ending not in (".yaml", ".yml", ".json") or (ending == ".json" and name.startswith("results"))
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

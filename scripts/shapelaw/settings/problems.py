@@ -145,7 +145,17 @@ def _nearest_key(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
     if section is whole and dot and head in whole.model_fields:
         return f"; write it inside of the section: {head}: {{{rest.replace('.', ': {')}: ...{'}' * rest.count('.')}}}"
     known = ["scale", *whole.model_fields] if section is whole else list(section.model_fields)
-    return f"{did_you_mean(key, known)}; known here: {', '.join(known)}"
+    inside = _section_with(key, whole) if section is whole else ""
+    near = f" (did you mean {inside}.{key}?)" if inside else did_you_mean(key, known)
+    return f"{near}; known here: {', '.join(known)}"
+
+
+def _section_with(key: str, whole: type[BaseModel]) -> str:
+    """The first section of the config that has a key; empty where none has."""
+    sections = {name: _inside(whole, name) for name in whole.model_fields}
+    return next(
+        (name for name, one in sections.items() if isinstance(one, _Model) and key in one.model_fields), ""
+    )
 
 
 def did_you_mean(word: object, known: list[str]) -> str:

@@ -115,10 +115,15 @@ def size_of(axis: str) -> Callable[[Shape], float]:
     return sizes[axis]
 
 
+def common_sizes(rows: Sequence[Iterable[float]]) -> tuple[float, float]:
+    """The least and the largest of the sizes (logarithms) that some depths both cover."""
+    return max(map(min, rows)) - SAME_SIZE, min(map(max, rows)) + SAME_SIZE
+
+
 def transition_warnings(
     where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool, key: str = ".widths"
-) -> list[str]:
-    """A sentence for each result about transitions that a grid can't give.
+) -> dict[str, tuple[int, ...]]:
+    """A sentence for each result about transitions that a grid can't give, with the depths that need more networks.
 
     Args:
         where: place of the grid in the config.
@@ -129,29 +134,31 @@ def transition_warnings(
     """
     depths = sorted(sizes)
     if len(depths) < 2:
-        return [f"{where}{key} has one depth, so no transition: one needs a shallower and a deeper network"]
-    found = []
+        return {
+            f"{where}{key} has one depth, so no transition: one needs a shallower and a deeper network": ()
+        }
+    found: dict[str, tuple[int, ...]] = {}
     if not repeats:
-        found.append(
+        found[
             f"{where}: every network has one seed, and without seed noise no transition is told; put each depth's "
             "smallest and largest width into repeated, and leave repeated_seeds at 2 or more"
-        )
+        ] = ()
     good = 0
     for shallow, deep in pairwise(depths):
         both = [{math.log(size) for size in sizes[depth]} for depth in (shallow, deep)]
-        low, high = max(map(min, both)) - SAME_SIZE, min(map(max, both)) + SAME_SIZE
+        low, high = common_sizes(both)
         common = [sum(low <= size <= high for size in row) for row in both]
         good += min(common) >= LEAST_SIZES
         if min(common) < LEAST_SIZES:
-            found.append(
+            found[
                 f"{where}{key}: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
                 f"{common[1]} networks; a transition needs {LEAST_SIZES} of each"
-            )
+            ] = shallow, deep
     if line and good < LEAST_TRANSITIONS:
-        found.append(
+        found[
             f"{where}{key} can give {_counted(good)}; a line through them and a projection need "
             f"{LEAST_TRANSITIONS}, so {LEAST_TRANSITIONS + 1} depths"
-        )
+        ] = ()
     return found
 
 

@@ -91,8 +91,17 @@ def test_a_size_at_which_depths_do_not_pair_is_told_and_planned() -> None:
     grid = {"axes": {"depth": [1, 2, 4], "block_params": [1e4, 1e6], "heads": [1, 8]}, "vocab_size": 257}
     config = config_of({"mine": grid})
     study = studies_of(config)["mine"]
-    told = [one for one in study.warnings(config, REPOSITORY) if "block_params" in one]
-    assert any(one.startswith("grids.mine: near 10,000 block_params, heads 8, the sizes") for one in told)
+    told, *_ = study.warnings(config, REPOSITORY)
+    assert told.startswith(
+        "grids.mine: no widths bring the depths within 2% of each other at some block_params"
+    )
+    assert (
+        "; they differ near 10,000 by 12.5%, depth 1 width 32, depth 2 width 24, depth 4 width 16 (heads 8)"
+        in told
+    )
+    grid["axes"] |= {"vocab_size": [257, 500], "embedding_rank": [8, None]}
+    config = config_of({"mine": {**grid, "vocab_size": None}})
+    assert studies_of(config)["mine"].warnings(config, REPOSITORY)[0] == told
     (line,) = study.costs(config)
     assert line.startswith("mine: widths from block_params: depth 1: ")
     assert line.endswith("%")
@@ -105,6 +114,18 @@ def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
     config = config_of({"mine": [wide, few]})
     (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
     assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (heads 4)")
+    config = config_of(
+        {"mine": {"axes": {"depth": [1, 2], "width": [16, 32, 48], "heads": [1, 4]}, "seeds": 2}}
+    )
+    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    assert told.endswith("a transition needs 4 of each: add depth 1 widths 24, 40; depth 2 widths 20, 24")
+    pairs = {"axes": {"depth": [1, 2], "block_params": [1e4, 1e5]}, "seeds": 2}
+    config = config_of({"mine": pairs})
+    assert (
+        studies_of(config)["mine"]
+        .warnings(config, REPOSITORY)[-1]
+        .endswith("4 of each: give block_params 4 or more sizes")
+    )
     config = config_of({"mine": {"axes": {"depth": 1, "width": [16, 32]}}})
     assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
 

@@ -6,7 +6,8 @@ Light: the Snakefile expands all grids at every start.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
@@ -15,8 +16,9 @@ from typing import Any
 from shapelaw.settings.fields import HeadDim, base_problems, scaled
 from shapelaw.specs.runs import Budget, Run, Training
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, depth_scaling_sentence, make_shape
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES
-from shapelaw.studies.shape_grids import Widths
+from shapelaw.studies.shape_grids import Widths, common_sizes
 
 Settings = Mapping[str, Any]  # a value for each name
 DEFAULTS = {"vocab_size": 2000, "context_length": 128}
@@ -142,6 +144,54 @@ def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
                 if before is None or before.seeds < one.seeds:
                     found[what] = one
     return list(found.values())
+
+
+def shapes_by_depth(networks: Iterable[Network]) -> dict[int, set[Shape]]:
+    """The shapes of some networks, by depth."""
+    found: dict[int, set[Shape]] = {}
+    for one in networks:
+        found.setdefault(one.shape.depth, set()).add(one.shape)
+    return found
+
+
+def widths_to_add(
+    cells: Sequence[Sequence[Network]], depths: Sequence[int], size: Callable[[Shape], float]
+) -> dict[int, list[int]]:
+    """The widths that two depths lack for a transition: far from those that they have, at sizes that both cover.
+
+    Args:
+        cells: networks that differ in depth and width; the widths are possible in each cell, at the sizes of the first.
+        depths: two depths of theirs.
+
+    Returns:
+        Those of each depth that lacks some; none where there are too few possible ones.
+    """
+    settings, shapes = cells[0][0].settings, shapes_by_depth(cells[0])
+    unit = math.lcm(*(_unit(cell[0].settings) for cell in cells))
+    low, high = common_sizes([[math.log(size(one)) for one in shapes[depth]] for depth in depths])
+    found = {}
+    for depth in depths:
+
+        def log_size(width: int, depth: int = depth) -> float:
+            made = _shape({**settings, "depth": depth, "width": width}, any_rank=True)
+            return math.log(size(made)) if isinstance(made, Shape) else math.inf
+
+        own = sorted({one.width for one in shapes[depth]})
+        multiples = range(-(-own[0] // unit) * unit, own[-1] + 1, unit)
+        start = bisect_left(multiples, low, key=log_size)
+        free = set(multiples[start : bisect_right(multiples, high, key=log_size)]) - set(own)
+        added = list[int]()
+        for _ in range(sum(low <= log_size(width) <= high for width in own), LEAST_SIZES):
+            if not free:
+                return {}
+            taken = [math.log(width) for width in (*own, *added)]
+            added.append(
+                max(sorted(free), key=lambda width: min(abs(math.log(width) - one) for one in taken))
+            )
+            free.remove(added[-1])
+        if added:
+            found[depth] = sorted(added)
+    return found
 
 
 def runs_of_networks(networks: Iterable[Network]) -> Iterator[Run]:

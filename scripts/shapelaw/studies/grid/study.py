@@ -12,7 +12,8 @@ from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import EQUAL_SHARE
+from shapelaw.specs.shapes import EQUAL_SHARE, Shape
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid import language
 from shapelaw.studies.grid.expansion import (
     Block,
@@ -21,6 +22,8 @@ from shapelaw.studies.grid.expansion import (
     all_pairings,
     networks_of,
     runs_of_networks,
+    shapes_by_depth,
+    widths_to_add,
 )
 from shapelaw.studies.grid.settings import BlockKeys, GridBlock, OneOrMore, OwnAxes, Repeats
 from shapelaw.studies.shape_grids import depth_problems, size_of, transition_warnings
@@ -351,18 +354,25 @@ def block_warnings(
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
-    """A sentence for each size in parameters at which depths are not paired to 2%."""
+    """A sentence where depths are not paired to 2% at some sizes in parameters: those that differ most, each once."""
     if "block_params" not in block.values:
         return
-    names = language.shown_names([block])
-    for settings, pair in all_pairings(block):
+    names = [name for name in language.shown_names([block]) if name not in language.OUTSIDE_BLOCKS]
+    poor: dict[str, dict[str, None]] = {}
+    every = sorted(all_pairings(block), key=lambda one: -one[1].mismatch)
+    for settings, pair in every:
         if pair.mismatch > EQUAL_SHARE:
-            of = language.named(settings, names)
             widths = ", ".join(f"depth {depth} width {width}" for depth, width in pair.widths.items())
-            yield (
-                f"{block.where}: near {pair.block_params:,.0f} block_params{f', {of},' if of else ''} the sizes of the "
-                f"depths differ by {pair.mismatch:.1%} ({widths}); there are no widths of {EQUAL_SHARE:.0%}"
-            )
+            told = f"near {pair.block_params:,.0f} by {pair.mismatch:.1%}, {widths}"
+            poor.setdefault(told, {})[language.named(settings, names)] = None
+    if poor:
+        cells = len({language.named(settings, names) for settings, _ in every})
+        shown = [told + _of_cells(list(labels), cells) for told, labels in poor.items()][:FEW]
+        more = f"; and at {len(poor) - FEW} more" if len(poor) > FEW else ""
+        yield (
+            f"{block.where}: no widths bring the depths within {EQUAL_SHARE:.0%} of each other at some block_params; "
+            f"they differ {'; '.join(shown)}{more}"
+        )
 
 
 def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
@@ -406,19 +416,42 @@ def cell_warnings(
         line: True where the study draws a line through its transitions.
     """
     size, names = size_of(axis), language.shape_names(blocks)
-    cells: dict[str, dict[int, set[float]]] = {}
+    cells: dict[str, list[Network]] = {}
     for one in networks:
         label = language.named({name: one.settings.get(name) for name in names}, names)
-        cells.setdefault(label, {}).setdefault(one.shape.depth, set()).add(size(one.shape))
+        cells.setdefault(label, []).append(one)
     if repeats is None:
         repeats = any(one.seeds > 1 for one in networks)
-    said: dict[str, list[str]] = {}
-    for label, sizes in cells.items():
-        if len(sizes) > 1 or listed:
-            rows = {depth: sorted(row) for depth, row in sizes.items()}
-            for sentence in transition_warnings(where, rows, repeats, line, ".widths" if listed else ""):
-                said.setdefault(sentence, []).append(label)
-    return [sentence + _of_cells(labels, len(cells)) for sentence, labels in said.items()]
+    said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for label, cell in cells.items():
+        rows = {depth: sorted(map(size, row)) for depth, row in shapes_by_depth(cell).items()}
+        if len(rows) > 1 or listed:
+            told = transition_warnings(where, rows, repeats, line, ".widths" if listed else "")
+            for warning in told.items():
+                said.setdefault(warning, []).append(label)
+    paired = any("block_params" in block.values for block in blocks)
+
+    def to_add(labels: Sequence[str], depths: Sequence[int]) -> str:
+        if not depths:
+            return ""
+        if paired:
+            return f": give block_params {LEAST_SIZES} or more sizes"
+        return _to_add([cells[label] for label in labels], depths, size)
+
+    return [
+        sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
+        for (sentence, depths), labels in said.items()
+    ]
+
+
+def _to_add(cells: Sequence[Sequence[Network]], depths: Sequence[int], size: Callable[[Shape], float]) -> str:
+    """The clause that names the widths which some cells lack for a transition; empty where there are none."""
+    added = widths_to_add(cells, depths, size)
+    named = [
+        f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
+        for depth, row in added.items()
+    ]
+    return f": add {'; '.join(named)}" if named else ""
 
 
 def _of_cells(labels: Sequence[str], of: int) -> str:
