@@ -1,6 +1,7 @@
 """Jobs of several runs, in the real Snakemake: a later start asks for the same ones, and trains only what is new."""
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -26,7 +27,7 @@ class SharedProject(Project):
     def counted(self) -> str:
         """What the plan says of the pool."""
         (line,) = (one for one in self.snakemake("plan").stdout.splitlines() if one.startswith("Together"))
-        return line.removeprefix("Together ").partition(" in ")[0]
+        return re.sub(r" in \d+ jobs? \(.*", "", line.removeprefix("Together "))
 
     def times(self) -> dict[str, int]:
         """When each file of every record was written."""

@@ -142,7 +142,7 @@ def test_a_report_is_of_its_own_config_after_another_one_ran(project: Project) -
 def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> None:
     key = min(KEYS)
     project.snakemake("results/depth_width/keys.txt", "--quiet", "rules")
-    (submitted,) = (project.folder / "results/submitted").iterdir()
+    (submitted,) = (project.folder / "results/submitted").glob("*.json")
     path = str(submitted.relative_to(project.folder))
     (project.folder / "config.yaml").write_text("half: [written")
     job(project, path)
