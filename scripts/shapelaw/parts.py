@@ -73,8 +73,8 @@ class Parts:
                 errors[name_of(thing)] = error
         if errors and not found:
             raise next(iter(errors.values()))
-        for name, error in errors.items():
-            self._tell(name, error)
+        for name, failure in errors.items():
+            self._tell(name, failure)
         return found
 
     @contextmanager

@@ -117,8 +117,8 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
     parts = Parts() if parts is None else parts
     shapes = shapes_of(budget.runs, options.size)
     # one number: the surface takes its noise from its residuals as well, which follow the size as they like
-    pooled = pooled_noise(budget.runs, by_width=False)
-    noise = pooled if options.noise is None else Noise(options.noise, math.inf)
+    given = None if options.noise is None else Noise(options.noise, math.inf)
+    noise = given or pooled_noise(budget.runs, by_width=False)
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
