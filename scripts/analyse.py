@@ -8,7 +8,7 @@ FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the sa
 without training. Runs that did not finish, have no finite loss or diverged are left out by name. GRID is any name; the
 runs of its table differ in depth, width and the columns that --axes names.
 Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
-fit is possible (fit.json's status and the output say so), 2 unusable input.
+fit is possible or a part failed (fit.json's status and its list `failed`, and the output, say so), 2 unusable input.
 """
 
 from __future__ import annotations

@@ -76,8 +76,7 @@ def main() -> None:
 
 def _present(options: Options, given: GivenRuns, budget: Budget) -> Results:
     """The results of the runs of one kind of network."""
-    known = given.noise_of(budget.runs) if options.noise is None else None
-    return present(analyse_runs(budget.runs, options, known))
+    return present(analyse_runs(budget.runs, options, given.noise_of))
 
 
 if __name__ == "__main__":

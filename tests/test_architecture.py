@@ -12,6 +12,7 @@ from small import PYTHON, SCRIPTS
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
     {"errors"},
+    {"parts"},
     {"specs"},
     {"settings", "storage"},
     {"jobs"},

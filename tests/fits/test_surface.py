@@ -60,6 +60,17 @@ def test_shapes_of_one_size_are_enough_for_that_size():
     assert found.depth == pytest.approx(16.0, rel=0.05)
 
 
+def test_two_widths_of_many_depths_have_every_form():
+    """Log size, log depth and their squares depend on each other there, so that one coefficient is free."""
+    depth, width = np.repeat([1.0, 6.0, 8.0, 12.0, 24.0], 2), np.tile([32.0, 432.0], 5)
+    size = 12 * depth * width**2
+    loss = 3 + size**-0.2 + 0.01 * np.random.default_rng(0).standard_normal(10)
+    surface = fit_surface(Shapes(depth, width, size, loss, np.ones(10)), None, draws=200)
+    assert surface.usable
+    assert {"quadratic", "smooth"} < {one.form.name for one in surface.forms}
+    assert all(np.isfinite([one.weight, one.left_out, one.scatter]).all() for one in surface.forms)
+
+
 def wide_shapes(loss, seed, noise=0.005):
     """Four depths at each of six widths, over 290 times of size."""
     depth, width = (

@@ -21,6 +21,7 @@ Columns = Callable[[Floats, Floats, Floats], Floats]
 STEP = 1e-6  # of finite differences, in standard deviations of the prior
 ENOUGH = 1e-4  # a smaller gain in chi2 ends the search
 STUCK = 1e8  # damping at which no step helps any more
+RIDGE = 1e-12  # of a Gram matrix, in units of its diagonal
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,14 @@ def sensitivities(model: Separable, x: Floats, z: Floats, theta: Floats, coeffic
         change = (model.columns(moved, x, z) - columns) @ coefficients
         parts.append((change / (STEP * std))[:, None])
     return np.concatenate(parts, axis=1)
+
+
+def ridged(gram: Floats) -> Floats:
+    """A Gram matrix (k, k) with a trace of ridge, so that it can be inverted where columns depend on each other.
+
+    Those of the second degree in log size and log depth do so in a grid of two widths.
+    """
+    return gram + np.diag(RIDGE * np.diag(gram) + 1e-300)
 
 
 class _State(NamedTuple):

@@ -19,10 +19,11 @@ from shapelaw.fits.evidence import power
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, Scatter, scatter_about
 from shapelaw.fits.projection import predictive_weights
-from shapelaw.fits.separable import sensitivities, solve
+from shapelaw.fits.separable import ridged, sensitivities, solve
 from shapelaw.fits.surface_forms import (
     FLAT,
     FREE,
+    LEFT,
     NARROW,
     POINTED,
     SKEWED,
@@ -198,8 +199,8 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float) -> _Fit:
     white = design / err[:, None]
     prior = np.zeros(design.shape[1])
     prior[form.linear :] = form.model.std**-2.0
-    hat = np.einsum("nk,nk->n", white, np.linalg.solve(white.T @ white + np.diag(prior), white.T).T)
-    left = np.maximum(1.0 - hat, 1e-3)
+    hat = np.einsum("nk,nk->n", white, np.linalg.solve(ridged(white.T @ white) + np.diag(prior), white.T).T)
+    left = np.maximum(1.0 - hat, LEFT)
     density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
     return _Fit(form, theta, coefficients, err, noise, density, float(np.sqrt(np.mean((off / left) ** 2))))
 

@@ -29,13 +29,14 @@ from shapelaw.fits.evidence import penalty, power
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
 from shapelaw.fits.projection import standard_params
-from shapelaw.fits.separable import Columns, Separable
+from shapelaw.fits.separable import Columns, Separable, ridged
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 LEAST_SHAPES = 8
 # the least standard deviation of log depth among shapes of one size; with less, depth is a function of size
 APART = 0.1
 CONSTANT = 1e-6  # losses that span less than this share of them don't vary
+LEFT = 1e-3  # the least share of a shape's own loss that the other shapes determine, where it is left out
 
 
 class SurfaceStatus(StrEnum):
@@ -385,11 +386,13 @@ def _setting(
     noise = np.sqrt(1.0 / seeds + deviation**2)
     covariance = (waves * prior_std**2) @ waves.T + np.diag(noise**2)
     inverse: Floats = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-    information = design.T @ inverse @ design
+    information = ridged(design.T @ inverse @ design)
     solve: Floats = np.asarray(np.linalg.solve(information, design.T @ inverse), dtype=np.float64)
     # the covariance's inverse once the polynomial is free: what a left-out loss is predicted with
     free = inverse - inverse @ design @ solve
-    chi2, precision = float(y @ free @ y), np.diag(free)
+    # losses on the polynomial itself leave rounding, of either sign
+    chi2 = max(float(y @ free @ y), 1e-9)
+    precision = np.maximum(np.diag(free), LEFT * np.diag(inverse))
     known = np.isinf(dof)
     sigma2 = 1.0 if known else (dof + chi2) / (dof + n - k)
     likelihood = chi2 if known else (dof + n - k) * np.log(dof + chi2)

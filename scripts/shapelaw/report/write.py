@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -12,12 +13,15 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shapelaw.parts import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.tables import latex_of, markdown_of, write_table, writing_to
 
 ANSWER, FINDINGS = "answer", "findings"  # keys of fit.json that the report reads
+FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
 TABLES = "tables"  # name of the files that have all tables
+Drawn = Chart | Figure | str  # a figure; or the reason why there is none
 
 
 @dataclass(frozen=True)
@@ -37,16 +41,16 @@ class TableOf:
     caption: str
     formats: Mapping[str, str] = field(default_factory=dict)
 
+    def of(self, analysis: Any) -> Table:
+        """The table from an analysis; formats of columns that it lacks there are left out."""
+        frame = self.frame(analysis)
+        formats = {column: spec for column, spec in self.formats.items() if column in frame}
+        return Table(frame, self.caption, formats)
+
 
 def tables_of(specifications: Mapping[str, TableOf], names: Iterable[str], analysis: Any) -> dict[str, Table]:
-    """The tables of some names from an analysis; formats of columns that a table lacks there are left out."""
-    tables = {}
-    for name in names:
-        one = specifications[name]
-        frame = one.frame(analysis)
-        formats = {column: spec for column, spec in one.formats.items() if column in frame}
-        tables[name] = Table(frame, one.caption, formats)
-    return tables
+    """The tables of some names from an analysis."""
+    return {name: specifications[name].of(analysis) for name in names}
 
 
 @dataclass(frozen=True)
@@ -79,24 +83,83 @@ class Results:
         summary: the findings in sentences, one a line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
         answer: the answer to the study's question; None for an analysis that no study of the registry declares.
+        parts: what of the analysis failed; a table or figure that did has its reason in its place.
     """
 
     tables: Mapping[str, Table]
-    figures: Mapping[str, Chart | Figure | str]
+    figures: Mapping[str, Drawn]
     fit: Mapping[str, Any]
     summary: str
     left_out: Mapping[str, str] = field(default_factory=dict)
     answer: Answer | None = None
+    parts: Parts = field(default_factory=Parts)
 
     @property
     def fit_file(self) -> dict[str, Any]:
-        """The content of fit.json as it is written: the fit, with the answer and the findings for the report."""
+        """The content of fit.json as it is written: the fit, what failed, and for the report answer and findings."""
+        failed = [{"part": part, "reason": why} for part, why in self.parts.failed.items()]
         answered = {} if self.answer is None else {ANSWER: asdict(self.answer)}
-        return {**self.fit, **answered, FINDINGS: self.summary.splitlines()}
+        findings = {FINDINGS: [*self.summary.splitlines(), *self.parts.sentences]}
+        return {**self.fit, **({FAILED: failed} if failed else {}), **answered, **findings}
 
     def after(self, notes: Sequence[str]) -> Results:
         """The same results, with sentences before the findings."""
         return replace(self, summary="\n".join([*notes, self.summary])) if notes else self
+
+
+class Made(dict[str, Table]):
+    """Tables by name, without those that failed."""
+
+    def __missing__(self, name: str) -> Table:
+        raise PartFailed(f"it needs table {name}, which failed")
+
+
+def made_of(parts: Parts, tables: Mapping[str, Callable[[], Table]]) -> Made:
+    """Tables, each made by itself."""
+    found = {name: parts.attempt(f"table {name}", make) for name, make in tables.items()}
+    return Made((name, table) for name, table in found.items() if table is not None)
+
+
+def assembled(
+    parts: Parts,
+    tables: Mapping[str, Callable[[], Table]],
+    figures: Mapping[str, Callable[[Made], Drawn]],
+    findings: Mapping[str, Callable[[Made], Iterable[str]]],
+    fit: Callable[[Made], Mapping[str, Any]],
+    answer: Callable[[Made], Answer] | None = None,
+) -> Results:
+    """The results of an analysis whose parts are made one by one, the tables first.
+
+    Args:
+        parts: what of the analysis failed before.
+        findings: sentences, by what they are on.
+        answer: None for an analysis that no study of the registry declares.
+    """
+    made = made_of(parts, tables)
+    drawn = {
+        name: parts.attempt(f"figure {name}", lambda draw=draw: draw(made)) for name, draw in figures.items()
+    }
+    told = [
+        line
+        for name, tell in findings.items()
+        for line in parts.attempt(f"sentences on {name}", lambda tell=tell: list(tell(made))) or ()
+    ]
+    content = parts.attempt("fit", lambda: fit(made))
+    answered = answer and parts.attempt("answer", lambda: answer(made))
+    failed = parts.failed
+    return Results(
+        {name: made.get(name) or _no_table(failed[f"table {name}"]) for name in tables},
+        {name: failed[f"figure {name}"] if figure is None else figure for name, figure in drawn.items()},
+        {"status": FAILED} if content is None else content,
+        "\n".join(told),
+        answer=Answer(f"Not told: {failed['answer']}", False) if answer and answered is None else answered,
+        parts=parts,
+    )
+
+
+def _no_table(why: str) -> Table:
+    """What stands where a table failed: the reason."""
+    return Table(pd.DataFrame({FAILED: [why]}), "This table failed.")
 
 
 class UndeclaredResults(Exception):
@@ -132,17 +195,19 @@ def show_results(results: Results, out: Path, study: str) -> None:
         UserError: the folder can't be written.
     """
     write_results(results, out, study)
-    print(results.summary)
+    print("\n".join([results.summary, *results.parts.sentences]))
     nothing = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
     for name, why in {**results.left_out, **nothing}.items():
-        print(f"No {name}: {why.removesuffix('.')}.")
+        if name not in results.parts.failed:
+            print(f"No {name}: {why.removesuffix('.')}.")
     print(f"Tables and figures are in {out}.")
 
 
 def write_results(results: Results, out: Path, study: str) -> list[Path]:
     """Write results into a folder and return the paths of the files.
 
-    A table is .csv and .html, a figure .svg and .png; tables.md and tables.tex have all tables, fit.json the rest.
+    A table is .csv and .html, a figure .svg and .png; tables.md and tables.tex have all tables, fit.json the rest. What
+    can't be written as it is, such as a figure that can't be drawn, has its reason in its place (`Results.parts`).
 
     Args:
         study: name of the study, with which LaTeX labels begin.
@@ -154,11 +219,12 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         files = []
         markdown, latex = [], []
         for name, table in results.tables.items():
-            frame, formats, caption = table.frame, table.formats, table.caption
-            files += write_table(frame, out / name, formats=formats, caption=caption)
-            markdown.append(f"## {name}\n\n{markdown_of(frame, formats=formats, caption=caption)}")
-            label = f"tab:{study}-{name}".replace("_", "-")
-            latex.append(latex_of(frame, formats=formats, caption=caption, label=label))
+            write = partial(_write_table, out / name, study)
+            written = results.parts.attempt(f"table {name}", lambda write=write, table=table: write(table))
+            paths, text, source = written or write(_no_table(results.parts.failed[f"table {name}"]))
+            files += paths
+            markdown.append(text)
+            latex.append(source)
         if results.tables:
             for ending, texts in ((".md", markdown), (".tex", latex)):
                 files.append(out / f"{TABLES}{ending}")
@@ -166,7 +232,9 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         saved: dict[int, list[Path]] = {}
         for name, figure in results.figures.items():
             if id(figure) not in saved:
-                saved[id(figure)] = save_figure(_drawn(figure), out / name)
+                save = partial(_save, out / name)
+                drawn = results.parts.attempt(f"figure {name}", lambda save=save, figure=figure: save(figure))
+                saved[id(figure)] = drawn or save(results.parts.failed[f"figure {name}"])
                 files += saved[id(figure)]
             else:  # drawn under another name
                 files += [copyfile(file, out / f"{name}{file.suffix}") for file in saved[id(figure)]]
@@ -175,8 +243,19 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         return [*files, fit]
 
 
-def _drawn(figure: Chart | Figure | str) -> Figure:
-    """A figure of results as it is written."""
+def _write_table(path: Path, study: str, table: Table) -> tuple[list[Path], str, str]:
+    """Write a table: its files, and its Markdown and LaTeX, which stand in one file with the other tables'."""
+    frame, formats, caption = table.frame, table.formats, table.caption
+    label = f"tab:{study}-{path.name}".replace("_", "-")
+    return (
+        write_table(frame, path, formats=formats, caption=caption),
+        f"## {path.name}\n\n{markdown_of(frame, formats=formats, caption=caption)}",
+        latex_of(frame, formats=formats, caption=caption, label=label),
+    )
+
+
+def _save(path: Path, figure: Drawn) -> list[Path]:
+    """Draw a figure of results and save it."""
     if isinstance(figure, str):
-        return notice(figure)
-    return figure.figure() if isinstance(figure, Chart) else figure
+        return save_figure(notice(figure), path)
+    return save_figure(figure.figure() if isinstance(figure, Chart) else figure, path)

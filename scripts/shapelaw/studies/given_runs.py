@@ -20,6 +20,7 @@ from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.own_runs import finished, left_out, own_runs
 from shapelaw.fits.run_columns import ROLES, SETTINGS, named_as_ours, setting_named
 from shapelaw.fits.surface_forms import losses_constant
+from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
@@ -111,10 +112,13 @@ class GivenRuns:
         """The results of all cells in one: tables with the columns that tell the cells apart, figures for each.
 
         Args:
-            present: makes the results of the runs of one cell.
+            present: makes the results of the runs of one cell; a cell that fails takes no other away.
         """
-        made = [(cell, present(replace(self.budget, runs=cell.runs))) for cell in self.cells]
-        return made[0][1] if len(made) == 1 else combined(made)
+        parts = Parts()
+        made = parts.each(
+            self.cells, lambda cell: present(replace(self.budget, runs=cell.runs)), lambda cell: cell.name
+        )
+        return made[0][1] if len(self.cells) == 1 else combined(made, parts)
 
     def noise_of(self, runs: pd.DataFrame) -> Noise | None:
         """The noise between seeds of a cell's runs; of one that repeats no shape that of all cells of one text.
@@ -127,8 +131,12 @@ class GivenRuns:
         return pooled_noise(runs) or everything
 
 
-def combined(made: Sequence[tuple[Cell, Results]]) -> Results:
-    """The results of several cells in one: their tables below each other, their figures under names of their own."""
+def combined(made: Sequence[tuple[Cell, Results]], parts: Parts) -> Results:
+    """The results of several cells in one: their tables below each other, their figures under names of their own.
+
+    Args:
+        parts: the cells that failed.
+    """
     tables = tables_of_cells((cell.values, one.tables) for cell, one in made)
     figures: dict[str, Chart | Figure | str] = {}
     left_out: dict[str, str] = {}
@@ -137,8 +145,9 @@ def combined(made: Sequence[tuple[Cell, Results]]) -> Results:
         of = of.replace("/", "over").replace(" ", "")
         figures |= {f"{name}-{of}": figure for name, figure in one.figures.items()}
         left_out |= {f"{name} of {cell.name}": why for name, why in one.left_out.items()}
+        parts.failed |= {f"{cell.name}, {part}": why for part, why in one.parts.failed.items()}
     fits = [{"cell": dict(cell.values), "rules": list(cell.rules), **one.fit} for cell, one in made]
-    return Results(tables, figures, {"cells": fits}, "\n".join(_told(made)), left_out)
+    return Results(tables, figures, {"cells": fits}, "\n".join(_told(made)), left_out, parts=parts)
 
 
 def _told(made: Sequence[tuple[Cell, Results]]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Cells' transitions, effects of axes and best shapes of runs whose effects are known."""
 
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -8,8 +9,9 @@ from grid_runs import HEADS_COST, RANK_COST, analysed, grid_runs
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
+from shapelaw.parts import Parts
 from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths, within
-from shapelaw.studies.grid.cells import cells_of
+from shapelaw.studies.grid.cells import Cell, cells_of
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 
 FEW = Options(draws=200)
@@ -57,7 +59,8 @@ def test_a_mixed_table_has_the_crossing_of_its_original() -> None:
     other["test_loss"] += 0.05
     mixed = pd.concat([runs, other], ignore_index=True)
     cells = cells_of(mixed, source="mixed")
-    alone, _ = analyse_cells(cells.cells, "mixed", Options(), pool=lambda cell: cell.value("heads"))
+    by_heads = {"pool": lambda cell: cell.value("heads"), "parts": Parts()}
+    alone, _ = analyse_cells(cells.cells, "mixed", Options(), **by_heads)
     analysis = analyse_grid(mixed, "mixed", surfaces=False)
     original = analyse_runs(alone[0].runs, Options()).bootstrap_rows[0]
     assert (round(original["width"], 1), round(original["width_err"], 1)) == (137.2, 4.3)
@@ -71,11 +74,11 @@ def test_a_mixed_table_has_the_crossing_of_its_original() -> None:
 
 def test_a_pool_without_repeats_borrows_where_asked() -> None:
     twice = pd.DataFrame({"depth": 1, "width": 8, "seed": [0, 1], "loss": [1.0, 1.2]})
-    once = twice[:1]
-    runs = [("a", twice), ("b", once)]
-    assert pooled(runs)["b"] is None
-    assert pooled(runs, borrow=True)["b"] == pooled(runs)["a"]
-    assert pooled(runs, 0.5)["b"].std == 0.5
+    runs = [(Cell({"heads": heads}, (), rows), rows) for heads, rows in ((1, twice), (2, twice[:1]))]
+    of_heads = partial(pooled, runs, lambda cell: cell.value("heads"), parts=Parts())
+    assert of_heads()[2] is None
+    assert of_heads(borrow=True)[2] == of_heads()[1]
+    assert of_heads(0.5)[2].std == 0.5
 
 
 def test_the_best_shape_of_a_size_over_everything() -> None:
@@ -93,8 +96,8 @@ def test_the_best_shape_of_a_size_over_everything() -> None:
 
 def test_wrong_tables_are_sentences() -> None:
     runs = grid_runs(heads=(1,), ranks=(None,))
-    with pytest.raises(UserError, match=r"x \(V = 500\), row .*: test_loss must be above zero"):
-        analyse_grid(runs.assign(test_loss=runs["test_loss"].where(runs["vocab_size"] == 257, -1)), "x", FEW)
+    with pytest.raises(UserError, match=r"x \(V = 257\), row .*: test_loss must be above zero"):
+        analyse_grid(runs.assign(test_loss=-1), "x", FEW)
     with pytest.raises(UserError, match="10 bootstrap draws are too few"):
         analyse_grid(runs, "x", Options(draws=10))
     one_depth = analyse_grid(runs[runs["depth"] == 1], "x", FEW)

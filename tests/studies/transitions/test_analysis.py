@@ -20,8 +20,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_transitions,
     check_transitions,
 )
-from shapelaw.studies.transitions.figures import figures_of
-from shapelaw.studies.transitions.results import summary
+from shapelaw.studies.transitions.results import present, summary
 
 
 def test_the_law_is_recovered_from_runs(analysis):
@@ -93,7 +92,7 @@ def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
     assert table.loc["flops", "width"] == pytest.approx(table.loc["block", "width"], rel=1e-6)
     assert "at equal all parameters (width" in summary(total)
     assert "at equal parameters of the blocks (width" in summary(block)
-    drawn = figures_of({"": total})
+    drawn = present(total).figures
     assert drawn["loss_adjacent"].panels[1].x.label == "all parameters"
     assert drawn["best_depth"].panels[1].x.label.startswith("all parameters")
 
@@ -110,7 +109,7 @@ def test_limits_enter_the_line_and_stand_beside_it():
     assert set(study.fits) == {BOOTSTRAP, BOOTSTRAP + WITHOUT_LIMITS, PAPER_RULE}
     assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
     assert "1 limit used" in summary(study)
-    assert any("above" in text for text in legend_of(figures_of({"": study})["transition_width"].figure()))
+    assert any("above" in text for text in legend_of(present(study).figures["transition_width"].figure()))
     written = StringIO(study.transitions.to_csv(index=False))
     again = analyse_transitions(check_transitions(pd.read_csv(written), "t"))
     assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(

@@ -8,6 +8,7 @@ import pytest
 from transition_runs import DEPTHS, lines, words
 
 from shapelaw.fits.inputs import check_runs
+from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import ordered_looks
 from shapelaw.specs.sizes import SizeAxis
@@ -19,19 +20,19 @@ from shapelaw.studies.transitions.analysis import (
     check_transitions,
     published,
 )
-from shapelaw.studies.transitions.figures import curves_panel, figures_of
-from shapelaw.studies.transitions.results import summary
+from shapelaw.studies.transitions.figures import curves_panel
+from shapelaw.studies.transitions.results import present, present_cells, summary
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):
-    of_transitions = {name: chart.figure() for name, chart in figures_of({"": refitted}).items()}
+    of_transitions = {name: chart.figure() for name, chart in present(refitted).figures.items()}
     assert list(of_transitions) == ["transition_width", "transition_size", "extrapolation"]
     for figure in of_transitions.values():
         assert lines(figure)
         assert not any("no fit" in text for text in words(figure))
     depth = lines(of_transitions["extrapolation"])[0].get_xdata()
     assert max(depth) == 100
-    drawn = figures_of({"": analysis})
+    drawn = present(analysis).figures
     losses = drawn["loss_adjacent"].figure()
     assert any("L = 4 against 6: d = " in text for text in words(losses))
     named = [text.get_text() for text in losses.legends[0].get_texts()]
@@ -44,7 +45,7 @@ def test_figures_draw_a_usable_fit(analysis, refitted):
 
 def test_figures_say_that_there_is_no_fit_and_draw_none():
     two = analyse_transitions(check_transitions(published("transitions").head(2), "two"))
-    drawn = figures_of({"": two})
+    drawn = present(two).figures
     widths = drawn["transition_width"].figure()
     assert any("too few points" in text for text in words(widths))
     assert not lines(widths)
@@ -53,7 +54,7 @@ def test_figures_say_that_there_is_no_fit_and_draw_none():
 
 
 def test_each_cell_has_its_panels_under_its_name(analysis, refitted):
-    drawn = figures_of({"H = 1": analysis, "H = 2": analysis})
+    drawn = present_cells([({"heads": 1}, analysis), ({"heads": 2}, analysis)], Parts()).figures
     panels = {name: [panel for panel in chart.panels if panel] for name, chart in drawn.items()}
     assert {name: len(some) for name, some in panels.items()} == {
         **dict.fromkeys(("transition_width", "transition_size", "extrapolation"), 2),
@@ -67,15 +68,15 @@ def test_each_cell_has_its_panels_under_its_name(analysis, refitted):
 
 
 def test_where_every_depth_doubles_the_last_one_figure_serves_for_two(analysis):
-    assert (drawn := figures_of({"": analysis}))["loss_doubled"] is not drawn["loss_adjacent"]
+    assert (drawn := present(analysis).figures)["loss_doubled"] is not drawn["loss_adjacent"]
     doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
-    assert (drawn := figures_of({"": doubling}))["loss_doubled"] is drawn["loss_adjacent"]
+    assert (drawn := present(doubling).figures)["loss_doubled"] is drawn["loss_adjacent"]
 
 
 def test_a_flat_line_is_drawn_but_not_extrapolated():
     flat = pd.DataFrame({"depth": [6, 12, 18, 24], "width": [300, 301, 299, 300], "width_err": 10})
     study = analyse_transitions(check_transitions(flat, "flat"))
-    drawn = figures_of({"": study})
+    drawn = present(study).figures
     assert lines(drawn["transition_width"].figure())
     assert "not significantly above zero" in drawn["extrapolation"]
     projection = tables.projection_table(study.fit)

@@ -15,7 +15,6 @@ from shapelaw.report.write import Table, check_declared
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.depth_width.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-from shapelaw.studies.transitions.figures import figures_of
 from shapelaw.studies.transitions.results import (
     NO_COMMON_SIZES,
     add_options,
@@ -33,7 +32,7 @@ def test_one_depth_alone_is_no_comparison():
     study = analyse_runs(check_runs(simulate(grid_of((6,), 3e6, 5e7, 5), {}), "made"))
     assert study.transitions.empty
     assert study.fit.status is FitStatus.TOO_FEW_POINTS
-    drawn = figures_of({"": study})
+    drawn = present(study).figures
     assert drawn["loss_adjacent"] == "there are no two depths to compare"
     assert drawn["best_depth"] == "no two depths share a size, so none is the best"
     check_declared(present(study), TABLES, FIGURES)

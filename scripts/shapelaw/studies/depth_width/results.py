@@ -43,6 +43,5 @@ def results(arguments: argparse.Namespace) -> Results:
     asked = transitions.options_of(arguments)
     given = study_runs(arguments.input, arguments.keep, asked.loss)
     found = analyse_grid(given.table, given.source, asked, arguments.axes, surfaces=False)
-    return transitions.present_cells([(one.values, one.transitions) for one in found.analyses]).after(
-        given.notes
-    )
+    cells = [(one.values, one.transitions) for one in found.analyses]
+    return transitions.present_cells(cells, found.parts).after(given.notes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ from shapelaw.fits.equal_sizes import Difference, difference, size_groups
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.surface_forms import LEAST_SHAPES
-from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of
+from shapelaw.parts import Parts
+from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, name_of
 from shapelaw.studies.surface.analysis import Options as SurfaceOptions
 from shapelaw.studies.surface.analysis import SurfaceAnalysis, analyse_surface
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
@@ -28,6 +30,7 @@ DEFAULT = Options()
 BITS = "bits_per_byte"
 LOSS = "test_loss"
 Pool = Callable[[Cell], Hashable]
+cell_name: Callable[[Cell], str] = attrgetter("name")
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,13 @@ class GridAnalysis:
     """All cells of a grid.
 
     Attributes:
-        cells: the cells of the table.
+        cells: the cells of the table that could be analysed.
         analyses: their analyses in the same order.
         options: of the transitions.
         noise: the noise between seeds of each pool of cells that share one.
         unit: the loss in which all cells compare.
+        surfaces: the surface of each cell that has one, by its place.
+        parts: what of the analysis failed.
     """
 
     cells: Cells
@@ -129,6 +134,7 @@ class GridAnalysis:
     noise: Mapping[Hashable, Noise | None]
     unit: str
     surfaces: Mapping[int, SurfaceAnalysis] = field(default_factory=dict)
+    parts: Parts = field(default_factory=Parts)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
@@ -159,7 +165,7 @@ def analyse_grid(
     *,
     surfaces: bool = True,
 ) -> GridAnalysis:
-    """The analysis of a table of runs.
+    """The analysis of a table of runs, without the cells that can't be analysed where there are others.
 
     Args:
         axes: the columns that the grid lists; None for a table from elsewhere (`cells_of`).
@@ -169,33 +175,45 @@ def analyse_grid(
         UserError: the table can't be used.
     """
     check_bootstrap(options.noise, options.draws)
-    cells = cells_of(table, axes, source=source, loss=options.loss)
-    analyses, noise = analyse_cells(cells.cells, source, options)
+    cells, parts = cells_of(table, axes, source=source, loss=options.loss), Parts()
+    analyses, noise = analyse_cells(cells.cells, source, options, parts=parts)
+    cells = replace(cells, cells=tuple(one.cell for one in analyses))
     several = len({tuple(cell.value(name) for name in TEXT) for cell in cells.cells}) > 1
     unit = BITS if several else options.loss
-    found = dict(_surfaces(analyses, options)) if surfaces else {}
-    return GridAnalysis(cells, analyses, options, noise, unit, found)
+    found = dict(_surfaces(analyses, options, parts)) if surfaces else {}
+    return GridAnalysis(cells, analyses, options, noise, unit, found, parts)
 
 
 def analyse_cells(
-    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss
+    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss, *, parts: Parts
 ) -> tuple[tuple[CellAnalysis, ...], dict[Hashable, Noise | None]]:
-    """The cells with their transitions, and the noise of each pool.
+    """The cells with their transitions, without those that can't be analysed, and the noise of each pool.
+
+    Args:
+        parts: is told what fails.
 
     Raises:
-        UserError: a cell's runs can't be used.
+        UserError: the runs of no cell can be used.
     """
-    checked = [checked_runs(cell, source, options) for cell in cells]
-    noise = pooled(zip(map(pool, cells), checked, strict=True), options.noise)
-    in_bits = [_in_bits(cell, source, options) for cell in cells]
-    known = [(pool(cell), runs) for cell, runs in zip(cells, in_bits, strict=True) if runs is not None]
-    bits_noise = pooled(known, None)
-    found = []
-    for cell, runs, bits in zip(cells, checked, in_bits, strict=True):
-        of = bits_noise.get(pool(cell))
+    checked = parts.each(cells, lambda cell: checked_runs(cell, source, options), cell_name)
+    noise = pooled(checked, pool, options.noise, parts=parts)
+    in_bits = {
+        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, cell, source, options))
+        for cell, _ in checked
+    }
+    known = [(cell, runs) for cell, _ in checked if (runs := in_bits[id(cell)]) is not None]
+    bits_noise = parts.attempt("seed noise in bits per byte", lambda: pooled(known, pool, parts=parts)) or {}
+
+    def analysed(pair: tuple[Cell, pd.DataFrame]) -> CellAnalysis:
+        cell, runs = pair
+        bits, of = in_bits[id(cell)], bits_noise.get(pool(cell))
         curves = None if bits is None else (loss_curves(bits, of, options.size), of)
-        found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[pool(cell)]), curves))
-    return tuple(found), noise
+        return CellAnalysis(
+            cell, runs, analyse_runs(runs, options, lambda _: noise[pool(cell)], parts), curves
+        )
+
+    found = parts.each(checked, analysed, lambda pair: pair[0].name)
+    return tuple(one for _, one in found), noise
 
 
 def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
@@ -209,28 +227,51 @@ def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
 
 
 def pooled(
-    runs: Iterable[tuple[Hashable, pd.DataFrame]], given: float | None = None, *, borrow: bool = False
+    runs: Sequence[tuple[Cell, pd.DataFrame]],
+    pool: Pool,
+    given: float | None = None,
+    *,
+    borrow: bool = False,
+    parts: Parts,
 ) -> dict[Hashable, Noise | None]:
     """The noise between seeds of each pool, over the repeated shapes of its cells; of a given noise that one.
 
+    A pool whose seeds have equal losses has none where another pool can be told.
+
     Args:
-        runs: the pool and the checked runs of each cell.
+        runs: each cell with its checked runs.
+        pool: cells with equal keys share their noise.
         borrow: a pool without repeated shapes takes the noise of all cells together.
+        parts: is told what fails.
 
     Raises:
-        UserError: repeated seeds have exactly equal losses.
+        UserError: the repeated seeds of all pools have exactly equal losses.
     """
-    parts: dict[Hashable, list[pd.DataFrame]] = {}
-    for key, one in runs:
-        parts.setdefault(key, []).append(group_means(one, ["depth", "width"]))
+    kin: dict[Hashable, list[tuple[Cell, pd.DataFrame]]] = {}
+    for cell, one in runs:
+        kin.setdefault(pool(cell), []).append((cell, one))
     if given is not None:
-        return dict.fromkeys(parts, Noise(given, math.inf))
-    means = {key: pd.concat(mine, ignore_index=True) for key, mine in parts.items()}
-    found: dict[Hashable, Noise | None] = {key: group_noise(mine) for key, mine in means.items()}
+        return dict.fromkeys(kin, Noise(given, math.inf))
+    means = {
+        key: pd.concat([group_means(one, ["depth", "width"]) for _, one in mine], ignore_index=True)
+        for key, mine in kin.items()
+    }
+    told = parts.each(
+        kin, lambda key: group_noise(means[key]), lambda key: f"seed noise of {_shared_name(kin[key])}"
+    )
+    found = dict.fromkeys(kin, None) | dict(told)
     if borrow and None in found.values():
         of_all = group_noise(pd.concat(means.values(), ignore_index=True))
         found = {key: noise or of_all for key, noise in found.items()}
     return found
+
+
+def _shared_name(kin: Sequence[tuple[Cell, pd.DataFrame]]) -> str:
+    """What some cells share, `V = 500`."""
+    cells = [cell for cell, _ in kin]
+    first = cells[0].values.items()
+    shared = {name: value for name, value in first if all(cell.values[name] == value for cell in cells)}
+    return name_of(shared) or "all cells"
 
 
 def _in_bits(cell: Cell, source: str, options: Options) -> pd.DataFrame | None:
@@ -239,7 +280,9 @@ def _in_bits(cell: Cell, source: str, options: Options) -> pd.DataFrame | None:
     return check_runs(cell.runs, source, loss=BITS, size=options.size)
 
 
-def _surfaces(analyses: Sequence[CellAnalysis], options: Options) -> Iterator[tuple[int, SurfaceAnalysis]]:
+def _surfaces(
+    analyses: Sequence[CellAnalysis], options: Options, parts: Parts
+) -> Iterator[tuple[int, SurfaceAnalysis]]:
     """The surface of each cell that has shapes enough, by the cell's place."""
     for place, one in enumerate(analyses):
         if len(one.runs.drop_duplicates(["depth", "width"])) < LEAST_SHAPES:
@@ -247,8 +290,11 @@ def _surfaces(analyses: Sequence[CellAnalysis], options: Options) -> Iterator[tu
         noise = one.losses[1]
         draws = min(options.draws, SurfaceOptions.draws)  # no status of a surface hangs on a share of 2.5%
         asked = SurfaceOptions(options.size, (), None if noise is None else noise.std, draws, options.seed)
-        found = analyse_surface(Budget(one.runs, math.nan, "networks of one cell"), asked)
-        if found.surface.usable:
+        budget = Budget(one.runs, math.nan, "networks of one cell")
+        found = parts.attempt(
+            f"surface of {one.cell.name}", partial(analyse_surface, budget, asked, parts=parts)
+        )
+        if found is not None and found.surface.usable:
             yield place, found
 
 

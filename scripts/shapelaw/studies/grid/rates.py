@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -11,12 +12,20 @@ import pandas as pd
 
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means
+from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart, Mark, Panel, Span
 from shapelaw.report.plots import ordered_looks, side_by_side
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Drawn, Results, Table, TableOf, assembled
 from shapelaw.studies.grid import tables
-from shapelaw.studies.grid.analysis import CellAnalysis, Pool, checked_runs, pooled, require_two_depths
+from shapelaw.studies.grid.analysis import (
+    CellAnalysis,
+    Pool,
+    cell_name,
+    checked_runs,
+    pooled,
+    require_two_depths,
+)
 from shapelaw.studies.grid.cells import Best, Cell, Value, frame_of, order_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
@@ -38,11 +47,13 @@ class RatesAnalysis:
         cells: the cells.
         best_rates: the best rate of each shape (and seed) of each series, with the series' values before it.
         noise: the noise between seeds of each pool.
+        parts: what of the analysis failed.
     """
 
     cells: tuple[CellAnalysis, ...]
     best_rates: pd.DataFrame
     noise: Mapping[Hashable, Noise | None]
+    parts: Parts
 
     @property
     def trained(self) -> list[CellAnalysis]:
@@ -226,58 +237,79 @@ class RatesStudy:
         Raises:
             UserError: the runs can't be used, or no cell has two depths.
         """
-        checked = [checked_runs(cell, source, options) for cell in cells]
-        require_two_depths(checked, source, self.what)
-        noise = pooled(zip(map(self.pool, cells), checked, strict=True), options.noise, borrow=True)
-        found, best_rates = list[CellAnalysis](), list[tuple[Mapping[str, Value], pd.DataFrame]]()
+        parts = Parts()
+        pairs = parts.each(cells, lambda cell: checked_runs(cell, source, options), cell_name)
+        require_two_depths([runs for _, runs in pairs], source, self.what)
+        noise = pooled(pairs, self.pool, options.noise, borrow=True, parts=parts)
+        every, best_rates = (
+            list[tuple[Cell, pd.DataFrame]](),
+            list[tuple[Mapping[str, Value], pd.DataFrame]](),
+        )
 
-        def add(cell: Cell, runs: pd.DataFrame) -> None:
-            found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[self.pool(cell)])))
+        def analysed(pair: tuple[Cell, pd.DataFrame]) -> CellAnalysis:
+            cell, runs = pair
+            return CellAnalysis(
+                cell, runs, analyse_runs(runs, options, lambda _: noise[self.pool(cell)], parts)
+            )
 
-        pairs = zip(cells, checked, strict=True)
         for values, series in groupby(pairs, lambda pair: {name: pair[0].value(name) for name in self.keys}):
             mine = list(series)
-            for cell, runs in mine:
-                add(cell, runs)
             if len(mine) >= self.least_rates:
                 at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
                 best, first = self.pick(at_rates), mine[0][0]
                 best_rates.append((values, best))
-                add(replace(first, values={**first.values, RATE: Best.RATES}), at_best_rates(at_rates, best))
-        every = frame_of(best_rates) if best_rates else pd.DataFrame(columns=[*self.keys, *PICKED])
-        return RatesAnalysis(tuple(found), every, noise)
+                of_best = replace(first, values={**first.values, RATE: Best.RATES})
+                mine.append((of_best, at_best_rates(at_rates, best)))
+            every += mine
+        found = parts.each(every, analysed, lambda pair: pair[0].name)
+        best_of_all = frame_of(best_rates) if best_rates else pd.DataFrame(columns=[*self.keys, *PICKED])
+        return RatesAnalysis(tuple(one for _, one in found), best_of_all, noise, parts)
 
     def results(
         self,
         analysis: RatesAnalysis,
-        ratios: Table,
-        figures_of_its_own: Mapping[str, Chart | str],
-        sentences: Iterable[str],
+        ratios: TableOf,
+        figures_of_its_own: Mapping[str, Callable[[RatesAnalysis], Drawn]],
+        sentences: Callable[[RatesAnalysis, pd.DataFrame], Iterable[str]],
         answered: Callable[[Mapping[str, Table]], Answer],
-        **tables_of_its_own: Table,
+        **tables_of_its_own: TableOf,
     ) -> Results:
         """The tables, figures and fit.json of an analysis.
 
         Args:
-            ratios: the study's ratios of transitions.
+            ratios: the study's ratios of transitions, which its sentences are on too.
         """
-        best = analysis.best_rates.rename(columns={"loss": "test_loss"})
-        losses, four = tables.losses_table(analysis.trained, self.named), {"test_loss": ".4f"}
-        made = {
-            **tables_of_its_own,
-            **cell_tables(analysis.cells, self.named, self.of),
+        four = {"test_loss": ".4f"}
+
+        def best(one: RatesAnalysis) -> pd.DataFrame:
+            return one.best_rates.rename(columns={"loss": "test_loss"})
+
+        def losses(one: RatesAnalysis) -> pd.DataFrame:
+            return tables.losses_table(one.trained, self.named, one.parts)
+
+        others = {
             "ratios": ratios,
-            "best_rates": Table(best, "The best learning rate of each shape.", four),
-            "losses": Table(losses, "Test loss in nats per token.", four),
-            "seed_noise": Table(self.seed_noise(analysis), "Spread of the loss over seeds."),
+            "best_rates": TableOf(best, "The best learning rate of each shape.", four),
+            "losses": TableOf(losses, "Test loss in nats per token.", four),
+            "seed_noise": TableOf(self.seed_noise, "Spread of the loss over seeds."),
         }
-        drawn = {"losses": rates_figure(analysis.cells, self.series_of), **figures_of_its_own}
-        fit = {
-            "study": self.name,
-            "transitions": list(self._transitions(analysis.cells)),
-            "ratios": plain_rows(ratios.frame),
-        }
-        return Results(made, drawn, fit, "\n".join(sentences), answer=answered(made))
+        figures = {"losses": lambda one: rates_figure(one.cells, self.series_of), **figures_of_its_own}
+        return assembled(
+            analysis.parts,
+            {
+                **{name: partial(one.of, analysis) for name, one in tables_of_its_own.items()},
+                **cell_tables(analysis.cells, analysis.parts, self.named, self.of),
+                **{name: partial(one.of, analysis) for name, one in others.items()},
+            },
+            {name: lambda _, draw=draw: draw(analysis) for name, draw in figures.items()},
+            {"transitions": lambda made: sentences(analysis, made["ratios"].frame)},
+            lambda made: {
+                "study": self.name,
+                "transitions": list(self._transitions(analysis.cells)),
+                **{name: plain_rows(made[name].frame) for name in ("ratios",) if name in made},
+            },
+            answered,
+        )
 
     def seed_noise(self, analysis: RatesAnalysis) -> pd.DataFrame:
         """The spread of every repeated shape over seeds, and below what is pooled, which the cells of a pool use."""

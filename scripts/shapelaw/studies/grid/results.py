@@ -18,10 +18,11 @@ import pandas as pd
 from shapelaw.fits.line import overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
+from shapelaw.parts import Parts
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Results, Table, TableOf
+from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import tables
@@ -59,6 +60,42 @@ CELL_TABLES = {
         GAP_FORMATS,
     ),
 }
+TABLES = {
+    "losses": TableOf(
+        lambda one: tables.losses_table(one.analyses, parts=one.parts),
+        "Mean test loss of every network.",
+        {"test_loss": ".4f", BITS: ".4f"},
+    ),
+    "fit": TableOf(
+        lambda one: tables.fit_table(one.analyses, one.parts),
+        "Weighted fit of log d = a + b L, for each cell.",
+    ),
+    "projection": TableOf(
+        lambda one: tables.projection_of_cells(one.analyses, one.parts),
+        "Shapes that the line of a cell projects.",
+        SHAPE_FORMATS,
+    ),
+    "effects": TableOf(
+        tables.effects_table,
+        "What each axis does: cells that differ in it alone, at equal size. Intervals are 95%.",
+        {name: how for name, how in _NUMBERS.items() if not name.startswith("loss")}
+        | dict.fromkeys(("p", "p_holm"), ".2g"),
+    ),
+    "effects_by_size": TableOf(tables.effects_by_size_table, "The same, size by size.", _NUMBERS),
+    "best_shapes": TableOf(
+        tables.best_shapes_table,
+        "The best shape of each size over all cells, and those within the noise of it.",
+        {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
+    ),
+    "surface_costs": TableOf(
+        tables.surface_costs_table,
+        "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
+    ),
+    "seed_noise": TableOf(
+        lambda one: tables.seed_noise_table(one.analyses), "Spread of the loss over seeds."
+    ),
+}
+IN_FIT = ("transitions", "fit", "effects", "best_shapes")  # tables that fit.json has too
 MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
 MOST_PAIRS = 40  # of one axis
 MOST_LOOKS = 40  # cells in one panel
@@ -96,70 +133,58 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made = _tables(analysis)
-    effects = made["effects"].frame
-    drawn: dict[str, Chart | str] = {
-        "losses": losses_figure(analysis),
-        "effects": effects_figure(analysis, effects),
-        "best_depth": best_depth_figure(analysis),
-    }
-    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), answer=answer(made))
+
+    def effects(made: Made) -> pd.DataFrame:
+        return made["effects"].frame
+
+    own = {name: partial(one.of, analysis) for name, one in TABLES.items()}
+    return assembled(
+        analysis.parts,
+        {"losses": own["losses"], **cell_tables(analysis.analyses, analysis.parts), **own},
+        {
+            "losses": lambda _: losses_figure(analysis),
+            "effects": lambda made: effects_figure(analysis, effects(made)),
+            "best_depth": lambda _: best_depth_figure(analysis),
+        },
+        {
+            "the cells": lambda _: _cell_sentences(analysis),
+            "the effects": lambda made: _effect_sentences(analysis, effects(made)),
+            "the best shapes": lambda _: _best_sentences(analysis),
+        },
+        lambda made: _fit(analysis, made),
+        answer,
+    )
 
 
 def cell_tables(
-    analyses: Sequence[CellAnalysis], named: tables.Named = tables.OWN_VALUES, of: str = "each cell"
-) -> dict[str, Table]:
-    """The tables of transitions that every study of several cells has.
+    analyses: Sequence[CellAnalysis],
+    parts: Parts,
+    named: tables.Named = tables.OWN_VALUES,
+    of: str = "each cell",
+) -> dict[str, Callable[[], Table]]:
+    """How the tables of transitions are made that every study of several cells has.
 
     Args:
+        parts: is told the cells that a table lacks.
         named: the columns that name a cell.
         of: what the transitions are of, for the caption.
     """
-    return {
-        name: Table(tables.stack(analyses, table.frame, named), table.caption.format(of=of), table.formats)
-        for name, table in CELL_TABLES.items()
-    }
+
+    def made(one: TableOf) -> Table:
+        frame = tables.stack(analyses, one.frame, named, parts)
+        return Table(frame, one.caption.format(of=of), one.formats)
+
+    return {name: partial(made, one) for name, one in CELL_TABLES.items()}
 
 
-def _tables(analysis: GridAnalysis) -> dict[str, Table]:
-    every = analysis.analyses
-    losses = tables.losses_table(every)
-    in_bits = {BITS: ".4f"} if BITS in losses else {}
-    return {
-        "losses": Table(losses, "Mean test loss of every network.", {"test_loss": ".4f"} | in_bits),
-        **cell_tables(every),
-        "fit": Table(tables.fit_table(every), "Weighted fit of log d = a + b L, for each cell."),
-        "projection": Table(
-            tables.projection_of_cells(every), "Shapes that the line of a cell projects.", SHAPE_FORMATS
-        ),
-        "effects": Table(
-            tables.effects_table(analysis),
-            "What each axis does: cells that differ in it alone, at equal size. Intervals are 95%.",
-            {name: how for name, how in _NUMBERS.items() if not name.startswith("loss")}
-            | dict.fromkeys(("p", "p_holm"), ".2g"),
-        ),
-        "effects_by_size": Table(tables.effects_by_size_table(analysis), "The same, size by size.", _NUMBERS),
-        "best_shapes": Table(
-            tables.best_shapes_table(analysis),
-            "The best shape of each size over all cells, and those within the noise of it.",
-            {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
-        ),
-        "surface_costs": Table(
-            tables.surface_costs_table(analysis),
-            "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
-        ),
-        "seed_noise": Table(tables.seed_noise_table(every), "Spread of the loss over seeds."),
-    }
-
-
-def _fit(analysis: GridAnalysis, made: dict[str, Table]) -> dict[str, Any]:
+def _fit(analysis: GridAnalysis, made: Made) -> dict[str, Any]:
     """The content of fit.json."""
     return {
         "status": overall_status([one.transitions.fit.status.value for one in analysis.analyses]),
         "axes": list(analysis.cells.axes),
         "unit": analysis.unit,
         "cells": tables.cells_table(analysis),
-        **{name: plain_rows(made[name].frame) for name in ("transitions", "fit", "effects", "best_shapes")},
+        **{name: plain_rows(made[name].frame) for name in IN_FIT if name in made},
     }
 
 
@@ -203,12 +228,6 @@ def effect_words(row: Row) -> str:
     if not math.isnan(row["low"]):
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     return f"{pair} {row['value']:+.4f} {row['unit']} ({interval})"
-
-
-def summary(analysis: GridAnalysis, effects: pd.DataFrame) -> str:
-    """The findings in sentences, one a line."""
-    lines = [*_cell_sentences(analysis), *_effect_sentences(analysis, effects), *_best_sentences(analysis)]
-    return "\n".join(lines)
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:

@@ -14,6 +14,7 @@ from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
+from shapelaw.parts import Parts
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.results import penalty_table
@@ -38,10 +39,20 @@ BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", 
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
-def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = OWN_VALUES) -> pd.DataFrame:
-    """A table of every cell below each other, with the columns that name the cell first; cells without one pass."""
-    tables = [(named(one), made(one)) for one in analyses]
-    return frame_of((values, table) for values, table in tables if table is not None)
+def stack(
+    analyses: Iterable[CellAnalysis], made: Made, named: Named = OWN_VALUES, parts: Parts | None = None
+) -> pd.DataFrame:
+    """A table of every cell below each other, with the columns that name the cell first; cells without one pass.
+
+    Args:
+        parts: is told the cells whose table fails, which then pass too; without it the first one's failure is raised.
+    """
+    tables = (
+        [(one, made(one)) for one in analyses]
+        if parts is None
+        else parts.each(analyses, made, lambda one: one.cell.name)
+    )
+    return frame_of((named(one), table) for one, table in tables if table is not None)
 
 
 def ratios_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row, dict[str, Any]]]:
@@ -81,9 +92,11 @@ def least_dof(*noises: Noise | None) -> float:
     return min((noise.dof for noise in noises if noise is not None), default=math.inf)
 
 
-def losses_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
+def losses_table(
+    analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES, parts: Parts | None = None
+) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
-    return stack(analyses, mean_losses_of, named)
+    return stack(analyses, mean_losses_of, named, parts)
 
 
 def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
@@ -137,30 +150,34 @@ def _common(every: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
     }
 
 
-def fit_table(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
+def fit_table(analyses: Iterable[CellAnalysis], parts: Parts | None = None) -> pd.DataFrame:
     """The line through the transitions of each cell, by each method, or why there is none."""
 
     def lines(one: CellAnalysis) -> pd.DataFrame:
         rows = [{"method": name, **fit.to_dict()} for name, fit in one.transitions.fits.items()]
         return pd.DataFrame(rows).convert_dtypes()
 
-    return stack(analyses, lines)
+    return stack(analyses, lines, parts=parts)
 
 
-def projection_of_cells(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
+def projection_of_cells(analyses: Iterable[CellAnalysis], parts: Parts | None = None) -> pd.DataFrame:
     """The shapes that the line of a cell projects for larger sizes, of cells that have one."""
     known = list(analyses)
     usable = [one for one in known if why_no_projection(one.transitions.fit) is None]
     if usable:
-        return stack(usable, lambda one: projection_table(one.transitions.fit, one.transitions.forms))
+        return stack(
+            usable, lambda one: projection_table(one.transitions.fit, one.transitions.forms), parts=parts
+        )
     return stack(known[:1], lambda one: projection_table(one.transitions.fit).iloc[:0])
 
 
 def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame:
     """What the depth of each shape costs by the surface through all shapes of its cell; no rows without a surface."""
-    costs = [(analysis.analyses[at].values, penalty_table(one)) for at, one in analysis.surfaces.items()]
-    nothing = pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
-    return frame_of(costs) if costs else nothing
+    there = [analysis.analyses[at] for at in analysis.surfaces]
+    surfaces = {id(analysis.analyses[at]): one for at, one in analysis.surfaces.items()}
+    if not there:
+        return pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
+    return stack(there, lambda one: penalty_table(surfaces[id(one)]), parts=analysis.parts)
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:

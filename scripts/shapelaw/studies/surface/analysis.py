@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import Budget
@@ -25,6 +26,7 @@ from shapelaw.fits.surface_answers import (
     penalties,
 )
 from shapelaw.fits.surface_forms import shapes_of
+from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
 
 AVERAGE = "average"
@@ -49,7 +51,10 @@ class Options:
 
 @dataclass(frozen=True)
 class SurfaceAnalysis:
-    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface."""
+    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface.
+
+    `parts` has what of it failed.
+    """
 
     surface: Surface
     axis: SizeAxis
@@ -60,6 +65,7 @@ class SurfaceAnalysis:
     penalties: tuple[Penalty, ...]
     overtakings: tuple[Overtaking, ...]
     within: float = WITHIN
+    parts: Parts = field(default_factory=Parts)
 
     @cached_property
     def costs(self) -> tuple[SizeCosts, ...]:
@@ -102,24 +108,35 @@ def sizes_of(text: str) -> tuple[float, ...]:
     return tuple(sizes)
 
 
-def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
-    """Fit the surface of one token budget and ask it everything."""
+def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None) -> SurfaceAnalysis:
+    """Fit the surface of one token budget and ask it everything.
+
+    Args:
+        parts: of the analysis that this one is a part of.
+    """
+    parts = Parts() if parts is None else parts
     shapes = shapes_of(budget.runs, options.size)
     # one number: the surface takes its noise from its residuals as well, which follow the size as they like
-    pooled = pooled_noise(budget.runs, by_width=False)
-    noise = pooled if options.noise is None else Noise(options.noise, math.inf)
+    given = None if options.noise is None else Noise(options.noise, math.inf)
+    noise = given or pooled_noise(budget.runs, by_width=False)
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
     if not surface.usable:
-        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), ())
+        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), options.within, parts)
     best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
     for one in surface.forms:
         if len(one.drawn_theta) >= ENOUGH_DRAWS:
             alone = replace(surface, forms=(one,))
-            best += [(one.form.name, best_depth(alone, size)) for size in sizes]
+            asked = partial(_best_depths, alone, sizes)
+            best += parts.attempt(f"best depth by the form {one.form.name}", asked) or []
     costs = tuple(penalties(surface))
     over = tuple(overtakings(surface))
     return SurfaceAnalysis(
-        surface, options.size, budget, rule, sizes, tuple(best), costs, over, options.within
+        surface, options.size, budget, rule, sizes, tuple(best), costs, over, options.within, parts
     )
+
+
+def _best_depths(alone: Surface, sizes: Sequence[float]) -> list[tuple[str, BestDepth]]:
+    """The best depths by the one form of a surface, with its name."""
+    return [(alone.forms[0].form.name, best_depth(alone, size)) for size in sizes]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Spa
 from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
 from shapelaw.report.shape_text import aligned, finite
 from shapelaw.report.tables import Columns, frame_of, picked
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Results, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
@@ -55,48 +56,59 @@ DECODERS = ("GPT-2", "GPT-3", "Llama", "Gemma", "Qwen")
 
 
 def present_surface(analysis: SurfaceAnalysis) -> Results:
-    """The tables, figures and fit.json."""
+    """The tables, figures and fit.json; left out is a figure that has nothing to draw, and a table without rows."""
+    size = analysis.size_column
+    depths = dict.fromkeys(("depth", "depth_low", "depth_high"), ".1f")
+    costs = dict.fromkeys(("cost", "cost_low", "cost_high", "loss", "loss_low", "loss_high"), ".4f")
     tables = {
-        "penalty": Table(
-            penalty_table(analysis),
+        "penalty": TableOf(
+            penalty_table,
             "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
             "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
-            _LOSSES | dict.fromkeys((*_NEEDED, analysis.size_column), ".3g") | {"share": ".0%"},
+            _LOSSES | dict.fromkeys((*_NEEDED, size), ".3g") | {"share": ".0%"},
         ),
-        "costs": Table(
-            costs_table(analysis),
+        "costs": TableOf(
+            costs_table,
             "What depths of a size cost: loss above the best in nats, the share of the size by which the best could be "
             "smaller and as good, and the loss of one more run with its scatter.",
-            {analysis.size_column: ".3g", "width": ".0f", "params_worth": ".0%"}
-            | dict.fromkeys(("cost", "cost_low", "cost_high", "loss", "loss_low", "loss_high"), ".4f"),
+            {size: ".3g", "width": ".0f", "params_worth": ".0%"} | costs,
         ),
-        "best_depth": Table(
-            best_depth_table(analysis),
+        "best_depth": TableOf(
+            best_depth_table,
             "Best depth of a size, by the average of all forms and by each.",
-            {analysis.size_column: ".3g", "width": ".0f"}
-            | dict.fromkeys(("depth", "depth_low", "depth_high"), ".1f"),
+            {size: ".3g", "width": ".0f"} | depths,
         ),
-        "forms": Table(
-            forms_table(analysis.surface),
+        "forms": TableOf(
+            lambda one: forms_table(one.surface),
             "Forms of the surface, weighted by how well they predict left-out shapes.",
             {"weight": ".3f", "left_out": ".4f", "scatter": ".4f"},
         ),
     }
-    figures, left_out = {}, {}
+    left_out = {}
     if analysis.overtakings:
         caption = "Width from which the deeper of two trained depths is the better one."
-        tables["overtaking"] = Table(overtaking_table(analysis), caption)
+        tables["overtaking"] = TableOf(overtaking_table, caption)
     else:
         told = not analysis.surface.usable or analysis.surface.told
         few = "no two depths have four shapes each at common sizes"
         left_out["table overtaking"] = few if told else "depth makes no difference beyond the noise"
-    for name, draw in (("penalty", penalty_figure), ("best_depth", best_depth_figure)):
-        drawn = draw(analysis)
-        if isinstance(drawn, str):
-            left_out[f"figure {name}"] = drawn
+    found = assembled(
+        analysis.parts,
+        {name: partial(table.of, analysis) for name, table in tables.items()},
+        {
+            "penalty": lambda _: penalty_figure(analysis),
+            "best_depth": lambda _: best_depth_figure(analysis),
+        },
+        {"the surface": lambda _: surface_summary(analysis).splitlines()},
+        lambda _: fit_json(analysis),
+    )
+    drawn = {}
+    for name, figure in found.figures.items():
+        if isinstance(figure, str):
+            left_out[f"figure {name}"] = figure
         else:
-            figures[name] = drawn
-    return Results(tables, figures, fit_json(analysis), surface_summary(analysis), left_out)
+            drawn[name] = figure
+    return replace(found, figures=drawn, left_out=left_out)
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from shapelaw.fits.inputs import refuse_mixed
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.grid import rates
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Cell, Value, cells_of, order_of, said
@@ -196,22 +196,21 @@ STUDY = rates.RatesStudy(
 
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    crossings = crossings_table(analysis)
-    ratios = Table(
-        ratios_table(analysis),
+    ratios = TableOf(
+        ratios_table,
         "Widths of transitions over each other, of networks that differ in one thing.",
         dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
     )
     return STUDY.results(
         analysis,
         ratios,
-        {"crossings": crossings_figure(analysis)},
-        _sentences(analysis, ratios.frame),
+        {"crossings": crossings_figure},
+        _sentences,
         answer,
-        crossings=Table(
-            crossings,
+        crossings=TableOf(
+            crossings_table,
             "Width at which the deeper network wins, by block, budget and rate.",
-            {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
+            WIDTH_FORMATS,
         ),
     )
 

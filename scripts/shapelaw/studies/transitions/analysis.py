@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
-from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
+from shapelaw.parts import Parts
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
@@ -121,30 +123,43 @@ def published_fit() -> dict[str, Any]:
 
 
 def analyse_runs(
-    runs: pd.DataFrame, options: Options = Options(), known_noise: Noise | None = None
+    runs: pd.DataFrame,
+    options: Options = Options(),
+    noise_of: Callable[[pd.DataFrame], Noise | None] = pooled_noise,
+    parts: Parts | None = None,
 ) -> TransitionAnalysis:
     """Find and fit the transitions of checked runs (`depth, width, seed, loss`, see `check_runs`).
 
-    Without repeated seeds, `options.noise` and `known_noise` (measured on other runs) there is no noise, so nothing is
-    significant: every transition then says "no noise estimate".
+    Without a noise nothing is significant: every transition then says "no noise estimate".
+
+    Args:
+        noise_of: the noise between the runs' seeds, where `options` has none; pooled over their own repeated shapes.
+        parts: is told the pairs of depths that fail, which are left out then; without it their failure is raised.
     """
     if options.noise is not None:
         noise: Noise | None = Noise(options.noise, float("inf"))
     else:
-        noise = pooled_noise(runs) if known_noise is None else known_noise
+        noise = noise_of(runs)
     curves = loss_curves(runs, noise, options.size)
 
     def compare(shallow: Curve, deep: Curve) -> Pair:
         bootstrap, draws = bootstrap_crossing(shallow, deep, noise, draws=options.draws, seed=options.seed)
         return Pair(shallow, deep, paper_rule(shallow, deep, noise), bootstrap, draws)
 
-    adjacent = tuple(compare(*pair) for pair in adjacent_pairs(curves))
+    def compared(pairs: Iterable[tuple[Curve, Curve]]) -> Iterator[Pair]:
+        for shallow, deep in pairs:
+            compare_these = partial(compare, shallow, deep)
+            name = f"depth {shallow.depth} against {deep.depth}"
+            found = compare_these() if parts is None else parts.attempt(name, compare_these)
+            if found is not None:
+                yield found
+
+    adjacent = tuple(compared(adjacent_pairs(curves)))
     known = {(pair.shallow.depth, pair.deep.depth): pair for pair in adjacent}
-    doubled = tuple(
-        known.get((depth, 2 * depth)) or compare(curve, curves[2 * depth])
-        for depth, curve in curves.items()
-        if 2 * depth in curves
-    )
+    twice = {depth: (curve, curves[2 * depth]) for depth, curve in curves.items() if 2 * depth in curves}
+    others = compared(pair for depth, pair in twice.items() if (depth, 2 * depth) not in known)
+    known |= {(pair.shallow.depth, pair.deep.depth): pair for pair in others}
+    doubled = tuple(known[depth, 2 * depth] for depth in twice if (depth, 2 * depth) in known)
     found = [transition for pair in adjacent for transition in (pair.bootstrap, pair.rule)]
     columns = list(Transition.__dataclass_fields__)
     transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
@@ -164,27 +179,34 @@ def analyse_runs(
             adjacent,
             doubled,
             options.size,
-            _on_every_axis(runs, noise, options, adjacent),
+            _on_every_axis(runs, noise, options, adjacent, parts),
         ),
     )
 
 
 def _on_every_axis(
-    runs: pd.DataFrame, noise: Noise | None, options: Options, adjacent: Sequence[Pair]
+    runs: pd.DataFrame,
+    noise: Noise | None,
+    options: Options,
+    adjacent: Sequence[Pair],
+    parts: Parts | None,
 ) -> pd.DataFrame:
     """The bootstrap's transitions on each size axis of the runs, as `size_axis` and the columns of a transition.
 
     A width at a transition depends on what counts as equal: two networks with equal blocks have unequal embeddings.
     """
+
+    def at_equal(axis: SizeAxis) -> list[Transition]:
+        pairs = adjacent_pairs(loss_curves(runs, noise, axis))
+        return [bootstrap_crossing(*pair, noise, draws=options.draws, seed=options.seed)[0] for pair in pairs]
+
     rows: list[dict[str, Any]] = []
     for axis in SizeAxis:
         if axis is options.size:
             found = [pair.bootstrap for pair in adjacent]
         elif axis is SizeAxis.BLOCK or SIZE_COLUMNS[axis] in runs:
-            pairs = adjacent_pairs(loss_curves(runs, noise, axis))
-            found = [
-                bootstrap_crossing(*pair, noise, draws=options.draws, seed=options.seed)[0] for pair in pairs
-            ]
+            work, name = partial(at_equal, axis), f"transitions at equal {SIZE_LABELS[axis]}"
+            found = work() if parts is None else parts.attempt(name, work) or []
         else:
             continue
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from textwrap import fill
 from typing import Any
@@ -36,22 +37,24 @@ Analyses = Mapping[str, TransitionAnalysis]  # by the names of their cells; that
 Row = Mapping[Hashable, Any]  # of transitions.csv
 
 
-def figures_of(cells: Analyses) -> dict[str, Chart | str]:
-    """All figures; of transitions that were given without runs those that need none."""
-    drawn: dict[str, Chart | str] = {
-        "transition_width": _of_cells(cells, width_panel, width=1.2 * COLUMN, height=3.3, legend=2),
-        "transition_size": _of_cells(cells, size_panel, width=COLUMN, height=2.6, legend=1),
-        "extrapolation": _of_cells(cells, extrapolation_panel, width=0.72 * PAGE, height=3.6, legend=2),
+def figures_of(cells: Analyses) -> dict[str, Callable[[object], Chart | str]]:
+    """How all figures are drawn; of transitions that were given without runs those that need none."""
+    drawn: dict[str, Callable[[object], Chart | str]] = {
+        "transition_width": lambda _: _of_cells(cells, width_panel, width=1.2 * COLUMN, height=3.3, legend=2),
+        "transition_size": lambda _: _of_cells(cells, size_panel, width=COLUMN, height=2.6, legend=1),
+        "extrapolation": lambda _: _of_cells(
+            cells, extrapolation_panel, width=0.72 * PAGE, height=3.6, legend=2
+        ),
     }
     runs = {name: one.runs for name, one in cells.items() if one.runs is not None}
     if not runs:
         return drawn
-    adjacent = loss_figure(runs, lambda one: one.adjacent)
+    adjacent = cache(lambda: loss_figure(runs, lambda one: one.adjacent))  # the same chart is drawn once
     only_doubled = all(_depths(one.adjacent) == _depths(one.doubled) for one in runs.values())
     return drawn | {
-        "loss_adjacent": adjacent,
-        "loss_doubled": adjacent if only_doubled else loss_figure(runs, lambda one: one.doubled),
-        "best_depth": best_depth_figure(runs),
+        "loss_adjacent": lambda _: adjacent(),
+        "loss_doubled": lambda _: adjacent() if only_doubled else loss_figure(runs, lambda one: one.doubled),
+        "best_depth": lambda _: best_depth_figure(runs),
     }
 
 

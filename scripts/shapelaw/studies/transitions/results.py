@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -17,8 +18,9 @@ from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
+from shapelaw.parts import Parts
 from shapelaw.report.plots import short_number
-from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of
 from shapelaw.specs.sizes import LEAST_SIZES, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.transitions import tables as tabled
@@ -32,6 +34,7 @@ from shapelaw.studies.transitions.analysis import (
 )
 from shapelaw.studies.transitions.figures import figures_of
 
+T = TypeVar("T")
 Cells = Sequence[tuple[Mapping[str, Value], TransitionAnalysis]]  # what names a cell, and its analysis
 SHAPE_FORMATS = {
     **dict.fromkeys(("depth", "depth_err", "depth_low", "depth_high"), ".1f"),
@@ -66,6 +69,7 @@ TABLES = {
 }
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
+ANSWERING = ("fit", "transitions", "comparison")  # tables that the answer is read from
 NO_ONE_BETTER: dict[str, str] = {
     TransitionStatus.SHALLOWER_BETTER: "the shallower network is better at every size tried",
     TransitionStatus.DEEPER_BETTER: "the deeper network is better at every size tried",
@@ -112,23 +116,49 @@ def analyse(transitions: Path, options: Options | None = None) -> TransitionAnal
 
 def present(analysis: TransitionAnalysis) -> Results:
     """The tables, figures and fit.json of one analysis; from transitions alone without those that need runs."""
-    return present_cells([({}, analysis)])
+    return present_cells([({}, analysis)], Parts())
 
 
-def present_cells(cells: Cells) -> Results:
-    """The same of several cells: tables with the columns that tell them apart, and their panels in each figure."""
+def present_cells(cells: Cells, parts: Parts) -> Results:
+    """The same of several cells: tables with the columns that tell them apart, and their panels in each figure.
+
+    Args:
+        parts: what of the cells' analysis failed.
+    """
     wanted = TABLES if cells[0][1].runs is None else TABLES | TABLES_OF_RUNS
-    own = [(name_of(values), tables_of(wanted, wanted, one), one) for values, one in cells]
-    drawn = figures_of({name: one for name, _, one in own})
-    if len(own) == 1:
-        ((_, tables, one),) = own
-        return Results(tables, drawn, _fit(one), summary(one), answer=answer(tables))
-    fits = [{"cell": dict(values), **_fit(one)} for values, one in cells]
-    status = overall_status([one.fit.status.value for _, one in cells])
-    told = "\n".join(f"{name}: {line}" for name, _, one in own for line in summary(one).splitlines())
-    answers = {name: answer(made) for name, made, _ in own}
-    tables = tables_of_cells((values, made) for (values, _), (_, made, _) in zip(cells, own, strict=True))
-    return Results(tables, drawn, {"status": status, "cells": fits}, told, answer=_answer(answers))
+    figures = figures_of({name_of(values): one for values, one in cells})
+    if len(cells) == 1:
+        ((_, one),) = cells
+        return assembled(
+            parts,
+            {name: partial(table.of, one) for name, table in wanted.items()},
+            figures,
+            {"transitions": lambda _: summary(one).splitlines()},
+            lambda _: _fit(one),
+            answer,
+        )
+
+    def each(make: Callable[[tuple[Mapping[str, Value], TransitionAnalysis]], T]) -> list[tuple[Any, T]]:
+        return parts.each(cells, make, lambda cell: name_of(cell[0]))
+
+    def stacked(name: str) -> Table:
+        tables = each(lambda cell: wanted[name].of(cell[1]))
+        return tables_of_cells((values, {name: table}) for (values, _), table in tables)[name]
+
+    def told(_: object) -> list[str]:
+        lines = each(lambda cell: summary(cell[1]).splitlines())
+        return [f"{name_of(values)}: {line}" for (values, _), some in lines for line in some]
+
+    def answered(_: object) -> Answer:
+        answers = each(lambda cell: answer(tables_of(TABLES, ANSWERING, cell[1])))
+        return _answer({name_of(values): one for (values, _), one in answers})
+
+    def fitted(_: object) -> dict[str, Any]:
+        status = overall_status([one.fit.status.value for _, one in cells])
+        return {"status": status, "cells": [{"cell": dict(values), **_fit(one)} for values, one in cells]}
+
+    tables = {name: partial(stacked, name) for name in wanted}
+    return assembled(parts, tables, figures, {"transitions": told}, fitted, answered)
 
 
 def _answer(answers: Mapping[str, Answer]) -> Answer:
@@ -332,7 +362,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     """The widths at which depths are overtaken and the law through them; else why there is none.
 
     Args:
-        tables: `transitions`, `fit` and `comparison` of the study.
+        tables: those of `ANSWERING`.
     """
     fit, transitions = tables["fit"].frame.iloc[0], tables["transitions"].frame
     mine = transitions[transitions["method"] == fit["method"]]

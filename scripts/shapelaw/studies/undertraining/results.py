@@ -15,7 +15,7 @@ import pandas as pd
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.grid import rates
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
@@ -78,13 +78,13 @@ STUDY = rates.RatesStudy(
 
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    ratios = Table(
-        ratios_table(analysis),
+    ratios = TableOf(
+        ratios_table,
         "The width at the most steps over that at the fewest.",
         dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
     )
-    drawn = {"transition_rate": transition_rate_figure(analysis)}
-    return STUDY.results(analysis, ratios, drawn, _sentences(analysis, ratios.frame), answer)
+    drawn = {"transition_rate": transition_rate_figure}
+    return STUDY.results(analysis, ratios, drawn, _sentences, answer)
 
 
 def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:

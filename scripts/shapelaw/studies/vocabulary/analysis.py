@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns, whole_or_empty
 from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.noise import chance_words
+from shapelaw.parts import Parts
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.specs.shapes import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS
@@ -103,10 +104,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class VocabularyAnalysis:
-    """All series by min(V, r), and the relations through their transitions, that of all of them first."""
+    """All series by min(V, r), the relations through their transitions, that of all of them first, and what failed."""
 
     series: tuple[Series, ...]
     relations: tuple[Relation, ...]
+    parts: Parts = field(default_factory=Parts)
 
 
 def split_series(table: pd.DataFrame, source: str) -> Iterator[Cell]:
@@ -142,13 +144,14 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
         UserError: the table can't be used.
     """
     cells = list(split_series(table, source))
-    analyses, _ = analyse_cells(cells, source, options, pool_of)
+    parts = Parts()
+    analyses, _ = analyse_cells(cells, source, options, pool_of, parts=parts)
     require_two_depths((one.runs for one in analyses), source, "vocabulary")
     found = [
         Series(one.cell, _with_text(one.runs, one.cell.runs), one.transitions, one.bits) for one in analyses
     ]
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))
-    return VocabularyAnalysis(series, tuple(fit_relations(series)))
+    return VocabularyAnalysis(series, tuple(fit_relations(series)), parts)
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -263,7 +266,7 @@ def losses_of(one: CellAnalysis) -> pd.DataFrame:
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """The same of all series."""
-    return stack(analysis.series, losses_of, named)
+    return stack(analysis.series, losses_of, named, analysis.parts)
 
 
 def spread_of_seeds(analysis: VocabularyAnalysis) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.results import cell_tables, results_of
 from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
@@ -46,6 +47,21 @@ from shapelaw.studies.vocabulary.study import NAME
 __all__ = ["add_options", "results"]
 CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
 PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
+TABLES = {
+    "relation": TableOf(relation_table, "The dependence of the transition on min(V, r)."),
+    "losses": TableOf(
+        losses_table,
+        "Test loss in nats per token, bits per byte, and text seen.",
+        {"test_loss": ".4f", "text_bytes": ".3g"},
+    ),
+    "seed_noise": TableOf(spread_of_seeds, "Spread of the loss over seeds."),
+    "comparison": TableOf(
+        comparison_table,
+        "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",
+        dict.fromkeys(("ours", "low", "high", "bound", "bound_err"), ".1f")
+        | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
+    ),
+}
 MIXED = "; embeddings of one matrix and of two factors, which train differently, are taken together"
 
 
@@ -60,29 +76,19 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: VocabularyAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    losses = losses_table(analysis)
-    made = {
-        **cell_tables(analysis.series, named, "each vocabulary and rank"),
-        "relation": Table(relation_table(analysis), "The dependence of the transition on min(V, r)."),
-        "losses": Table(
-            losses,
-            "Test loss in nats per token, bits per byte, and text seen.",
-            {name: how for name, how in (("test_loss", ".4f"), ("text_bytes", ".3g")) if name in losses},
-        ),
-        "seed_noise": Table(spread_of_seeds(analysis), "Spread of the loss over seeds."),
-        "comparison": Table(
-            comparison_table(analysis),
-            "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high", "bound", "bound_err"), ".1f")
-            | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
-        ),
-    }
-    drawn: dict[str, Chart | str] = {
-        "losses": losses_figure(analysis),
-        "relation": relation_figure(analysis),
-        "bits_per_byte": bits_per_byte_figure(analysis),
-    }
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    own = {name: partial(one.of, analysis) for name, one in TABLES.items()}
+    return assembled(
+        analysis.parts,
+        {**cell_tables(analysis.series, analysis.parts, named, "each vocabulary and rank"), **own},
+        {
+            "losses": lambda _: losses_figure(analysis),
+            "relation": lambda _: relation_figure(analysis),
+            "bits_per_byte": lambda _: bits_per_byte_figure(analysis),
+        },
+        {"transitions": lambda _: summary(analysis).splitlines()},
+        lambda _: _fit(analysis),
+        answer,
+    )
 
 
 def summary(analysis: VocabularyAnalysis) -> str:
