@@ -136,8 +136,8 @@ def jobs_of(folder: Path, since: str) -> list[Ended]:
 
 
 def jobs_are_gone() -> bool:
-    """Whether the node has cleaned up after its jobs."""
-    return subprocess.run(["pgrep", "-x", "slurmstepd"], capture_output=True, check=False).returncode != 0
+    """Whether the node has cleaned up after its jobs: no step of theirs lives on."""
+    return subprocess.run(["pgrep", "-f", "slurmstepd|slurm-jobstep"], capture_output=True).returncode != 0
 
 
 def hurry() -> None:
