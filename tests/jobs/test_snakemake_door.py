@@ -33,7 +33,7 @@ def missing(name: str) -> str:
 def a_workflow() -> Any:
     """What the door reads, of a start with --profile slurm."""
     job = SimpleNamespace(rule=SimpleNamespace(name="train"), wildcards=("k",), output=["o"], log=[], jobid=1)
-    job.is_local, job.is_group = False, lambda: False
+    job.is_group = lambda: False
     as_written = {"mem_mb": SimpleNamespace(raw="1000")}
     return SimpleNamespace(
         is_main_process=True,
@@ -49,7 +49,6 @@ def a_workflow() -> Any:
         deployment_settings=SimpleNamespace(deployment_method={"apptainer"}),
         output_settings=SimpleNamespace(dryrun=True),
         executor_plugin=SimpleNamespace(name="slurm"),
-        executor_settings=SimpleNamespace(qos="long"),
         dag=SimpleNamespace(jobs=[job], needrun_jobs=lambda: [job]),
         scheduler=SimpleNamespace(failed=[job]),
     )
@@ -67,7 +66,6 @@ def all_of(door: Door) -> dict[str, Any]:
         "deployment_settings.deployment_method": door.in_containers,
         "output_settings.dryrun": door.is_dry_run,
         "executor_plugin.name": door.executor,
-        "executor_settings.qos": door.qos,
         "dag.jobs": door.rules(),
         "dag.needrun_jobs": [job.rule for job in door.needed_jobs()],
         "scheduler.failed": [job.outputs for job in door.failed_jobs()],

@@ -184,7 +184,7 @@ class Verdict:
     sentence: str
 
 
-def verdict(ended: Attempt, number: int, last: float, state: str, known: str) -> Verdict:
+def verdict(ended: Attempt, number: float, last: float, state: str, known: str, fixed: str = "") -> Verdict:
     """Whether a failed attempt counts, and whether another one may help.
 
     An attempt that advanced its run is free, so that a run which is longer than all attempts together ends too.
@@ -195,6 +195,7 @@ def verdict(ended: Attempt, number: int, last: float, state: str, known: str) ->
         last: number of the last attempt; infinite where that is not known.
         state: why it ended, in Slurm's word.
         known: what Snakemake said of a job that failed.
+        fixed: what the next attempt asks for, where the user fixed it; empty where it asks for more.
     """
     again = number < last and not ended.for_good
     then = f"attempt {number}" + (f" of {last}" if math.isfinite(last) else "")
@@ -203,7 +204,8 @@ def verdict(ended: Attempt, number: int, last: float, state: str, known: str) ->
     elif ended.advanced and last > 1:  # --retries 0 means none
         then, again = "it advanced, so it doesn't count", True
     if again:
-        then += "; trying again" + (" with more memory" if state == OUT_OF_MEMORY else "")
+        more = fixed or ("more memory" if state == OUT_OF_MEMORY else "")
+        then += "; trying again" + (f" with {more}" if more else "")
     at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
     why = f" ({known})" if state == "FAILED" and known else ""
     counted = last if not again else number - 1 if ended.advanced else number

@@ -24,7 +24,7 @@ LOST = {
     "is_main_process": "a job is told from a start by its command line",
     "config_settings.replace_workflow_config": "--replace-workflow-config has no effect",
     "resource_settings.cores": "a wrong --cores is told by Snakemake alone",
-    "resource_settings.nodes": "a wrong --jobs is told by Snakemake alone, and a limit of Slurm's on jobs by Slurm",
+    "resource_settings.nodes": "a wrong --jobs is told by Snakemake alone",
     "resource_settings.max_threads": "this machine's cores bound the threads of jobs elsewhere",
     "resource_settings.default_resources": "Slurm is not asked before the first job for the profile's queue",
     "resource_settings.overwrite_resources": "Slurm is asked before the first job without --set-resources",
@@ -32,13 +32,11 @@ LOST = {
     "deployment_settings.deployment_method": "jobs run in this environment, not in the container",
     "output_settings.dryrun": "a dry run gives no warnings",
     "executor_plugin.name": "nothing is asked of Slurm before the first job",
-    "executor_settings.qos": "the limits of --slurm-qos are not told",
     "dag.jobs": "the workflow ends without its questions and answers",
     "dag.needrun_jobs": "what jobs would ask for is not checked before the first one",
     "scheduler.failed": "why jobs failed stands in their logs alone",
     # of the plugin's executor, its registry, and jobs
     "plugins": "jobs on Slurm are the plugin's: each attempt counts, and no job of a killed workflow is taken over",
-    "_failed_nodes": "later jobs may be sent to a node that failed",
     "_resources": "a group of jobs asks for what its jobs would use side by side",
     "_attempt": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
     "restart_times": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
@@ -73,14 +71,12 @@ class Job:
         wildcards: their values, in the order of the rule.
         outputs: the files that it makes.
         log: its log; None where it has none.
-        is_local: it runs on this machine.
     """
 
     rule: str
     wildcards: Name
     outputs: tuple[str, ...]
     log: Path | None
-    is_local: bool
 
 
 def _seen(jobs: Iterable[Any]) -> list[Job]:
@@ -91,7 +87,6 @@ def _seen(jobs: Iterable[Any]) -> list[Job]:
             wildcards_of(one),
             tuple(map(str, one.output)),
             Path(one.log[0]) if one.log else None,
-            one.is_local,
         )
         for job in jobs
         for one in members_of(job)
@@ -167,11 +162,6 @@ class Door:
         """Where jobs go: `slurm`, another plugin's name, or empty for this machine; known once the rules are read."""
         name = str(self._look("executor_plugin.name", ""))
         return "" if name in ("local", "dryrun", "touch") else name
-
-    @property
-    def qos(self) -> str:
-        """`--slurm-qos`; empty without it."""
-        return str(self._look("executor_settings.qos", ""))
 
     @property
     def default_resources(self) -> dict[str, object]:
@@ -273,11 +263,6 @@ class PluginExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
         if _has(group, "_resources"):
             members = [dict(one.resources.items()) for one in group.jobs]
             group._resources = in_turn(dict(group.resources.items()), members)
-
-    def avoid(self, nodes: Iterable[str]) -> None:
-        """Let later jobs avoid nodes."""
-        if _has(self, "_failed_nodes"):
-            self._failed_nodes.update(nodes)
 
     def log_of(self, job: Any, number: str) -> Path:
         """The log of a job, as the plugin names it; elsewhere, why the job failed would not be read."""
