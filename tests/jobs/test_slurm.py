@@ -20,7 +20,9 @@ from shapelaw.jobs.slurm import (
     find_orphan,
     impossible,
     left_over,
+    left_over_sentence,
     out_of_service,
+    place_problems,
     queue_of,
     refusals,
     requeue_of,
@@ -122,8 +124,6 @@ def test_a_job_that_does_the_same_is_an_orphan_and_the_newest_is_taken() -> None
     assert find_orphan([queued()], COMMENT, began + 0.9) == "5"  # Slurm tells whole seconds
     assert find_orphan([queued(), queued(number="12")], COMMENT, 0.0) == "12"
     assert find_orphan([queued(comment="rule_train_large_wildcards_k-s1")], COMMENT, 0.0) is None
-    # the first task has the comment of its array, and the comment says nothing of the others
-    assert find_orphan([queued(number="9_1")], COMMENT, 0.0) is None
     # what began before its data was made anew is another one; what waits will read the new
     assert find_orphan([queued()], COMMENT, began + 60) is None
     for waits in (queued(state="PENDING", started="N/A"), queued(state="PENDING")):
@@ -166,6 +166,20 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
     command("scontrol", "#!/bin/sh\n")
     nodes("idle", "mixed")
     return nodes
+
+
+def test_names_that_the_plugin_does_not_quote_are_a_sentence_each() -> None:
+    odd = ["/it's", '/a "b"', "/$HOME", "/a`b", "/a\\b", "/100%j"]
+    assert [sentence.split(" has ")[0] for sentence in place_problems([*odd, odd[0]])] == list(map(repr, odd))
+    assert place_problems(["/a checkout, & ü; #1 *[z]~ (=) !"]) == []
+
+
+def test_jobs_of_an_earlier_workflow_that_are_not_taken_over_are_named() -> None:
+    jobs = [queued(), queued(number="6", comment="rule_encode"), queued(number="7", comment="rule_other")]
+    assert left_over_sentence(jobs[:1], {COMMENT}) == ""
+    sentence = left_over_sentence(jobs, {COMMENT})
+    assert sentence.startswith("2 jobs wait or run in this folder since an earlier workflow; ")
+    assert "stop them first: scancel 6 7 (no run is trained twice" in sentence
 
 
 def test_a_queue_is_named_by_a_partition_and_an_account() -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from shapelaw.jobs import slurm
-from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, together, verdict, written
-from shapelaw.jobs.snakemake_door import Door, PluginExecutor, count, last_attempt, members_of, wildcards_of
+from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, verdict, written
+from shapelaw.jobs.snakemake_door import Door, PluginExecutor, count, last_attempt, wildcards_of
 from shapelaw.storage.pool import snakemake_reason
 
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
@@ -62,7 +62,7 @@ class SlurmExecutor(PluginExecutor):
 
     def run_job(self, job: Any) -> None:
         """Submit a job, or take over an earlier workflow's job that does the same."""
-        self.begin(job)
+        self.attempts.begin(wildcards_of(job))
         if (number := self._orphan(job)) is not None:
             self._take_over(job, number)
         elif self._is_full:
@@ -70,20 +70,13 @@ class SlurmExecutor(PluginExecutor):
         else:
             super().run_job(job)
 
-    def begin(self, job: Any) -> None:
-        """Note that an attempt begins."""
-        for one in members_of(job):
-            self.attempts.begin(wildcards_of(one))
-        if job.is_group():
-            self.ask_in_turn(job)
-
     def _orphan(self, job: Any) -> str | None:
         """The number of an earlier workflow's job that trains the same; None for jobs that don't train.
 
         A key or a pack's name says to the last option what is trained, so the plugin's comment tells whether it is the
         same job. What began before its data was made anew is another one.
         """
-        if job.is_group() or not self.attempts.folders(wildcards_of(job)):
+        if not self.attempts.folders(wildcards_of(job)):
             return None
         if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
             self._queue = time.monotonic(), slurm.my_jobs() or {}
@@ -110,7 +103,7 @@ class SlurmExecutor(PluginExecutor):
         Of jobs that it took, `_report_failure` tells.
         """
         job: Any = job_info.job
-        refusal = refusal_of(self.refused(msg))
+        refusal = refusal_of(msg or "")
         if not refusal.passes:
             self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
             self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
@@ -136,8 +129,7 @@ class SlurmExecutor(PluginExecutor):
         """Nothing: of each failure a line is printed already, in place of the job's whole command."""
 
     def _tell(self, job: Any, reason: str) -> None:
-        for one in members_of(job):
-            self.attempts.told[one.name, *wildcards_of(one)] = reason
+        self.attempts.told[job.name, *wildcards_of(job)] = reason
 
     # --- states ---
 
@@ -195,7 +187,7 @@ class SlurmExecutor(PluginExecutor):
         state = reason(state, said)
         known = snakemake_reason(said) if state == "FAILED" else f"Slurm ended it: {state}."
         self._tell(job, known)
-        ended = together([self.attempts.end(wildcards_of(one), state) for one in members_of(job)])
+        ended = self.attempts.end(wildcards_of(job), state)
         last, number = last_attempt(job), 1 + self._counted.get(job, 0)
         found = verdict(ended, number, last, state, known, self._fixed(job, state))
         self._counted[job] = found.counted
@@ -210,8 +202,8 @@ class SlurmExecutor(PluginExecutor):
         name, unit = _ASKED.get(state, ("", ""))
         if not (fixed := slurm.number_in(self._own.get(job.name, {}), name, 0)):
             return ""
-        raising = f"{job.name}:{name}='{fixed}*attempt'"
-        return f"the same {fixed:,} {unit} of --set-resources, which {raising} raises each time"
+        asks = f"{job.name}:{name}='{fixed}*attempt' asks for more each time"
+        return f"the same {fixed:,} {unit}, which --set-resources fixed; {asks}"
 
 
 def _name(job: Any) -> str:

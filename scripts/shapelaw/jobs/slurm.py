@@ -57,7 +57,7 @@ class Job:
     """A job in the queue.
 
     Attributes:
-        number: Slurm's; of an array's task `<number>_<task>`.
+        number: Slurm's.
         state: as Slurm writes it.
         folder: the folder that it was submitted from.
         started: when it began, or will, in local time; `N/A` where that is not known.
@@ -95,7 +95,7 @@ def my_jobs() -> dict[str, Job] | None:
 
 
 def comment_of(rule: str, wildcards: Iterable[str]) -> str:
-    """The comment that the plugin gives a job; those of an array have that of the first, and groups no wildcards."""
+    """The comment that the plugin gives a job."""
     values = "_".join(wildcards).replace("/", "_")
     return f"rule_{rule}_wildcards_{values}" if values else f"rule_{rule}"
 
@@ -114,14 +114,12 @@ def left_over(jobs: Mapping[str, Job], folder: str, mine: Collection[str]) -> li
 def find_orphan(left: Iterable[Job], comment: str, newest: float) -> str | None:
     """The number of the newest job with this comment; None without one.
 
-    A task of an array has the comment of the first one, so nobody knows what it does.
-
     Args:
         left: jobs of earlier workflows.
         newest: when the newest input was written, in seconds since 1970; what began before took another one.
     """
     since = math.floor(newest)  # Slurm tells whole seconds
-    same = [job for job in left if job.comment == comment and job.number.isdecimal() and job.began >= since]
+    same = [job for job in left if job.comment == comment and job.began >= since]
     return max(same, key=lambda job: int(job.number)).number if same else None
 
 
@@ -131,15 +129,13 @@ def left_over_sentence(left: Iterable[Job], wanted: Collection[str]) -> str:
     Args:
         wanted: comments of this workflow's jobs that take over the one that does the same.
     """
-    others = [job.number for job in left if job.comment not in wanted or not job.number.isdecimal()]
+    others = [job.number for job in left if job.comment not in wanted]
     if not others:
         return ""
-    numbers = " ".join(dict.fromkeys(number.partition("_")[0] for number in others))
     what = "a job waits or runs" if len(others) == 1 else f"{len(others)} jobs wait or run"
     return (
-        f"{what} in this folder since an earlier workflow; this one takes over only jobs that train, and no tasks of "
-        f"an array. Wait for them, or stop them first: scancel {numbers} (no run is trained twice: this workflow's job "
-        "waits for theirs)"
+        f"{what} in this folder since an earlier workflow; this one takes over only jobs that train. Wait for them, or "
+        f"stop them first: scancel {' '.join(others)} (no run is trained twice: this workflow's job waits for theirs)"
     )
 
 
