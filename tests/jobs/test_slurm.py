@@ -249,14 +249,14 @@ def test_a_controller_that_does_not_answer_is_asked_once_and_for_seconds(
     monkeypatch.setattr(slurm, "_START_SECONDS", 0.1)
     (tmp_path / "scontrol").write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\nexec sleep 60\n")
     assert refusals({"slurm_partition": "nowhere"}, {}) == impossible([an_ask(gpus=8)], {}, {}) == []
-    assert slurm.silence().startswith("Slurm doesn't answer (scontrol ping), so ")
+    assert slurm.silence().startswith("Slurm doesn't answer (scontrol ping), so it was not asked")
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
 def test_what_the_user_sets_is_what_slurm_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(slurm, "_refused", lambda *command: asked.extend(command) or "")
-    own = {"train_large": {"mem_mb": "9000", "cpus_per_task": 2, "gpu": "attempt", "constraint": "a100"}}
+    own = {"train_large": {"mem_mb": "9000", "cpus_per_task": 2, "gpu": "attempt"}}
     assert impossible([an_ask()], {"slurm_account": "lab"}, own) == []
-    options = ["--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1", "--constraint=a100"]
+    options = ["--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1"]
     assert asked == [Queue("", "lab"), options]

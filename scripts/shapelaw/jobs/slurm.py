@@ -46,10 +46,7 @@ def silence() -> str:
     """What to say where Slurm's controller doesn't answer within seconds; empty where it does. Asked once a start."""
     if answer("scontrol", "ping", seconds=_START_SECONDS) is not None:
         return ""
-    return (
-        "Slurm doesn't answer (scontrol ping), so it was not asked whether it takes these jobs; they are submitted as "
-        "soon as it answers"
-    )
+    return "Slurm doesn't answer (scontrol ping), so it was not asked whether it takes these jobs"
 
 
 @dataclass(frozen=True)
@@ -269,15 +266,13 @@ def out_of_service(
 
 
 _IN_SERVICE = frozenset({"idle", "mixed", "allocated", "completing", "planned"})
-_SWITCHED = (
-    "~#!%+-"  # behind the state of a node: it is switched on for a job, has jobs that end, or waits for one
-)
+_SWITCHED = "~#!%+-"  # behind a state: the node is switched on for a job, has jobs that end, or waits for one
 _GPUS = re.compile(r"(?:^|,)gpu(?::([^:,()]+))?:(\d+)(?=[(,]|$)")  # as in `gpu:a100:2(S:0-1),shard:8`
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What a job asks of its node; an empty model or constraint where any will do."""
+    """What a job asks of its node; an empty model of GPU where any will do."""
 
     rule: str
     queue: Queue
@@ -285,7 +280,6 @@ class _Need:
     memory_mb: int
     gpus: int
     model: str
-    constraint: str
 
     def __str__(self) -> str:
         said = f"{self.cpus} CPU{'s' * (self.cpus > 1)}, {self.memory_mb:,} MB"
@@ -296,8 +290,7 @@ class _Need:
     def options(self) -> list[str]:
         """The same for sbatch."""
         found = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={self.cpus}", f"--mem={self.memory_mb}"]
-        found += [f"--gpus={self.model + ':' if self.model else ''}{self.gpus}"] if self.gpus else []
-        return found + ([f"--constraint={self.constraint}"] if self.constraint else [])
+        return found + ([f"--gpus={self.model + ':' if self.model else ''}{self.gpus}"] if self.gpus else [])
 
 
 def _needs(
@@ -308,13 +301,12 @@ def _needs(
         own = by_rule.get(ask.rule, {})
         cpus, gpus = number_in(own, "cpus_per_task", ask.cpus), number_in(own, "gpu", ask.gpus)
         memory, model = number_in(own, "mem_mb", ask.resources.memory_mb), _name(own.get("gpu_model"))
-        queue, constraint = queue_of({**default, **own}), str(own.get("constraint", ""))
-        needs.append(_Need(ask.rule, queue, cpus, memory, gpus, model, constraint))
+        needs.append(_Need(ask.rule, queue_of({**default, **own}), cpus, memory, gpus, model))
     return needs
 
 
 def _states(need: _Need) -> set[str]:
-    """The states of the nodes that have what a job needs; features are left to Slurm."""
+    """The states of the nodes that have what a job needs."""
     states = set()
     for line in (answer("sinfo", "-h", "-N", "-o", "%P|%c|%m|%T|%G") or "").splitlines():
         partition, cpus, memory, state, gres = line.split("|")
