@@ -190,7 +190,8 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
         with project.started(*command):
             until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
             project.configure(**asked | edited)
-            until(lambda: "rule_encode" in run("squeue", "-h", "-t", "running", "-o", "%k"), "a job runs")
+            tokens = [tmp_path / f"results/corpora/prose/V300/{split}.json" for split in ("train", "test")]
+            until(lambda: all(path.exists() for path in tokens), "the texts are encoded")
             partition("down")
             until(lambda: "rule_train_" in run("squeue", "-h", "-t", "pending", "-o", "%k"), "training waits")
             until(lambda: len(SUBMITTED.findall(project.said())) == 2, "all of it is submitted")
