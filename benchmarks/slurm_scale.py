@@ -1,6 +1,6 @@
 """How the workflow scales on a real Slurm: thousands of runs that train one step, planned, submitted, tracked.
 
-    PYTHONPATH=scripts:tests python benchmarks/slurm_scale.py [--runs 10000] [--runs-per-job 100] [--arrays]
+    PYTHONPATH=scripts:tests python benchmarks/slurm_scale.py [--runs 10000] [--runs-per-job 100]
 
 Needs a Slurm, such as that of `bash tests/slurm/slurm-node.sh up; eval "$(bash tests/slurm/slurm-node.sh env)"`. Each
 run is a real one (one step of a tiny decoder, its record, its place in MLflow); what is measured is everything around
@@ -71,7 +71,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10000, help="a multiple of 100")
     parser.add_argument("--runs-per-job", type=int, default=100)
     parser.add_argument("--folder", type=Path, help="kept (default: a temporary one)")
-    parser.add_argument("--arrays", action="store_true", help="submit the packs as job arrays")
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,20 +79,16 @@ def main() -> None:
         *("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "5"),
         *("--default-resources", "mem_mb=1000", "runtime=30", "--set-resources", "train_in_turn:mem_mb=1500"),
     ]
-    if arguments.arrays:
-        slurm += ["--slurm-array-jobs", "train_in_turn"]
     plan, _ = timed(project, "-n", "--quiet", "rules")
     packs = -(-arguments.runs // arguments.runs_per_job)
-    train, said = timed(project, *slurm, "--until", "train_in_turn")
+    train, _ = timed(project, *slurm, "--until", "train_in_turn")
     records, _ = timed(project, *slurm, "--until", "train_small")
     track, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     (project.folder / "results/depth_width/runs.parquet").unlink()
     again, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     finished = len(list(folder.glob("results/runs/*/summary.json")))
     print(f"{machine()}\n")
-    arrays = said.count("Submitted array job")
-    how = f"{arrays} arrays of {packs} tasks" if arrays else f"{packs} jobs"
-    print(f"{arguments.runs:,} runs in {how}; {finished:,} records\n")
+    print(f"{arguments.runs:,} runs in {packs} jobs; {finished:,} records\n")
     print("| part | s | ms a run |\n|---|---|---|")
     rows = {
         "dry run": plan,

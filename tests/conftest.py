@@ -13,6 +13,7 @@ from hypothesis import settings
 from job_server import SHARED, warm_python
 from made_once import made_once
 from project import Project
+from small import COMMANDS
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
 
@@ -106,7 +107,11 @@ def compiling(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where several workers will run the tests, start the process that their jobs are forks of, one for all."""
+    """Where several workers will run the tests, start the process that their jobs are forks of, one for all.
+
+    No test asks a Slurm of this machine (tests/bin).
+    """
+    os.environ["PATH"] = f"{COMMANDS}{os.pathsep}{os.environ['PATH']}"
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         os.environ[SHARED] = str(warm_python())
 

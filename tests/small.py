@@ -9,6 +9,7 @@ from shapelaw.specs.shapes import make_shape
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "scripts"
+COMMANDS = REPOSITORY / "tests" / "bin"  # that stand before the machine's own
 PYTHON = sys.executable
 
 

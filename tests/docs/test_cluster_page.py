@@ -1,10 +1,7 @@
-"""What the page on clusters counts, and that its options are those of the profile."""
+"""What the page on clusters counts."""
 
 from __future__ import annotations
 
-import re
-
-import yaml
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
@@ -12,7 +9,6 @@ from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.specs.runs import Run
 
 PAGE = (REPOSITORY / "docs" / "cluster.md").read_text(encoding="utf-8")
-PROFILE = (REPOSITORY / "slurm" / "config.yaml").read_text(encoding="utf-8")
 
 
 def test_the_papers_grid_is_counted() -> None:
@@ -24,12 +20,3 @@ def test_the_papers_grid_is_counted() -> None:
         f"`--config scale=paper` has {len(decoders)} decoders of up to {largest / 1e6:.0f} million parameters, and "
         f"{len(runs) - len(decoders):,} memorizers besides"
     ) in PAGE
-
-
-def test_the_profile_and_the_page_send_records_to_slurm_by_the_same_groups() -> None:
-    said = re.search(r"--groups (.+) --group-components (\S+)`", PAGE)
-    assert said
-    groups, components = said.groups()
-    lines = [line for line in PROFILE.splitlines() if line.startswith("# group")]
-    commented = yaml.safe_load("\n".join(line.removeprefix("# ") for line in lines))
-    assert commented == {"groups": groups.split(), "group-components": [components]}

@@ -7,8 +7,8 @@ import asyncio
 import logging
 import math
 import os
-import threading
 import time
+from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ import pytest
 from snakemake_executor_plugin_slurm import Executor
 
 from shapelaw.jobs import slurm, snakemake_door
-from shapelaw.jobs.executor import Refusal, SlurmExecutor, WaitingRoom, pause, reason, refusal_of
+from shapelaw.jobs.executor import Refusal, SlurmExecutor, reason, refusal_of
 from shapelaw.jobs.resources import Attempt, Attempts
 from shapelaw.jobs.snakemake_door import LOST
 
@@ -63,15 +63,15 @@ def make_executor(attempts: Attempts) -> tuple[Any, list[Any]]:
         workdir_init="/work",
         executor_settings=SimpleNamespace(
             init_seconds_before_status_checks=1,
-            requeue=False,
             keep_successful_logs=True,
             logdir=Path("results/logs/slurm"),
         ),
     )
     made.logger = logging.getLogger("executor")
-    made.status_rate_limiter, made._room, made._silent = nullcontext(), WaitingRoom(), False
-    made._accounts, made._local, made._failed_nodes = {}, SimpleNamespace(), set()
-    made._names, made._since, made._lock, made._queue = {}, {}, threading.Lock(), (-math.inf, {})
+    made.status_rate_limiter, made._silent = nullcontext(), False
+    made._accounts, made._own, made._counted = {}, {}, {}
+    made._mine, made._states, made._queue = set(), {}, (-math.inf, {})
+    made._held, made._is_full, made._reasons = deque(), False, set()
     return made, failed
 
 
@@ -80,26 +80,26 @@ def submitted(job: Any, number: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("ended", "attempt", "retries", "state", "left", "said"),
+    ("ended", "counted", "retries", "state", "left", "said"),
     [
-        ({}, 2, 5, "FAILED", True, "attempt 2 of 6; trying again."),
-        ({}, 6, 5, "FAILED", False, "attempt 6 of 6. Its log: results/k.log"),
+        ({}, 1, 5, "FAILED", True, "attempt 2 of 6; trying again."),
+        ({}, 5, 5, "FAILED", False, "attempt 6 of 6. Its log: results/k.log"),
         (
             {"advanced": True, "step": (40, 90)},
-            6,
+            5,
             5,
             "CANCELLED",
             True,
             "at step 40 of 90; it advanced, so it doesn't",
         ),
-        ({"advanced": True}, 1, 0, "CANCELLED", False, "attempt 1 of 1."),  # --retries 0 means none
-        ({"advanced": True, "for_good": True}, 1, 5, "FAILED", False, "another attempt would end the same."),
-        ({}, 1, 5, "OUT_OF_MEMORY", True, "attempt 1 of 6; trying again with more memory."),
+        ({"advanced": True}, 0, 0, "CANCELLED", False, "attempt 1 of 1."),  # --retries 0 means none
+        ({"advanced": True, "for_good": True}, 0, 5, "FAILED", False, "another attempt would end the same."),
+        ({}, 0, 5, "OUT_OF_MEMORY", True, "attempt 1 of 6; trying again with more memory."),
     ],
 )
 def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
     ended: dict[str, Any],
-    attempt: int,
+    counted: int,
     retries: int,
     state: str,
     left: bool,
@@ -107,44 +107,72 @@ def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     made, failed = make_executor(Told(**ended))
-    job = Job(attempt, retries)
+    job = Job(1 + counted, retries)
+    made._counted[job] = counted
     made._report_failure(submitted(job, "45"), state)
     assert failed == [job]
     (line,) = caplog.messages
     assert line.startswith(f"{NAME}: job 45 ended {state}")
     assert said in line
     assert (job.restart_times > job.attempt - 1) == left  # Snakemake's condition for another attempt
-    if left:
-        advanced = bool(ended.get("advanced"))
-        assert job.attempt + 1 == (attempt if advanced else attempt + 1)  # as Snakemake counts
+
+
+def test_resources_that_were_fixed_grow_by_an_expression_at_each_attempt_also_at_free_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """--set-resources replaces the rule's function; Snakemake evaluates `attempt`, which ends with the retries."""
+    made, _ = make_executor(Told(advanced=True))
+    made._own = {"train_large": {"runtime": "2880", "mem_mb": "'9000*attempt'"}}
+    job, seen = Job(retries=2), []
+    for _ in range(5):
+        made._report_failure(submitted(job, "45"), "TIMEOUT")
+        job._attempt += 1  # as Snakemake does
+        seen.append(job.attempt)
+    assert seen == [2, 3, 3, 3, 3]
+    assert caplog.messages[0].endswith(
+        "it advanced, so it doesn't count; trying again with the same 2,880 minutes, which --set-resources fixed; "
+        "train_large:runtime='2880*attempt' asks for more each time."
+    )
+    made._report_failure(submitted(job, "46"), "OUT_OF_MEMORY")
+    assert caplog.messages[-1].endswith("trying again with more memory.")
+
+
+def test_a_job_that_slurm_puts_back_into_its_queue_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, with the cause that accounting knows; it has not failed, and waiting for the first time is no news."""
+    made, failed = make_executor(Told())
+    monkeypatch.setattr(slurm, "requeue_of", lambda number: "NODE_FAIL on n3" if number == "45" else "")
+    for number in ("45", "46"):
+        for state in ("PENDING", "RUNNING", "PENDING", "PENDING", "RUNNING"):
+            assert not made._has_ended(submitted(Job(), number), state)
+    assert failed == []
+    assert caplog.messages == [
+        f"{NAME}: job 45 ended NODE_FAIL on n3; Slurm put it back into the queue.",
+        f"{NAME}: job 46 was stopped; Slurm put it back into the queue.",
+    ]
 
 
 class NewerJob(Job):
-    """A job of a Snakemake that counts attempts, and adds up a group's resources, elsewhere."""
+    """A job of a Snakemake that counts attempts elsewhere."""
 
     attempt = 1
 
 
-@pytest.mark.parametrize("lacks", ["_attempt", "restart_times", "_failed_nodes", "_resources"])
+@pytest.mark.parametrize("lacks", ["_attempt", "restart_times"])
 def test_what_a_newer_plugin_lacks_is_told_once_and_jobs_go_on(
-    lacks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    lacks: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     snakemake_door._miss.cache_clear()
     made, failed = make_executor(Told(advanced=True))
-    monkeypatch.setattr(slurm, "nodes_of", lambda number: ["n1"])
     job = NewerJob()
-    job._resources = {}  # type: ignore[attr-defined]
-    delattr(made if lacks == "_failed_nodes" else job, lacks)
+    delattr(job, lacks)
     for number in ("45", "46"):
         assert made._has_ended(submitted(job, number), "NODE_FAIL")
     assert failed == [job, job]
-    monkeypatch.setattr(NewerJob, "is_group", lambda self: True)
-    monkeypatch.setattr(NewerJob, "jobs", [Job()], raising=False)
-    made.begin(job)
     said = f"This release of Snakemake or of its Slurm plugin has no {lacks}, so {LOST[lacks]}. "
     assert capsys.readouterr().err.startswith(said)
     assert lacks not in vars(job)
-    assert getattr(made, "_failed_nodes", {"n1"}) == {"n1"}
 
 
 def test_an_account_is_checked_once_and_none_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,10 +216,10 @@ def test_a_training_job_of_an_earlier_workflow_is_taken_over_and_no_other(
     assert made._orphan(job) is None
     os.utime(store, (1, 1))
     made._queue = time.monotonic() - 100, {}
-    made._names["44"] = NAME  # taken over: its next attempt is a job of its own
+    made._mine.add("44")  # taken over: its next attempt is a job of its own
     assert made._orphan(job) is None
     assert len(looks) == 2
-    made._names.clear()
+    made._mine.clear()
     made.attempts.folders = lambda name: []  # a job that doesn't train: its name says not all of what it does
     assert made._orphan(job) is None
 
@@ -217,9 +245,44 @@ def test_a_slurm_that_does_not_answer_loses_no_job(
     assert caplog.messages == ["squeue doesn't answer; waiting for it.", "squeue answers again."]
 
 
-def test_a_small_queue_is_asked_often_and_a_large_one_once_a_minute() -> None:
-    assert [pause(n, 10) for n in (0, 1, 50, 100, 300, 10_000)] == [10, 10, 10, 20, 60, 60]
-    assert pause(1, 3) == 3
+def test_jobs_that_slurm_does_not_take_wait_and_are_submitted_as_others_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, failed = make_executor(Attempts(lambda name: []))
+    tried: list[Any] = []
+    limit = "sbatch: error: Batch job submission failed: QOSMaxSubmitJobPerUserLimit"
+
+    def submit(self: Any, job: Any) -> None:
+        tried.append(job)
+        if len(taken) < room:
+            taken.append(job)
+            made._is_full = False
+        else:
+            made.report_job_error(submitted(job, ""), limit)
+
+    def looked() -> int:
+        """How many are tried at a look at the queue."""
+        tried.clear()
+        asyncio.run(drain())
+        return len(tried)
+
+    async def drain() -> None:
+        async for _ in made.check_active_jobs([]):
+            pass
+
+    monkeypatch.setattr(Executor, "run_job", submit)
+    jobs, taken, room = [Job() for _ in range(6)], [], 2
+    for job in jobs:
+        made.run_job(job)
+    assert tried == jobs[:3]  # the others are not tried in vain
+    assert looked() == 1
+    room = 4
+    assert looked() == 3
+    room = 6
+    assert looked() == 2
+    assert set(taken) == set(jobs)
+    assert failed == []
+    assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -249,6 +312,7 @@ FAILED = "Batch job submission failed: "
     [
         (["QOSMaxSubmitJobPerUserLimit", FAILED + POLICY], True),
         ([FAILED + "Unable to contact slurm controller (connect failure)"], True),
+        ([FAILED + "Required partition not available (inactive or drain)"], True),
         (["AssocGrpSubmitJobsLimit", FAILED + POLICY], True),
         (["QOSMaxSubmitJobPerAccount", FAILED + POLICY], True),
         (["QOSMaxCpuPerUserLimit", FAILED + POLICY], False),

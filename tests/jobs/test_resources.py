@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.jobs.resources import Attempt, Attempts, in_turn, together
+from shapelaw.jobs.resources import Attempts
 from shapelaw.storage.files import COPY
 
 NAME = ("k-s0",)
@@ -64,21 +64,3 @@ def test_where_reasons_are_not_known_each_attempt_asks_for_more() -> None:
     """Other schedulers, and a job's own Snakemake, which is told the number of its attempt alone."""
     attempts = Attempts(lambda name: [])
     assert (attempts.memory(NAME, 1), attempts.memory(NAME, 3), attempts.minutes(NAME, 3)) == (1, 3, 3)
-
-
-def test_a_group_advances_where_one_of_its_jobs_does() -> None:
-    still, on, over = Attempt(False, False, (1, 2)), Attempt(True, False, (2, 2)), Attempt(False, True, None)
-    assert together([on]) == on
-    assert together([still, on]) == Attempt(True, False, None)
-    assert not together([still, over]).for_good
-    assert together([over, over]).for_good
-
-
-def test_members_that_run_in_turn_ask_for_the_largest_and_for_their_time_together() -> None:
-    record = {"_cores": 1, "_nodes": 1, "mem_mb": 1000, "runtime": 2, "slurm_partition": "gpu"}
-    encode = {**record, "_cores": 8, "mem_mb": 3000, "runtime": 60}
-    reckoned = {**record, "_cores": 208, "mem_mb": 203_000, "runtime": 62}
-    assert in_turn(reckoned, [record] * 200 + [encode]) == {**encode, "runtime": 460}
-    # memory that follows from files of the group is no number yet; a resource of one member is that of the group
-    members = [{"_cores": 1, "gpu": 2, "mem_mb": "<TBD>"}, {"_cores": 2, "mem_mb": "<TBD>"}]
-    assert in_turn({"_cores": 3, "gpu": 2, "disk_mb": 5}, members) == {"_cores": 2, "gpu": 2, "disk_mb": 5}

@@ -1,8 +1,6 @@
-"""Slurm's answers: states, limits, requests (tests/slurm asks a real one)."""
+"""Slurm's answers: states, and what it refuses (tests/slurm asks a real one)."""
 
-import os
-import pwd
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,19 +14,19 @@ from shapelaw.jobs.resources import JobResources
 from shapelaw.jobs.slurm import (
     GONE,
     Job,
-    Limit,
     Queue,
     comment_of,
     ending,
     find_orphan,
     impossible,
     left_over,
-    limit_sentence,
-    lowest_limit,
+    left_over_sentence,
+    out_of_service,
+    place_problems,
     queue_of,
     refusals,
+    requeue_of,
     states_of,
-    write_efficiency,
 )
 
 SQUEUE = """#!/bin/sh
@@ -66,10 +64,10 @@ def test_the_queue_is_read_and_what_it_has_forgotten_accounting_knows() -> None:
 
 
 def test_without_an_answer_nothing_is_known(commands_of_slurm: Path) -> None:
-    (commands_of_slurm / "sacct").write_text("#!/bin/sh\necho 'n[1-2]'\necho 'None assigned'\n")
-    assert slurm.nodes_of("5") == ["n[1-2]"]
+    (commands_of_slurm / "sacct").write_text("#!/bin/sh\necho 'NODE_FAIL|n3'\necho 'PENDING|None assigned'\n")
+    assert requeue_of("5") == "NODE_FAIL on n3"
     (commands_of_slurm / "sacct").unlink()
-    assert slurm.nodes_of("5") == []
+    assert requeue_of("5") == ""
     (commands_of_slurm / "squeue").write_text("#!/bin/sh\nexit 1\n")
     assert states_of(["7"]) is None
     (commands_of_slurm / "squeue").unlink()
@@ -77,21 +75,20 @@ def test_without_an_answer_nothing_is_known(commands_of_slurm: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "requeues", "seconds", "expected"),
+    ("state", "expected"),
     [
-        ("COMPLETED", True, 0, "done"),
-        (GONE, True, 0, "done"),  # its files decide
-        ("RUNNING", True, 0, "active"),
-        ("REQUEUED", True, 0, "active"),
-        ("CANCELLED", True, 0, "failed"),
-        ("TIMEOUT", True, 0, "failed"),
-        ("PREEMPTED", True, 100, "active"),  # Slurm requeues it
-        ("PREEMPTED", True, 200, "failed"),  # it doesn't: PreemptMode=CANCEL
-        ("NODE_FAIL", False, 0, "failed"),
+        ("COMPLETED", "done"),
+        (GONE, "done"),  # its files decide
+        ("RUNNING", "active"),
+        ("REQUEUED", "active"),
+        ("CANCELLED", "failed"),
+        ("TIMEOUT", "failed"),
+        ("PREEMPTED", "failed"),  # and not put back into the queue, where it would wait
+        ("NODE_FAIL", "failed"),
     ],
 )
-def test_what_a_state_means(state: str, requeues: bool, seconds: float, expected: str) -> None:
-    assert ending(state, requeues, seconds) == expected
+def test_what_a_state_means(state: str, expected: str) -> None:
+    assert ending(state) == expected
 
 
 COMMENT = comment_of("train_large", ["k-s0"])
@@ -127,87 +124,10 @@ def test_a_job_that_does_the_same_is_an_orphan_and_the_newest_is_taken() -> None
     assert find_orphan([queued()], COMMENT, began + 0.9) == "5"  # Slurm tells whole seconds
     assert find_orphan([queued(), queued(number="12")], COMMENT, 0.0) == "12"
     assert find_orphan([queued(comment="rule_train_large_wildcards_k-s1")], COMMENT, 0.0) is None
-    # the first task has the comment of its array, and the comment says nothing of the others
-    assert find_orphan([queued(number="9_1")], COMMENT, 0.0) is None
     # what began before its data was made anew is another one; what waits will read the new
     assert find_orphan([queued()], COMMENT, began + 60) is None
     for waits in (queued(state="PENDING", started="N/A"), queued(state="PENDING")):
         assert find_orphan([waits], COMMENT, began + 60) == "5"
-
-
-def test_what_jobs_used_is_a_table_with_their_names_where_there_is_accounting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (tmp_path / "sacct").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "sacct").chmod(0o755)
-    write_efficiency({"7": "train.k"}, tmp_path / "logs/none.csv")
-    assert not (tmp_path / "logs").exists()
-    (tmp_path / "sacct").write_text(
-        "#!/bin/sh\necho '7|a-uuid|COMPLETED|00:01:00|00:10:00|1|00:50|9K|1G|cpu=1,mem=1G'\n"
-        "echo '7.0|python|COMPLETED|00:01:00||1|00:50|9K||cpu=1,mem=1G'\n"
-    )
-    write_efficiency({"7": "train.k"}, tmp_path / "logs/some.csv")
-    header, job, step = (tmp_path / "logs/some.csv").read_text().splitlines()
-    assert header.startswith("JobID,JobName,State,Elapsed")
-    assert job == '7,train.k,COMPLETED,00:01:00,00:10:00,1,00:50,9K,1G,"cpu=1,mem=1G"'
-    assert step.startswith("7.0,python,")
-
-
-def commands(answers: dict[str, str]) -> object:
-    """Slurm's answers, by what a command has."""
-
-    def answer(*command: str) -> str | None:
-        return next((text for words, text in answers.items() if set(words.split()) <= {*command}), None)
-
-    return answer
-
-
-ME = pwd.getpwuid(os.getuid()).pw_name
-CONFIG = "AccountingStorageEnforce = associations,limits,qos\nClusterName   = lab\nMaxJobCount    = 9000\n"
-ASSOC = {
-    "scontrol config": CONFIG,
-    f"sacctmgr user {ME} format=DefaultAccount": "mine\n",
-    f"sacctmgr assoc account=mine user={ME}": "40||long\n",
-    "sacctmgr assoc account=mine user=": "|300\n",
-    "scontrol partition": "PartitionName=gpu AllowGroups=ALL QoS=part Nodes=a\n",
-    "sacctmgr qos name=long,part": "long|20||\npart|||15\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("changed", "limit"),
-    [
-        ({}, Limit(15, "GrpSubmitJobs of QOS part")),
-        (
-            {"sacctmgr qos name=long,part": "long|20|12|\npart|||15\n"},
-            Limit(12, "MaxSubmitJobsPA of QOS long"),
-        ),
-        ({"sacctmgr qos name=long,part": ""}, Limit(40, f"MaxSubmitJobs of user {ME} in account mine")),
-        ({"scontrol config": CONFIG.replace("associations,limits,qos", "none")}, Limit(9000, "MaxJobCount")),
-        ({"scontrol config": ""}, None),
-    ],
-)
-def test_the_lowest_limit_is_found(
-    changed: dict[str, str], limit: Limit | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slurm, "answer", commands({**ASSOC, **changed}))
-    assert lowest_limit("", "", "") == limit
-
-
-def test_it_is_said_where_the_workflow_has_more_jobs_than_the_limit_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def said(jobs: int, most: int, *folders: str) -> str:
-        waiting = {str(n): Job(str(n), "PENDING", folder, "", "") for n, folder in enumerate(folders)}
-        monkeypatch.setattr(slurm, "my_jobs", lambda: waiting)
-        return limit_sentence(Limit(10, "MaxSubmitJobs of user me"), jobs, most, "/here")
-
-    assert said(10, 500) == said(100, 10) == said(100, 10, "/here", "/here") == ""
-    assert said(11, 500).endswith("--jobs 10 keeps within it")
-    assert said(9, 500, "/there", "/there").endswith("--jobs 8 keeps within it")
-    assert said(9, 500, *["/there"] * 30).endswith("--jobs 1 keeps within it")
-    assert limit_sentence(None, 100, 100, "/here") == ""
 
 
 ANSWER = """#!/bin/sh
@@ -215,19 +135,51 @@ case "$*" in
   *"-p nowhere"*) echo "sbatch: error: invalid partition specified: nowhere" >&2
                   echo "allocation failure: Invalid partition name specified" >&2; exit 1;;
   *"-A nobody"*) echo "allocation failure: Invalid account or account/partition combination specified" >&2; exit 1;;
-  *"--gpus=8"*|*"--gpus=h100:1"*) echo "allocation failure: Requested node configuration is not available" >&2; exit 1;;
+  *"--gpus=8"*|*"--gpus=a100:"*) echo "allocation failure: Requested node configuration is not available" >&2; exit 1;;
   *"-p down"*) echo "allocation failure: Unable to contact slurm controller" >&2; exit 1;;
   *) echo "sbatch: Job 1 to start at 2026-11-23T00:00:00 using 1 processors on nodes vm" >&2;;
 esac
 """
 
 
+NODES = (
+    "gpu*|16|64000|{}|gpu:a100:4(S:0-1)",
+    "gpu*|128|500000|{}|(null)",
+    "down|16|64000|idle|gpu:a100:2,gpu:h100:1",
+)
+
+
 @pytest.fixture
-def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers as Slurm 22.05 does."""
-    (tmp_path / "sbatch").write_text(ANSWER)
-    (tmp_path / "sbatch").chmod(0o755)
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """It answers as Slurm 22.05 does; the states of two nodes can be set."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    slurm.silence.cache_clear()
+
+    def command(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+
+    def nodes(*states: str) -> None:
+        command("sinfo", "\n".join(["#!/bin/sh", "cat <<END", *NODES]).format(*states) + "\nEND\n")
+
+    command("sbatch", ANSWER)
+    command("scontrol", "#!/bin/sh\n")
+    nodes("idle", "mixed")
+    return nodes
+
+
+def test_names_that_the_plugin_does_not_quote_are_a_sentence_each() -> None:
+    odd = ["/it's", '/a "b"', "/$HOME", "/a`b", "/a\\b", "/100%j"]
+    assert [sentence.split(" has ")[0] for sentence in place_problems([*odd, odd[0]])] == list(map(repr, odd))
+    assert place_problems(["/a checkout, & ü; #1 *[z]~ (=) !"]) == []
+
+
+def test_jobs_of_an_earlier_workflow_that_are_not_taken_over_are_named() -> None:
+    jobs = [queued(), queued(number="6", comment="rule_encode"), queued(number="7", comment="rule_other")]
+    assert left_over_sentence(jobs[:1], {COMMENT}) == ""
+    sentence = left_over_sentence(jobs, {COMMENT})
+    assert sentence.startswith("2 jobs wait or run in this folder since an earlier workflow; ")
+    assert "stop them first: scancel 6 7 (no run is trained twice" in sentence
 
 
 def test_a_queue_is_named_by_a_partition_and_an_account() -> None:
@@ -235,7 +187,7 @@ def test_a_queue_is_named_by_a_partition_and_an_account() -> None:
     assert queue_of({"slurm_account": "one, two"}) == Queue()  # a list is left to Slurm
 
 
-@pytest.mark.usefixtures("sbatch")
+@pytest.mark.usefixtures("cluster")
 def test_a_partition_or_account_that_is_refused_is_a_sentence() -> None:
     """What else goes wrong is left to the jobs: a controller that is busy for a moment must stop no workflow."""
     lab = {"slurm_account": "lab"}
@@ -262,33 +214,49 @@ def an_ask(rule: str = "train_large", gpus: int = 1) -> Ask:
     return Ask(rule, 1, 1, max(1, gpus), gpus, JobResources(64_000, 90))
 
 
-@pytest.mark.usefixtures("sbatch")
-def test_more_than_any_node_has_is_a_sentence() -> None:
+def test_more_than_any_node_has_is_a_sentence_and_nodes_that_will_be_back_are_waited_for(
+    cluster: Callable[..., None],
+) -> None:
     default = {"slurm_partition": "gpu", "slurm_account": "lab"}
     assert impossible([an_ask(gpus=0), an_ask(), an_ask(gpus=4)], default, {}) == []
     (sentence,) = impossible([an_ask(gpus=8)], default, {})
     assert sentence.startswith(
         "No node of partition gpu has what a job of train_large asks for: 8 CPUs, 64,000 MB, 8 GPUs; "
     )
-    own = {"train_large": {"gpu_model": "h100", "slurm_partition": "down"}}
-    (sentence,) = impossible([an_ask()], default, own)
-    assert sentence.startswith("No node of partition down has ")
-    assert impossible([an_ask()], {"slurm_partition": "down"}, {}) == []  # left to the jobs
-    (sentence,) = impossible([an_ask()], {}, {"train_large": {"nodes": "2"}})
-    assert sentence.startswith(
-        "train_large asks for 2 nodes (--set-resources), but a run trains on one node; "
-    )
+    own = {"train_large": {"gpu_model": "v100", "slurm_partition": "down"}}
+    assert impossible([an_ask()], default, own) == []  # left to the jobs
+    assert impossible([an_ask(gpus=8)], {}, {})[0].startswith("No node of Slurm's default partition has ")
+    # Slurm refuses what no node that is in service has; whether one has it that will be back, its list tells
+    for state in ("drained", "down*", "reserved", "maint", "idle*"):
+        cluster(state, "idle")
+        own = {"train_large": {"gpu_model": "a100", "mem_mb": "32000"}}
+        assert impossible([an_ask(gpus=8)], default, own)
+        assert not impossible([an_ask(gpus=3)], default, own)
+        assert not out_of_service([an_ask(gpus=0), an_ask(gpus=8)], default, own)
+        (sentence,) = out_of_service([an_ask(gpus=3)], default, own)
+        assert sentence.startswith(
+            "every node of partition gpu that has what a job of train_large asks for (3 CPUs, 32,000 MB, 3 a100 GPUs) "
+            f"is {state}; its jobs wait in the queue"
+        )
+    for state in ("idle~", "mixed-", "allocated"):
+        cluster(state, "idle")
+        assert not out_of_service([an_ask(gpus=3)], default, {})
+
+
+def test_a_controller_that_does_not_answer_is_asked_once_and_for_seconds(
+    cluster: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "_START_SECONDS", 0.1)
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\nexec sleep 60\n")
+    assert refusals({"slurm_partition": "nowhere"}, {}) == impossible([an_ask(gpus=8)], {}, {}) == []
+    assert slurm.silence().startswith("Slurm doesn't answer (scontrol ping), so it was not asked")
+    assert (tmp_path / "asked").read_text() == "asked\n"
 
 
 def test_what_the_user_sets_is_what_slurm_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-
-    def tried(queue: Queue, options: list[str]) -> object:
-        asked.extend((queue, options))
-        return SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(slurm, "_tried", tried)
-    own = {"train_large": {"mem_mb": "9000", "cpus_per_task": 2, "gpu": "attempt", "constraint": "a100"}}
+    monkeypatch.setattr(slurm, "_refused", lambda *command: asked.extend(command) or "")
+    own = {"train_large": {"mem_mb": "9000", "cpus_per_task": 2, "gpu": "attempt"}}
     assert impossible([an_ask()], {"slurm_account": "lab"}, own) == []
-    options = ["--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1", "--constraint=a100"]
+    options = ["--nodes=1", "--ntasks=1", "--cpus-per-task=2", "--mem=9000", "--gpus=1"]
     assert asked == [Queue("", "lab"), options]

@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from small import COMMANDS
 
 NODE = Path(__file__).parent / "slurm-node.sh"
 LAB = Path(
@@ -29,21 +29,14 @@ def is_up() -> bool:
     )
 
 
-def end_job_steps(folder: Path) -> None:
-    """End the job steps of a folder whose node went down under them, which nobody else ends."""
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if "slurm-jobstep" in words and any(word.startswith(str(folder)) for word in words):
-            process.kill()
-
-
 @pytest.fixture(scope="session", autouse=True)
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def slurm() -> Iterator[None]:
     """One node with 16 CPUs and two GPUs of its own imagination; partitions `gpu` and `preempt`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_LAB", str(LAB))
         patch.setenv("SLURM_CONF", str(LAB / "etc/slurm.conf"))
-        patch.setenv("PATH", str(LAB / "bin"), prepend=os.pathsep)
+        others = [folder for folder in os.environ["PATH"].split(os.pathsep) if folder != str(COMMANDS)]
+        patch.setenv("PATH", os.pathsep.join([str(LAB / "bin"), *others]))
         if is_up():
             yield
             return
@@ -61,4 +54,3 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             yield
         finally:
             subprocess.run(["bash", NODE, "down"], check=True, capture_output=True)
-            end_job_steps(tmp_path_factory.getbasetemp())

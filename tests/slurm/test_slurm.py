@@ -23,16 +23,13 @@ from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import files
 
+SUBMITTED = re.compile(r"has been submitted with SLURM jobid \d+ \(log: \S+/rule_train_in_turn/")
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "2")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
-ARRAYS = ["--slurm-array-jobs", "train_in_turn"]
-RECORDS = (
-    "--groups take_record=records train_small=records --group-components records=50"  # of docs/cluster.md
-)
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FITTED = "results/depth_width/fit.json"
@@ -136,8 +133,8 @@ def jobs_of(folder: Path, since: str) -> list[Ended]:
 
 
 def jobs_are_gone() -> bool:
-    """Whether the node has cleaned up after its jobs."""
-    return subprocess.run(["pgrep", "-x", "slurmstepd"], capture_output=True, check=False).returncode != 0
+    """Whether the node has cleaned up after its jobs: no step of theirs lives on."""
+    return subprocess.run(["pgrep", "-f", "slurmstepd|slurm-jobstep"], capture_output=True).returncode != 0
 
 
 def hurry() -> None:
@@ -175,11 +172,10 @@ def test_the_daemons_listen_on_the_loopback_alone() -> None:
 def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     local: SlurmProject, tmp_path: Path
 ) -> None:
-    """From the text on, in a group of jobs; training in packs, as one array; records, import and fits are jobs too.
+    """From the text on; training, import and fits are jobs too.
 
     As soon as a workflow has started, somebody saves another config, or deletes it: no job takes its rate or its
-    shapes. The first one is killed while the tasks of its array wait; the second tells what to do about them, and with
-    both arrays in the queue no run is trained twice. The third does nothing.
+    shapes. The first one is killed while its jobs wait, the second takes them over, the third does nothing.
     """
     project = SlurmProject(tmp_path)
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
@@ -188,47 +184,30 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
         "training": {**CONFIG["training"], "learning_rate": 1e-4},
         "depth_width": {**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
     }
-    assert RECORDS in (REPOSITORY / "docs/cluster.md").read_text(encoding="utf-8")
-    groups, components = RECORDS.split(" --group-components ")
-    command = [FITTED, *groups.split(), "train_tokenizer=text", "encode=text"]
-    command += ["--group-components", components, *ARRAYS, *SLURM, *MEMORY]
+    command = [FITTED, *SLURM, *MEMORY]
     project.configure(**asked)
     try:
         with project.started(*command):
             until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
             project.configure(**asked | edited)
-            until(lambda: "text_encode" in run("squeue", "-h", "-t", "running", "-o", "%k"), "a job runs")
+            tokens = [tmp_path / f"results/corpora/prose/V300/{split}.json" for split in ("train", "test")]
+            until(lambda: all(path.exists() for path in tokens), "the texts are encoded")
             partition("down")
-            until(lambda: "Submitted array job" in project.said(), "the array is submitted")
+            until(lambda: "rule_train_" in run("squeue", "-h", "-t", "pending", "-o", "%k"), "training waits")
+            until(lambda: len(SUBMITTED.findall(project.said())) == 2, "all of it is submitted")
         project.configure(**asked)
         project.snakemake("--unlock")
         with project.started(*command) as it:
-            until(lambda: project.said().count("Submitted array job") == 2, "the array is submitted again")
+            until(lambda: project.said().count("; taking it over.") == 2, "the jobs are taken over")
             (project.folder / "config.yaml").unlink()
             partition("up")
             assert it.wait() == 0, project.said()
     finally:
         partition("up")
     project.configure(**asked)
-    jobs = jobs_of(project.folder, since)
-    names = {job.name for job in jobs if not job.name.startswith(("list_runs", "train_in_turn."))}
-    assert names == {
-        "text_encode_train_tokenizer",
-        *("records_train_small", "import_runs.depth_width", "depth_width"),
-    }
-    first, *again = sorted(
-        {job.number.partition("_")[0] for job in jobs if job.name.startswith("train_in_turn.")}
-    )
-    assert len(again) == 1
-    assert (
-        "2 jobs wait or run in this folder since an earlier workflow; this one takes over only"
-        in project.said()
-    )
-    assert f"stop them first: scancel {first} (no run is trained twice" in project.said()
+    trained = [job.number for job in jobs_of(project.folder, since) if job.name.startswith("train_in_turn.")]
+    assert len(trained) == 2
     assert {project.live(key)["attempts"] for key in KEYS} == {1}
-    (records,) = [job for job in jobs if job.name == "records_train_small"]  # taken one after the other
-    assert (records.minutes, records.memory) == (2 * len(KEYS), "1000M")
-    assert "cpu=1" in records.granted.split(",")
     assert "ccount" not in project.said().replace(
         "slurm_account", ""
     )  # nothing is guessed, nothing to explain
@@ -270,51 +249,44 @@ def test_what_slurm_or_pytorch_would_refuse_is_told_before_anything_is_submitted
     assert not (project.folder / "results").exists()
 
 
-@contextmanager
-def submit_limit(jobs: int) -> Iterator[None]:
-    """So many jobs of a user at once in Slurm's queue."""
-    set_it = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
-    run(*set_it, f"MaxSubmitJobsPerUser={jobs}")
-    try:
-        yield
-    finally:
-        run(*set_it, "MaxSubmitJobsPerUser=-1")
-
-
-@pytest.mark.parametrize("arrays", [[], ARRAYS])
-def test_jobs_beyond_a_limit_of_the_queue_wait_and_are_no_failures(
-    local: SlurmProject, tmp_path: Path, arrays: list[str]
-) -> None:
-    """The limit is told at the start, with what keeps within it; with no retries left all runs finish."""
+def test_jobs_wait_for_a_node_that_is_out_of_service(local: SlurmProject, tmp_path: Path) -> None:
+    """As before a maintenance; what no node has at all is refused nevertheless."""
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    project.configure(execution=TWO_A_JOB if arrays else {})
-    with submit_limit(2):
-        said = project.snakemake(*records_of(KEYS), "--retries", "0", *arrays, *SLURM, *MEMORY).stderr
-    assert set(project.trained()) == KEYS
+    node = ("scontrol", "update", f"nodename={run('hostname', '-s').strip()}")
+    run(*node, "state=drain", "reason=test")
+    try:
+        project.configure(execution={"gpus": 8})
+        said = project.snakemake(*SLURM, *MEMORY, ok=False).stderr
+        assert "No node of partition preempt has what a job of train_small asks for: 8 CPUs" in said
+        project.configure()
+        with project.started(*records_of([key_of(1, 4)]), *SLURM, *MEMORY) as it:
+            until(lambda: "train_small" in run("squeue", "-h", "-t", "pending", "-o", "%k"), "the job waits")
+            run(*node, "state=resume")
+            assert it.wait() == 0, project.said()
+    finally:
+        subprocess.run([*node, "state=resume"], check=False, capture_output=True)
     assert (
-        "Warning: Slurm takes at most 2 jobs at once (MaxSubmitJobsPU of QOS normal), and this workflow"
-        in said
-    )
-    assert "; --jobs 2 keeps within it." in said
+        "Warning: every node of partition preempt that has what a job of train_small asks for (1 CPU, 1,000 MB) is "
+        "drained; its jobs wait in the queue until one is back"
+    ) in project.said()
+
+
+def test_jobs_beyond_a_limit_of_the_queue_wait_and_are_no_failures(
+    local: SlurmProject, tmp_path: Path
+) -> None:
+    """With no retries left all runs finish."""
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    limit = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
+    run(*limit, "MaxSubmitJobsPerUser=2")
+    try:
+        said = project.snakemake(*records_of(KEYS), "--retries", "0", *SLURM, *MEMORY).stderr
+    finally:
+        run(*limit, "MaxSubmitJobsPerUser=-1")
+    assert set(project.trained()) == KEYS
     assert said.count("Slurm takes no more jobs now (") == 1
     assert "no more jobs now (QOSMaxSubmitJobPerUserLimit; Job violates" in said
     for word in ("Error in rule", "Traceback", "Trying to restart", "without a word"):
         assert word not in said
-
-
-def test_a_limit_that_leaves_no_room_fails_no_run_and_the_same_command_goes_on_later(
-    local: SlurmProject, tmp_path: Path
-) -> None:
-    project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    command = [*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY]
-    with submit_limit(0), project.started(*command) as it:
-        until(lambda: "Slurm takes no more jobs now (" in project.said(), "the refusal is told")
-        time.sleep(5)
-        assert it.poll() is None
-    assert "Error" not in project.said()
-    project.snakemake("--unlock")
-    project.snakemake(*command)
-    assert len(project.trained()) == 1
 
 
 def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tmp_path: Path) -> None:
@@ -333,20 +305,15 @@ def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tm
 
 
 def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None:
-    """What the plugin does not quote is told before the first job; with all else jobs and arrays run."""
-    for name in ("it's", 'a "b"', "$HOME", "a`b", "a\\b", "100%j"):
-        (tmp_path / name).mkdir()
-        refused = SlurmProject(tmp_path / name).snakemake(*SLURM, *MEMORY, ok=False).stderr
-        assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
-        assert "Submitted" not in refused
-        assert "Traceback" not in refused
+    """What the plugin does not quote is told before the first job; with all else jobs run."""
+    (tmp_path / "it's").mkdir()
+    refused = SlurmProject(tmp_path / "it's").snakemake(*SLURM, *MEMORY, ok=False).stderr
+    assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
     folder = tmp_path / "a checkout, & ü; #1 *[z]~ (=) !"
     folder.mkdir()
     project = SlurmProject(folder, local.folder / "results/corpora")
     project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY)
-    project.configure(execution=TWO_A_JOB)
-    project.snakemake(*records_of(KEYS), "--retries", "0", *ARRAYS, *SLURM, *MEMORY)
-    assert set(project.trained()) == KEYS
+    assert len(project.trained()) == 1
 
 
 def test_snakemakes_own_reason_is_told_where_it_fails_a_job(local: SlurmProject, tmp_path: Path) -> None:
@@ -496,7 +463,9 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     assert {"TIMEOUT", "FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= {job.state for job in jobs}
     assert min(ended("FAILED") + ended("CANCELLED")) > asked  # after a time limit, more time
     assert len({job.memory for job in jobs}) == 1  # and no more memory
-    for state in ("TIMEOUT", "FAILED", "CANCELLED"):  # as docs/cluster.md has it
+    for state in ("PREEMPTED", "NODE_FAIL"):  # as docs/cluster.md has it
+        assert re.search(rf": job \d+ ended {state} on {node}; Slurm put it back into the queue\.", said)
+    for state in ("TIMEOUT", "FAILED", "CANCELLED"):
         assert re.search(
             rf": job \d+ ended {state} at step \d+ of 5000; it advanced, so it doesn't count; trying", said
         )

@@ -14,12 +14,11 @@ from shapelaw.jobs.slurm import (
     impossible,
     left_over,
     left_over_sentence,
-    limit_sentence,
-    lowest_limit,
     my_jobs,
+    out_of_service,
     place_problems,
-    queue_of,
     refusals,
+    silence,
 )
 from shapelaw.jobs.workload import (
     Workload,
@@ -232,18 +231,20 @@ def refuse(sentences):
 
 
 def queued():
-    """What to know of the queue: a limit that this workflow meets, jobs of an earlier one, what its jobs still read."""
+    """What to know of the queue: nodes out of service, jobs of an earlier workflow, what this one's jobs still read."""
     found = []
     if DOOR.executor:  # Snakemake hands it on to them
         found += [
             f"jobs read {path} too, as they start: leave it where it is until they end"
             for path in values_of(sys.argv[1:], FILES)
         ]
-    if DOOR.executor == "slurm":
-        queue = queue_of(DOOR.default_resources)
-        jobs = [job for job in DOOR.needed_jobs() if not job.is_local]
-        limit = lowest_limit(queue.account, queue.partition, DOOR.qos)
-        found.append(limit_sentence(limit, len(jobs), DOOR.jobs or len(jobs), str(Path.cwd())))
+    if DOOR.executor == "slurm" and (silent := silence()):
+        found.append(silent)
+    elif DOOR.executor == "slurm":
+        jobs = DOOR.needed_jobs()
+        needed = {job.rule for job in jobs}
+        asks = [ask for ask in asks_of(work()) if ask.rule in needed]
+        found += out_of_service(asks, DOOR.default_resources, DOOR.own_resources)
         taken = {comment_of(job.rule, job.wildcards) for job in jobs if work().folders(job.wildcards)}
         found.append(left_over_sentence(left_over(my_jobs() or {}, str(Path.cwd()), ()), taken))
     return [f"Warning: {sentence}." for sentence in found if sentence]

@@ -9,26 +9,25 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from shapelaw.jobs import slurm
-from shapelaw.jobs.resources import OUT_OF_MEMORY, Attempts, together, verdict, written
-from shapelaw.jobs.snakemake_door import PluginExecutor, count, last_attempt, members_of, wildcards_of
+from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, verdict, written
+from shapelaw.jobs.snakemake_door import Door, PluginExecutor, count, last_attempt, wildcards_of
 from shapelaw.storage.pool import snakemake_reason
 
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
-_MOST_PAUSE = 60.0
-_JOBS_A_SECOND = 5.0  # squeue's answer grows with the queue: a second's pause for so many jobs
+_ASKED = {TIMEOUT: ("runtime", "minutes"), OUT_OF_MEMORY: ("mem_mb", "MB")}  # what a job had too little of
 _KILLED_FOR_MEMORY = re.compile(r"slurmstepd.*(exceeded (job )?memory limit|oom.kill)", re.I)
-# of a limit on jobs in the queue, or of a controller that is busy, restarting or out of reach
+# of a limit on jobs in the queue, a closed partition, or a controller that is busy, restarting or out of reach
 _PASSES = re.compile(
     r"Submit\w*(Limit|Account|User)|temporar|try again|timed out|unable to contact|connect|communicat|socket|zero bytes"
-    r"|not responding|queue is full|too many",
+    r"|not responding|queue is full|too many|inactive or drain",
     re.I,
 )
 _SAID = re.compile(r"The error message was '(.*?)'\.\n", re.S)
@@ -46,13 +45,16 @@ class SlurmExecutor(PluginExecutor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         # before the plugin starts its thread, which uses them
-        self._names: dict[str, str] = {}  # of all jobs that this workflow submitted or took over, by number
-        self._since: dict[str, tuple[str, float]] = {}  # the state of a job, and when it was first seen
+        self._mine: set[str] = set()  # numbers of the jobs that this workflow submitted or took over
+        self._states: dict[str, str] = {}  # of each job, when it was last asked for
         self._queue: tuple[float, dict[str, slurm.Job]] = (-math.inf, {})  # as it was, and when
+        self._counted: dict[Any, float] = {}  # the attempts at a job that count
         self._tried: set[Any] = set()  # jobs that were submitted once
-        self._lock = threading.Lock()  # the plugin submits in two threads and asks for states in a third
         self._silent = False  # Slurm doesn't answer
-        self._room = WaitingRoom()
+        self._held: deque[Any] = deque()  # jobs that Slurm did not take for the moment, and those behind them
+        self._is_full = False  # Slurm takes no more jobs now
+        self._reasons: set[str] = set()  # of that, which were told
+        self._own = Door(workflow).own_resources
         self.attempts.watched = True
         super().__init__(workflow, logger)
 
@@ -60,18 +62,13 @@ class SlurmExecutor(PluginExecutor):
 
     def run_job(self, job: Any) -> None:
         """Submit a job, or take over an earlier workflow's job that does the same."""
-        self.begin(job)
+        self.attempts.begin(wildcards_of(job))
         if (number := self._orphan(job)) is not None:
             self._take_over(job, number)
-        elif not self._room.holds_back(job):
+        elif self._is_full:
+            self._held.append(job)
+        else:
             super().run_job(job)
-
-    def begin(self, job: Any) -> None:
-        """Note that an attempt begins."""
-        for one in members_of(job):
-            self.attempts.begin(wildcards_of(one))
-        if job.is_group():
-            self.ask_in_turn(job)
 
     def _orphan(self, job: Any) -> str | None:
         """The number of an earlier workflow's job that trains the same; None for jobs that don't train.
@@ -79,12 +76,11 @@ class SlurmExecutor(PluginExecutor):
         A key or a pack's name says to the last option what is trained, so the plugin's comment tells whether it is the
         same job. What began before its data was made anew is another one.
         """
-        if job.is_group() or not self.attempts.folders(wildcards_of(job)):
+        if not self.attempts.folders(wildcards_of(job)):
             return None
-        with self._lock:
-            if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
-                self._queue = time.monotonic(), slurm.my_jobs() or {}
-        left = slurm.left_over(self._queue[1], str(self.workflow.workdir_init), self._names)
+        if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
+            self._queue = time.monotonic(), slurm.my_jobs() or {}
+        left = slurm.left_over(self._queue[1], str(self.workflow.workdir_init), self._mine)
         newest = max(map(written, job.input), default=0.0)
         return slurm.find_orphan(left, slurm.comment_of(job.name, wildcards_of(job)), newest)
 
@@ -97,8 +93,8 @@ class SlurmExecutor(PluginExecutor):
 
     def report_job_submission(self, job_info: Any, register_job: bool = True) -> None:
         """Note the number of a submitted job."""
-        self._room.taken(job_info.job)
-        self._names[str(job_info.external_jobid)] = _name(job_info.job)
+        self._is_full = False
+        self._mine.add(str(job_info.external_jobid))
         super().report_job_submission(job_info, register_job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
@@ -107,13 +103,17 @@ class SlurmExecutor(PluginExecutor):
         Of jobs that it took, `_report_failure` tells.
         """
         job: Any = job_info.job
-        refusal = refusal_of(self.refused(msg))
+        refusal = refusal_of(msg or "")
         if not refusal.passes:
             self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
             self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
             count(job, math.inf)  # another attempt would be refused likewise
             super().report_job_error(job_info)
-        elif self._room.turned_away(job, refusal.reason):
+            return
+        self._is_full = True
+        self._held.append(job)
+        if refusal.reason not in self._reasons:
+            self._reasons.add(refusal.reason)
             self.logger.warning(
                 f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
                 "They have not failed; this workflow can also be stopped, and the same command goes on later."
@@ -129,8 +129,7 @@ class SlurmExecutor(PluginExecutor):
         """Nothing: of each failure a line is printed already, in place of the job's whole command."""
 
     def _tell(self, job: Any, reason: str) -> None:
-        for one in members_of(job):
-            self.attempts.told[one.name, *wildcards_of(one)] = reason
+        self.attempts.told[job.name, *wildcards_of(job)] = reason
 
     # --- states ---
 
@@ -139,8 +138,8 @@ class SlurmExecutor(PluginExecutor):
 
         The plugin's own gives up after a few questions, and drops all jobs then.
         """
-        least = self.workflow.executor_settings.init_seconds_before_status_checks
-        self.next_seconds_between_status_checks = pause(len(active_jobs), least)
+        settings = self.workflow.executor_settings
+        self.next_seconds_between_status_checks = settings.init_seconds_before_status_checks
         found = None
         if active_jobs:
             async with self.status_rate_limiter:
@@ -152,8 +151,10 @@ class SlurmExecutor(PluginExecutor):
             if found is None or not self._has_ended(info, found[str(info.external_jobid)]):
                 ended -= 1
                 yield info
-        for job in self._room.asks_again(ended):
-            await asyncio.to_thread(self.run_job, job)
+        room = max(1, ended)
+        while self._held and (room > 0 or not self._is_full):
+            room -= 1
+            await asyncio.to_thread(super().run_job, self._held.popleft())
 
     def _say_silence(self, silent: bool) -> None:
         if silent != self._silent:
@@ -164,17 +165,15 @@ class SlurmExecutor(PluginExecutor):
 
     def _has_ended(self, info: Any, state: str) -> bool:
         """Report a job that has ended; False where it goes on."""
-        number, now = str(info.external_jobid), time.monotonic()
-        before, since = self._since.get(number, ("", now))
-        if before != state:
-            since = now
-            if state == "NODE_FAIL":
-                self.avoid(slurm.nodes_of(number))
-        self._since[number] = state, since
-        settings = self.workflow.executor_settings
-        ending = slurm.ending(state, bool(settings.requeue), now - since)
+        number = str(info.external_jobid)
+        if state == slurm.WAITING and self._states.get(number, state) != state:
+            cause = slurm.requeue_of(number)
+            ended = f"ended {cause}" if cause else "was stopped"
+            self.logger.warning(f"{_name(info.job)}: job {number} {ended}; Slurm put it back into the queue.")
+        self._states[number] = state
+        ending = slurm.ending(state)
         if ending == "done":
-            if info.aux and not settings.keep_successful_logs:
+            if info.aux and not self.workflow.executor_settings.keep_successful_logs:
                 Path(info.aux["slurm_logfile"]).unlink(missing_ok=True)
             self.report_job_success(info)
         elif ending == "failed":
@@ -188,21 +187,23 @@ class SlurmExecutor(PluginExecutor):
         state = reason(state, said)
         known = snakemake_reason(said) if state == "FAILED" else f"Slurm ended it: {state}."
         self._tell(job, known)
-        ended = together([self.attempts.end(wildcards_of(one), state) for one in members_of(job)])
-        found = verdict(ended, job.attempt, last_attempt(job), state, known)
-        count(job, found.counted)
+        ended = self.attempts.end(wildcards_of(job), state)
+        last, number = last_attempt(job), 1 + self._counted.get(job, 0)
+        found = verdict(ended, number, last, state, known, self._fixed(job, state))
+        self._counted[job] = found.counted
+        # one that doesn't count is one of `attempt` too, which the user's resources may depend on
+        count(job, min(job.attempt, last - 1) if found.again else math.inf)
         log = "" if found.again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {found.sentence}.{log}")
         super().report_job_error(info)
 
-    def shutdown(self) -> None:
-        """Shut down, and write what the jobs asked for and used; the plugin's table has no names of jobs."""
-        settings = self.workflow.executor_settings
-        wanted, settings.efficiency_report = settings.efficiency_report, False
-        super().shutdown()
-        if wanted and self._names:
-            file = f"efficiency_report_{time.strftime('%Y%m%d-%H%M%S')}.csv"
-            slurm.write_efficiency(self._names, Path(settings.efficiency_report_path or ".") / file)
+    def _fixed(self, job: Any, state: str) -> str:
+        """What the next attempt asks for too little of again, since --set-resources sets it for all attempts."""
+        name, unit = _ASKED.get(state, ("", ""))
+        if not (fixed := slurm.number_in(self._own.get(job.name, {}), name, 0)):
+            return ""
+        asks = f"{job.name}:{name}='{fixed}*attempt' asks for more each time"
+        return f"the same {fixed:,} {unit}, which --set-resources fixed; {asks}"
 
 
 def _name(job: Any) -> str:
@@ -221,11 +222,6 @@ def _said_in(log: str | Path | None) -> str:
 def reason(state: str, said: str) -> str:
     """Why a job failed: its state, or OUT_OF_MEMORY where Slurm says so only in the job's log."""
     return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
-
-
-def pause(active: int, least: float) -> float:
-    """Seconds until states are asked for again: `least` for a small queue, a minute for 300 jobs or more."""
-    return max(least, min(_MOST_PAUSE, active / _JOBS_A_SECOND))
 
 
 @dataclass(frozen=True)
@@ -248,47 +244,3 @@ def refusal_of(message: str) -> Refusal:
     lines = list(dict.fromkeys(line.strip().rstrip(".") for line in _ERROR.findall(text)))
     reason = "; ".join(lines) or " ".join(text.split())
     return Refusal(reason, _PASSES.search(reason) is not None)
-
-
-class WaitingRoom:
-    """The jobs that Slurm did not take for the moment; asked by several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._full = ""  # why Slurm takes no more jobs now
-        self._held: list[Any] = []
-        self._asking: set[Any] = set()  # those that are submitted again
-        self._told: set[str] = set()
-
-    def holds_back(self, job: Any) -> bool:
-        """Whether a job had better not be submitted now; it is kept then."""
-        with self._lock:
-            waits = bool(self._full) and job not in self._asking
-            if waits:
-                self._held.append(job)
-            return waits
-
-    def turned_away(self, job: Any, reason: str) -> bool:
-        """Keep a job that was refused; return whether this reason is a new one."""
-        with self._lock:
-            self._full = reason
-            self._asking.discard(job)
-            self._held.append(job)
-            is_new = reason not in self._told
-            self._told.add(reason)
-            return is_new
-
-    def taken(self, job: Any) -> None:
-        """Note that Slurm took a job: where it had refused it before, it has room again."""
-        with self._lock:
-            if job in self._asking:
-                self._asking.remove(job)
-                self._full = ""
-
-    def asks_again(self, ended: int) -> list[Any]:
-        """The jobs to submit again: as many as have ended, else one; all of them where there is room."""
-        with self._lock:
-            room = max(1, ended) if self._full else len(self._held)
-            again, self._held = self._held[:room], self._held[room:]
-            self._asking.update(again)
-            return again

@@ -1,7 +1,7 @@
 """What a job asks for: memory and time, from the shapes of its runs and from what its earlier attempts achieved.
 
-A level is a rule of the workflow: jobs of one rule ask for the same (and so can share a job array). Estimates are
-generous: too much costs a little waiting, too little costs a job.
+A level is a rule of the workflow: jobs of one rule ask for the same. Estimates are generous: too much costs a little
+waiting, too little costs a job.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import CostModel, Speed, run_seconds
@@ -161,15 +161,6 @@ class Attempt:
     step: tuple[int, int] | None
 
 
-def together(ended: Sequence[Attempt]) -> Attempt:
-    """The attempt at a group of jobs: it advanced where one of them did."""
-    return Attempt(
-        any(one.advanced for one in ended),
-        all(one.for_good for one in ended),
-        ended[0].step if len(ended) == 1 else None,
-    )
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What a failed attempt means.
@@ -185,7 +176,7 @@ class Verdict:
     sentence: str
 
 
-def verdict(ended: Attempt, number: int, last: float, state: str, known: str) -> Verdict:
+def verdict(ended: Attempt, number: float, last: float, state: str, known: str, fixed: str = "") -> Verdict:
     """Whether a failed attempt counts, and whether another one may help.
 
     An attempt that advanced its run is free, so that a run which is longer than all attempts together ends too.
@@ -196,6 +187,7 @@ def verdict(ended: Attempt, number: int, last: float, state: str, known: str) ->
         last: number of the last attempt; infinite where that is not known.
         state: why it ended, in Slurm's word.
         known: what Snakemake said of a job that failed.
+        fixed: what the next attempt asks for, where the user fixed it; empty where it asks for more.
     """
     again = number < last and not ended.for_good
     then = f"attempt {number}" + (f" of {last}" if math.isfinite(last) else "")
@@ -204,7 +196,8 @@ def verdict(ended: Attempt, number: int, last: float, state: str, known: str) ->
     elif ended.advanced and last > 1:  # --retries 0 means none
         then, again = "it advanced, so it doesn't count", True
     if again:
-        then += "; trying again" + (" with more memory" if state == OUT_OF_MEMORY else "")
+        more = fixed or ("more memory" if state == OUT_OF_MEMORY else "")
+        then += "; trying again" + (f" with {more}" if more else "")
     at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
     why = f" ({known})" if state == "FAILED" and known else ""
     counted = last if not again else number - 1 if ended.advanced else number
@@ -295,24 +288,3 @@ def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
         return None
     steps = [int(path.stem[5:]) for path in folders[0].glob("step-*.pt") if path.stem[5:].isdigit()]
     return max(steps, default=0), int(str(notes[0]["steps"]))
-
-
-_ADDED_UP = "runtime"
-
-
-def in_turn(group: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The resources of a group: of each number the largest of its members', and the sum of their minutes.
-
-    Snakemake adds up CPUs and memory and takes the longest time, as if the members ran side by side; the plugin starts
-    them with `--jobs 1`.
-
-    Args:
-        group: the resources as Snakemake reckons them; what is no number is taken from here.
-        members: the resources of each job.
-    """
-    asked = dict(group)
-    for name, value in group.items():
-        if isinstance(value, int):
-            numbers = [one[name] for one in members if isinstance(one.get(name), int)]
-            asked[name] = sum(numbers) if name == _ADDED_UP else max(numbers, default=value)
-    return asked

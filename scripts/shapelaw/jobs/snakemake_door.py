@@ -9,22 +9,21 @@ from __future__ import annotations
 import logging
 import math
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import say
-from shapelaw.jobs.resources import Attempts, Name, in_turn
+from shapelaw.jobs.resources import Attempts, Name
 
 LOST = {
     # of the workflow
     "is_main_process": "a job is told from a start by its command line",
     "config_settings.replace_workflow_config": "--replace-workflow-config has no effect",
     "resource_settings.cores": "a wrong --cores is told by Snakemake alone",
-    "resource_settings.nodes": "a wrong --jobs is told by Snakemake alone, and a limit of Slurm's on jobs by Slurm",
+    "resource_settings.nodes": "a wrong --jobs is told by Snakemake alone",
     "resource_settings.max_threads": "this machine's cores bound the threads of jobs elsewhere",
     "resource_settings.default_resources": "Slurm is not asked before the first job for the profile's queue",
     "resource_settings.overwrite_resources": "Slurm is asked before the first job without --set-resources",
@@ -32,7 +31,6 @@ LOST = {
     "deployment_settings.deployment_method": "jobs run in this environment, not in the container",
     "output_settings.dryrun": "a dry run gives no warnings",
     "executor_plugin.name": "nothing is asked of Slurm before the first job",
-    "executor_settings.qos": "the limits of --slurm-qos are not told",
     "dag.jobs": "the workflow ends without its questions and answers",
     "dag.needrun_jobs": "what jobs would ask for is not checked before the first one",
     "scheduler.failed": "why jobs failed stands in their logs alone",
@@ -40,13 +38,10 @@ LOST = {
     "Quietness.PROGRESS": "progress is told in jobs, not in runs",
     # of the plugin's executor, its registry, and jobs
     "plugins": "jobs on Slurm are the plugin's: each attempt counts, and no job of a killed workflow is taken over",
-    "_failed_nodes": "later jobs may be sent to a node that failed",
-    "_resources": "a group of jobs asks for what its jobs would use side by side",
     "_attempt": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
     "restart_times": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
 }
 _RESTARTS = "Trying to restart job"  # Snakemake's line
-_REFUSED_ARRAY = "SLURM sbatch failed for array job submission"  # the plugin's
 
 
 @cache
@@ -75,14 +70,12 @@ class Job:
         wildcards: their values, in the order of the rule.
         outputs: the files that it makes.
         log: its log; None where it has none.
-        is_local: it runs on this machine.
     """
 
     rule: str
     wildcards: Name
     outputs: tuple[str, ...]
     log: Path | None
-    is_local: bool
 
 
 def _seen(jobs: Iterable[Any]) -> list[Job]:
@@ -93,21 +86,15 @@ def _seen(jobs: Iterable[Any]) -> list[Job]:
             wildcards_of(one),
             tuple(map(str, one.output)),
             Path(one.log[0]) if one.log else None,
-            one.is_local,
         )
         for job in jobs
-        for one in members_of(job)
+        for one in (job.jobs if job.is_group() else [job])
     ]
 
 
 def wildcards_of(job: Any) -> Name:
     """The values of a job's wildcards; a group has none."""
     return () if job.is_group() else tuple(map(str, job.wildcards or ()))
-
-
-def members_of(job: Any) -> list[Any]:
-    """The jobs of a group, or the job itself."""
-    return list(job.jobs) if job.is_group() else [job]
 
 
 class Door:
@@ -169,11 +156,6 @@ class Door:
         """Where jobs go: `slurm`, another plugin's name, or empty for this machine; known once the rules are read."""
         name = str(self._look("executor_plugin.name", ""))
         return "" if name in ("local", "dryrun", "touch") else name
-
-    @property
-    def qos(self) -> str:
-        """`--slurm-qos`; empty without it."""
-        return str(self._look("executor_settings.qos", ""))
 
     @property
     def default_resources(self) -> dict[str, object]:
@@ -252,7 +234,6 @@ class PluginExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
     def __init__(self, workflow: Any, logger: Any) -> None:
         # before the plugin starts its thread, which uses them
         self._accounts: dict[str, str] = {}
-        self._local = threading.local()  # what this thread was refused
         logging.getLogger(logger.name).addFilter(self._hear)
         super().__init__(workflow, logger)
 
@@ -266,40 +247,9 @@ class PluginExecutor(_Plugins):  # type: ignore[misc] # the plugin has no types
             self._accounts[asked] = next(super().get_account_arg(job))
         yield self._accounts.get(asked, "")
 
-    def run_array_jobs(self, jobs: Sequence[Any]) -> None:
-        """Submit jobs as arrays; a plugin that doesn't ask here submits each by `run_job`."""
-        for job in jobs:
-            self.begin(job)
-        try:
-            super().run_array_jobs(jobs)
-        finally:
-            self._local.refused = ""
-
-    def begin(self, job: Any) -> None:
-        """Note that a job is submitted."""
-        raise NotImplementedError
-
     def _hear(self, record: logging.LogRecord) -> bool:
-        """Leave out what ours says better: restarts, and a refused array, which is kept for its jobs."""
-        said = record.getMessage()
-        if is_refusal := said.startswith(_REFUSED_ARRAY):
-            self._local.refused = said
-        return not is_refusal and not said.startswith(_RESTARTS)
-
-    def refused(self, message: str | None) -> str:
-        """Why a job was not taken: that of its array, which the plugin tells in a line of its own, or the message."""
-        return getattr(self._local, "refused", "") or message or ""
-
-    def ask_in_turn(self, group: Any) -> None:
-        """Let a group ask for what its jobs use one after the other; Snakemake reckons as if they ran side by side."""
-        if _has(group, "_resources"):
-            members = [dict(one.resources.items()) for one in group.jobs]
-            group._resources = in_turn(dict(group.resources.items()), members)
-
-    def avoid(self, nodes: Iterable[str]) -> None:
-        """Let later jobs avoid nodes."""
-        if _has(self, "_failed_nodes"):
-            self._failed_nodes.update(nodes)
+        """Leave out that a job starts again, which ours says better."""
+        return not record.getMessage().startswith(_RESTARTS)
 
     def log_of(self, job: Any, number: str) -> Path:
         """The log of a job, as the plugin names it; elsewhere, why the job failed would not be read."""
