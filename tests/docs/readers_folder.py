@@ -46,7 +46,7 @@ def make_checkout(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     _write_tables(folder)
     _write_corpus(folder, stores)
     _write_specs(folder)
-    runtime = Runtime("cpu", threads=1, keep_weights_of=[RUN.key])
+    runtime = Runtime("cpu", threads=1, keep_weights_of=frozenset({RUN.key}))
     train_job([[RUN]], folder / "kept", lambda _: stores, runtime)
     for checkpoints in ("CHECKPOINTS", "results/checkpoints/KEY"):
         shutil.copytree(folder / "kept" / "checkpoints" / RUN.key, folder / checkpoints)
