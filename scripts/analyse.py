@@ -8,7 +8,8 @@ FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the sa
 without training. Runs that did not finish, have no finite loss or diverged are left out by name. GRID is any name; the
 runs of its table differ in depth, width and the columns that --axes names.
 Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
-fit is possible or a part failed (fit.json's status and its list `failed`, and the output, say so), 2 unusable input.
+fit is possible, too many runs diverged, or a part failed (fit.json's status and its list `failed`, and the output, say
+so), 2 unusable input.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.report.write import Results, check_declared, show_results
+from shapelaw.report.write import Answer, Results, Table, check_declared, show_results
 from shapelaw.studies.grid.study import grid_study
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
+from shapelaw.studies.study_runs import diverged_in
 
 
 def _study(arguments: Sequence[str]) -> Study | None:
@@ -33,6 +37,13 @@ def _study(arguments: Sequence[str]) -> Study | None:
     if name in STUDIES:
         return STUDIES[name]
     return grid_study(name) if "--axes" in arguments and not name.startswith("-") else None
+
+
+def _without_results(study: Study, why: str) -> Results:
+    """What stands in the place of results that can't be made."""
+    table = Table(pd.DataFrame({"failed": [why]}), "This table failed.")
+    tables, figures = dict.fromkeys(study.tables, table), dict.fromkeys(study.figures, why)
+    return Results(tables, figures, {"status": "diverged"}, why, answer=Answer(why, decided=False))
 
 
 def main() -> None:
@@ -63,7 +74,12 @@ def main() -> None:
         raise UserError(
             f"{arguments.study} needs --input FILE; analyse.py {arguments.study} --help says of what."
         )
-    found: Results = room.results(arguments)
+    try:
+        found: Results = room.results(arguments)
+    except UserError as error:  # the runs that are left may be too few
+        if not (lost := diverged_in(arguments.input)):
+            raise
+        found = _without_results(study, f"{lost}. {error}")
     if study.published and found.answer and not found.answer.published:
         found = replace(found, answer=replace(found.answer, published=study.published))
     check_declared(found, study.tables, study.figures)

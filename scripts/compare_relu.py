@@ -29,6 +29,7 @@ from torch.nn import functional
 
 from shapelaw.errors import UserError, command_line
 from shapelaw.report.tables import picked
+from shapelaw.specs.columns import DIVERGED
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import read_keys
@@ -58,7 +59,11 @@ def main() -> int:
         if arguments.keys is not None:
             finished = [folder / key for key in read_keys(arguments.keys)]
         every = [read_record(path) for path in finished]
-        records = [record for record in every if isinstance(record.run, MemorizationRun)]
+        records = [
+            record
+            for record in every
+            if isinstance(record.run, MemorizationRun) and DIVERGED.name not in record.summary
+        ]
         if not records:
             raise UserError(
                 f"{folder} has no finished run of a memorizer; train some with scripts/train_memorization.py."

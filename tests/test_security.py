@@ -15,13 +15,11 @@ import pytest
 import torch
 from project import ColdProject, Project, key_of, records_of
 from small import PYTHON, SCRIPTS, small_run
+from trained_here import Stores, checkpoints_of, train
+from training_processes import command
 
-from shapelaw.corpora.token_store import TokenStore
-from shapelaw.specs.runs import run_to_dict
-from shapelaw.training import checkpoint, loop
-from shapelaw.training.trainer import Runtime
+from shapelaw.training import checkpoint
 
-Stores = tuple[TokenStore, TokenStore]
 SOURCES = sorted(SCRIPTS.rglob("*.py"))
 
 # --- no code in data
@@ -137,15 +135,14 @@ def test_code_in_a_checkpoint_is_refused_and_never_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is set aside, the one before is tried, and the run goes its way."""
-    mark, path = tmp_path / "it ran", tmp_path / "checkpoints" / "step-0000000030.pt"
-    path.parent.mkdir()
+    mark, path = tmp_path / "it ran", checkpoints_of(tmp_path, small_run()) / "step-0000000030.pt"
+    path.parent.mkdir(parents=True)
     form({"identity": Bomb(mark), "step": 30}, path)
-    loop.train(small_run(), *stores, tmp_path / "record", path.parent, Runtime("cpu", threads=1))
+    train(small_run(), stores, tmp_path)
     assert not mark.exists()
     said = capsys.readouterr().err
     assert f"checkpoint {path} can't be read (" in said
     assert "training begins again at the first step" in said
-    assert (tmp_path / "record" / "summary.json").exists()
 
 
 def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
@@ -155,7 +152,7 @@ def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
 
 
 def test_a_run_leaves_json_and_parquet(stores: Stores, tmp_path: Path) -> None:
-    loop.train(small_run(), *stores, tmp_path / "record", tmp_path / "checkpoints", Runtime("cpu", threads=1))
+    train(small_run(), stores, tmp_path)
     names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"spec.json", "history.parquet", "summary.json"}
     for path in tmp_path.rglob("*.json"):
@@ -176,23 +173,17 @@ def listening(process: psutil.Process) -> set[str]:
     return found
 
 
-def train_command(stores: Stores, folder: Path) -> list[str]:
-    spec = json.dumps(run_to_dict(small_run(steps=100_000)))
-    return [
-        *(str(SCRIPTS / "train.py"), "--spec", spec, "--device", "cpu", "--threads", "1"),
-        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
-        *("--out", str(folder / "record"), "--checkpoints", str(folder), "--checkpoint-minutes", "0.001"),
-    ]
-
-
 @pytest.mark.slow
 def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Stores, tmp_path: Path) -> None:
     """Two processes, on CPUs here. And they stop, with a checkpoint, when their launcher is killed."""
-    line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2", *train_command(stores, tmp_path)]
+    run = small_run(steps=100_000)
+    training = command(run, stores, tmp_path, "--checkpoint-minutes", "0.001")
+    folder = checkpoints_of(tmp_path, run)
+    line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2", *training]
     started = subprocess.Popen(line, stderr=subprocess.DEVNULL)
     process, seen = psutil.Process(started.pid), set()
     try:
-        while not list(tmp_path.glob("step-*.pt")):
+        while not list(folder.glob("step-*.pt")):
             assert started.poll() is None
             seen |= listening(process)
             time.sleep(0.2)
@@ -204,9 +195,9 @@ def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Store
     assert seen == {"127.0.0.1"}  # gloo's; the launcher has none
     assert len(children) == 2
     assert not psutil.wait_procs(children, timeout=600)[1]
-    live = json.loads((tmp_path / "live.json").read_text())
+    live = json.loads((folder / "live.json").read_text())
     assert live["status"] == "KILLED"
-    assert checkpoint.checkpoint_path(tmp_path, live["step"]).exists()
+    assert checkpoint.checkpoint_path(folder, live["step"]).exists()
 
 
 # --- the whole workflow: secrets and paths

@@ -46,7 +46,7 @@ def make_checkout(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     _write_tables(folder)
     _write_corpus(folder, stores)
     _write_specs(folder)
-    runtime = Runtime("cpu", threads=1, keep_weights_of=[RUN.key])
+    runtime = Runtime("cpu", threads=1, keep_weights_of=frozenset({RUN.key}))
     train_job([[RUN]], folder / "kept", lambda _: stores, runtime)
     for checkpoints in ("CHECKPOINTS", "results/checkpoints/KEY"):
         shutil.copytree(folder / "kept" / "checkpoints" / RUN.key, folder / checkpoints)
@@ -90,20 +90,20 @@ def _write_corpus(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     (folder / "gpt2").mkdir()
     (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
     (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
-    (corpora / "prose" / "V2000").mkdir(parents=True)
     for store in stores:
         for part in store.path.parent.glob(f"{store.path.stem}.*"):
-            shutil.copy(part, corpora / "prose" / "V2000" / part.name)
-            shutil.copy(part, folder / part.name)
+            for place in (corpora / "prose" / "V257", corpora / "prose" / "V2000", folder):
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(part, place)
 
 
 def _write_specs(folder: Path) -> None:
-    """A run, a pack and a memorizer that take no time, in place of those that `write_specs.py` writes."""
-    (folder / "specs").mkdir()
+    """Jobs of a run and of a pack that take no time, in place of those that `write_specs.py` writes."""
+    (folder / "jobs").mkdir()
     (folder / "gpu").mkdir()
     spec = run_to_dict(RUN)
     memorizer = Memorizer(heads=2, context=4, head_dim=4, width=8, value_dim=1, outputs=5)
     one = MemorizationRun(memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10)
     jobs = {"depth_width": spec, "vocabulary": spec, "memorization_heads-pack": one.to_dict()}
     for name, only in jobs.items():
-        (folder / "specs" / f"{name}.json").write_text(json.dumps({"tasks": [[only]]}))
+        (folder / "jobs" / f"{name}.json").write_text(json.dumps({"tasks": [[only]]}))

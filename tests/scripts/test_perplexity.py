@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -14,6 +13,7 @@ import torch.nn.functional as F
 from commands import output_of, script, sentence_of
 from gpt2_files import PAIRS, vocabulary_json
 from small import small_run
+from trained_here import checkpoints_of, record_of
 
 from shapelaw.corpora.documents import Document, read_texts, write_documents
 from shapelaw.corpora.encoding import encode_corpus
@@ -53,8 +53,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(corpus: Path) -> Path:
     """The checkpoint folder of a finished run that kept its weights."""
-    output_of("train", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
-    return corpus / "kept" / "checkpoints"
+    output_of("train", *training_arguments(corpus, "kept"), "--keep-weights-of", RUN.key, cwd=corpus)
+    return checkpoints_of(corpus / "kept", RUN)
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +94,14 @@ def small(corpus: Path) -> tuple[Any, Any]:
 
 
 def training_arguments(corpus: Path, name: str) -> list[object]:
+    stores = corpus / "corpora" / RUN.corpus / "V257"
+    if not stores.exists():
+        stores.parent.mkdir(parents=True)
+        stores.symlink_to(corpus)
+    (corpus / "job.json").write_text(json.dumps({"tasks": [[spec_to_dict(RUN)]]}))
     return [
-        *("--spec", json.dumps(spec_to_dict(RUN)), "--train-store", corpus / "train.json"),
-        *("--test-store", corpus / "test.json", "--out", corpus / name / "record"),
-        *("--checkpoints", corpus / name / "checkpoints", "--device", "cpu", "--threads", 1),
+        *("--job", corpus / "job.json", "--results", corpus / name, "--corpora", corpus / "corpora"),
+        *("--device", "cpu", "--threads", 1),
     ]
 
 
@@ -111,20 +115,14 @@ def perplexity(corpus: Path, *arguments: object) -> str:
     return output_of(*given_to(corpus, *arguments), cwd=corpus)
 
 
-def test_keeping_the_weights_changes_nothing_else_and_no_other_run_takes_their_folder(
-    corpus: Path, trained: Path
-) -> None:
+def test_keeping_the_weights_changes_nothing_else(corpus: Path, trained: Path) -> None:
     output_of("train", *training_arguments(corpus, "plain"), cwd=corpus)
-    kept, plain = (read_record(corpus / name / "record") for name in ("kept", "plain"))
+    kept, plain = (read_record(record_of(corpus / name, RUN)) for name in ("kept", "plain"))
     assert kept.history.equals(plain.history)
     assert [path.name for path in checkpoint_paths(trained)] == KEPT
-    assert checkpoint_paths(corpus / "plain" / "checkpoints") == []
-    again = script("train", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
+    assert not checkpoints_of(corpus / "plain", RUN).exists()
+    again = script("train", *training_arguments(corpus, "kept"), "--keep-weights-of", RUN.key, cwd=corpus)
     assert again.returncode == 0  # a finished run; nothing is trained, and the weights stay
-    assert [path.name for path in checkpoint_paths(trained)] == KEPT
-    other = json.dumps(spec_to_dict(replace(RUN, seed=RUN.seed + 1)))
-    said = sentence_of("train", *training_arguments(corpus, "kept"), "--spec", other, cwd=corpus)
-    assert f"kept/record has another run, {RUN.key}, " in said
     assert [path.name for path in checkpoint_paths(trained)] == KEPT
 
 
@@ -140,7 +138,7 @@ def test_a_run_of_ours(corpus: Path, trained: Path) -> None:
         math.log(found["perplexity"]["value"]) * found["tokens"]
     )
     assert found["gpt2_tokens"] < found["tokens"]  # "th" is one of them
-    windows = read_record(corpus / "kept" / "record").summary["bits_per_byte"]
+    windows = read_record(record_of(corpus / "kept", RUN)).summary["bits_per_byte"]
     assert found["bits_per_byte"]["value"] == pytest.approx(windows, rel=0.1)
 
 
@@ -238,7 +236,11 @@ def test_wrong_input_is_one_sentence(arguments: str, sentence: str, corpus: Path
     names = ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty", "encoder", "nowhere")
     places = {name: corpus / name for name in names}
     places |= {name: corpus / f"{name}.json" for name in ("tokenizer", "larger")}
-    places |= {"run": trained, "plain": corpus / "kept" / "record", "gpt2": corpus / "gpt2" / "vocab.json"}
+    places |= {
+        "run": trained,
+        "plain": record_of(corpus / "kept", RUN),
+        "gpt2": corpus / "gpt2" / "vocab.json",
+    }
     places["other"] = corpus / "other" / "tokenizer.json"
     given = given_to(corpus, *(one.format(**places) for one in arguments.split()))
     assert sentence.format(**places) in sentence_of(*given, cwd=corpus)

@@ -23,14 +23,14 @@ from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import files
 
-SUBMITTED = re.compile(r"has been submitted with SLURM jobid \d+ \(log: \S+/rule_train_in_turn/")
+SUBMITTED = re.compile(r"has been submitted with SLURM jobid \d+ \(log: \S+/rule_train_small/")
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "2")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
-MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
+MEMORY = ["train_small:mem_mb=1000"]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FITTED = "results/depth_width/fit.json"
 STORM = {  # two runs of 10 s or more; five faults, each a checkpoint after the one before, take 4 s of them
@@ -205,7 +205,7 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     finally:
         partition("up")
     project.configure(**asked)
-    trained = [job.number for job in jobs_of(project.folder, since) if job.name.startswith("train_in_turn.")]
+    trained = [job.number for job in jobs_of(project.folder, since) if job.name.startswith("train_small.")]
     assert len(trained) == 2
     assert {project.live(key)["attempts"] for key in KEYS} == {1}
     assert "ccount" not in project.said().replace(

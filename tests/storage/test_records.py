@@ -84,7 +84,7 @@ def test_a_file_cut_short_or_zero_filled_anywhere_is_a_sentence(
         assert changed.strip() == whole.strip()  # all but the last line end
     else:
         assert said.startswith(f"The record {shared} is damaged or half written: {name}")
-        assert said.endswith(f"write it again, from its copy if there is one: rm -r {shared} && snakemake")
+        assert said.endswith(f"train the run again: rm -r {shared} && snakemake")
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)

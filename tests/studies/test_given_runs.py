@@ -11,7 +11,8 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.report.write import Results, Table
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets, measured_runs, study_runs
+from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets
+from shapelaw.studies.study_runs import measured_runs, study_runs
 
 FAULTS = Path(__file__).parents[1] / "faults"
 RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)

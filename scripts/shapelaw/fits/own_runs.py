@@ -29,6 +29,7 @@ from shapelaw.fits.run_columns import (
 from shapelaw.specs.sizes import number_of
 
 BUDGET = "budget of tokens"
+DIVERGED = "diverged_at_step"  # of a run without a loss, which is finished
 # what no seed explains and no kind of network: at one shape it takes one value
 RECIPE = names_in(
     "steps learning_rate batch_size warmup_steps weight_decay dropout optimizer beta1 beta2 grad_clip "
@@ -190,7 +191,7 @@ def finished(
 
     Args:
         measures: columns of which a run has one at least.
-        keep: runs that did not finish count too.
+        keep: runs that did not finish count too; those that diverged never do.
         settings: of a user's table, whose columns have the names of roles: what its runs may differ in. A row needs a
             depth and a width there, and of several steps of a run the last one counts.
 
@@ -206,6 +207,11 @@ def finished(
             notes.append(left_out(table.index[rows], reason))
         return table[~rows]
 
+    if DIVERGED in table and DIVERGED not in measures and (lost := table[DIVERGED].notna()).any():
+        notes.append(
+            f"{lost.sum()} of {len(table)} diverged and are left out: {rows_named(table.index[lost])}"
+        )
+        table = table[~lost]
     if state in table and not keep:
         table = without(_unfinished(table[state]), "that did not finish")
     if settings is not None:

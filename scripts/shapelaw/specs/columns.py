@@ -35,6 +35,7 @@ def _always(name: str, kind: Kinds) -> Column:
     return Column(name, kind, nullable=False)
 
 
+DIVERGED = Column("diverged_at_step", float)  # of a finished run without a loss
 LANGUAGE_HISTORY = (
     _always("step", int),  # steps done, from 1
     _always("train_loss", float),  # nats per token, mean since the row before
@@ -99,6 +100,7 @@ LANGUAGE_METRICS = (
     Column("peak_memory_bytes", int),
     Column("wall_seconds", float),
     Column("model_flops_utilisation", float),
+    DIVERGED,
 )
 
 MEMORIZATION_PARAMS = (
@@ -131,6 +133,7 @@ MEMORIZATION_METRICS = (
     Column("wall_seconds", float),
     Column("model_steps_per_second", float),
     Column("peak_memory_bytes", int),
+    DIVERGED,
 )
 
 _THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
@@ -153,7 +156,7 @@ DEGREE_PARAMS = (
 DEGREE_METRICS = (
     Column("loss", float, "final_loss"),  # held-out, at the end: share of the variance, or nats
     Column("accuracy", float, "final_accuracy"),
-    Column("diverged_at_step", float),  # then there is no loss
+    DIVERGED,
     Column("mean_degree", float),  # of the layers, at the end
     *(Column(f"steps_to_{loss:g}", float) for loss in _THRESHOLDS),
     Column("wall_seconds", float),

@@ -218,7 +218,7 @@ def _damaged(directory: Path, what: str) -> UserError:
     if directory.parent.name == CHECKPOINTS:  # its checkpoints must not be deleted
         mend = "start the run again; it goes on from its checkpoints and writes its record anew: snakemake"
     else:
-        mend = f"write it again, from its copy if there is one: rm -r {_quoted(directory)} && snakemake"
+        mend = f"train the run again: rm -r {_quoted(directory)} && snakemake"
     return UserError(f"The record {directory} is damaged or half written: {what}; {mend}")
 
 

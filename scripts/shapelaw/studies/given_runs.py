@@ -13,18 +13,19 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError, add_subject
-from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twins
+from shapelaw.fits.comparable import Budget, budgets_of
 from shapelaw.fits.exports import read_runs
-from shapelaw.fits.inputs import check_runs, rows_named
+from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.own_runs import finished, left_out, own_runs
-from shapelaw.fits.run_columns import ROLES, SETTINGS, named_as_ours, setting_named
+from shapelaw.fits.own_runs import own_runs
+from shapelaw.fits.run_columns import ROLES, SETTINGS, setting_named
 from shapelaw.fits.surface_forms import losses_constant
 from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, order_of, tables_of_cells
+from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, order_of, tables_of_cells
+from shapelaw.studies.study_runs import sentences_of, without_diverged
 
 
 def add_runs(group: argparse._ActionsContainer) -> None:
@@ -190,65 +191,12 @@ def given_budgets(
         table, chosen = _one_recipe(part.runs, runs.recipe, source, arguments.best_of)
         notes += chosen
         found = cells_of(table, source=source, loss="loss").cells
-        cells = [_without_diverged(cell, notes, arguments.keep) for cell in found]
+        cells = [without_diverged(cell, notes, arguments.keep) for cell in found]
         checked.append(GivenRuns(part, _enough(cells, source, size, least, notes)))
     left = len(runs.table) - sum(len(part.runs) for part in parts)
     if left and arguments.tokens is None:
         notes.append(f"{left} runs are left out: their token budgets have too few shapes")
-    return checked, _sentences(source, notes)
-
-
-def _sentences(source: str, notes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"Read from {source}: {note}." for note in notes)
-
-
-@dataclass(frozen=True)
-class StudyRuns:
-    """The table of a study's runs that can be used, its name, and sentences that name the runs that were left out."""
-
-    table: pd.DataFrame
-    source: str
-    notes: tuple[str, ...]
-
-
-def study_runs(path: Path, keep: bool = False, loss: str = "test_loss") -> StudyRuns:
-    """A study's table of shapes, without the runs that did not finish, have no finite loss, or diverged.
-
-    A run diverged if it lies far off other seeds of its shape, or far above its neighbours in size, in its cell
-    (`fits/comparable.py`). Columns have our names where the table has other usual ones.
-
-    Args:
-        keep: runs that did not finish or diverged count too, where they have a finite loss.
-        loss: the column to compare.
-
-    Raises:
-        UserError: the table can't be read, no run can be used, or it can't be told what differs between the runs.
-    """
-    table, notes = finished(named_as_ours(_read(path)), [loss], str(path), keep)
-    numbers = [name for name in (*SHAPE, loss) if name in table and is_numeric_dtype(table[name])]
-    if len(numbers) > len(SHAPE) and table[["depth", "width", loss]].gt(0).all(axis=None):
-        cells = cells_of(table, (), source=str(path), loss=loss).cells
-        kept = [_without_diverged(cell, notes, keep, loss).runs.index for cell in cells]
-        table = table[table.index.isin([name for index in kept for name in index])]
-    return StudyRuns(table, str(path), _sentences(str(path), notes))
-
-
-def measured_runs(path: Path, keep: bool, measures: Sequence[str]) -> StudyRuns:
-    """A study's table of other runs, without those that did not finish or have none of the measures.
-
-    Raises:
-        UserError: the table can't be read, or no run can be used.
-    """
-    table, notes = finished(_read(path), measures, str(path), keep)
-    return StudyRuns(table, str(path), _sentences(str(path), notes))
-
-
-def _read(path: Path) -> pd.DataFrame:
-    """A table of runs whose rows are named by their keys, or by their lines."""
-    table = read_runs(path)
-    if "key" in table and table["key"].notna().all() and table["key"].is_unique:
-        table.index = pd.Index(table["key"].astype(str), name=None)
-    return table
+    return checked, sentences_of(source, notes)
 
 
 def _one_recipe(
@@ -314,27 +262,6 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
         f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
         f"with --only {first}={value}.{seed}"
     )
-
-
-def _without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
-    """The cell without the runs that diverged, which are named; with `keep` they are named alone."""
-    runs = cell.runs.assign(loss=cell.runs[loss])
-    twins = off_twins(runs)
-    above, _ = off_neighbours(runs[~twins])
-    _, out = off_neighbours(runs[~twins][~above])
-    for rows, where in (
-        (twins, "more than 6 robust deviations off other seeds of their shape"),
-        (above, "more than 6 robust deviations above both neighbours in size at their depth"),
-    ):
-        index = rows.index[rows]
-        if len(index) and keep:
-            notes.append(f"kept, although {where}: {rows_named(index)}")
-        elif len(index):
-            notes.append(left_out(index, where) + " (--keep keeps them)")
-    if out.any():
-        notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
-    left = runs.index[twins].union(above.index[above])
-    return cell if keep else replace(cell, runs=cell.runs.drop(index=left))
 
 
 def _enough(

@@ -17,6 +17,7 @@ from typing import Any
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, SourceType
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
 
+from shapelaw.specs.columns import DIVERGED
 from shapelaw.specs.kinds import AnyRun, kind_of
 from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
@@ -135,8 +136,9 @@ def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]
             texts[name] = str(value)
     texts |= {KEY: record.run.key, STUDY: study, SPEC_DIGEST: record.run.digest}
     texts |= {SHAPE: shape_name(record.run), MLFLOW_RUN_NOTE: note(record, message)}
-    script = "train_together" if kind_of(record.run).packed else "train"  # in MLflow's column Source
-    texts |= {MLFLOW_SOURCE_NAME: f"scripts/{script}.py"}
+    if DIVERGED.name in record.summary:
+        texts["diverged"] = "true"
+    texts |= {MLFLOW_SOURCE_NAME: "scripts/train.py"}  # in MLflow's column Source
     texts |= {MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
         texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
@@ -156,6 +158,8 @@ def note(record: Record, message: str) -> str:
         if is_number(record.summary.get(name))
     ]
     said += [f"At the end: {', '.join(results)}."] if results else []
+    if (step := record.summary.get(DIVERGED.name)) is not None:
+        said.append(f"It diverged at step {step}: its loss was no longer finite.")
     return "\n\n".join([*said, *([message] if message else [])])
 
 

@@ -92,7 +92,7 @@ def runtime_of(arguments: argparse.Namespace) -> Runtime:
         arguments.compiled_part,
         60 * arguments.checkpoint_minutes,
         wait_seconds=60 * arguments.wait_minutes,
-        keep_weights_of=arguments.keep_weights_of.split(),
+        keep_weights_of=frozenset(arguments.keep_weights_of.split()),
         tags=dict(arguments.tag),
     )
 

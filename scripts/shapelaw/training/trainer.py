@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -103,7 +103,7 @@ class Runtime:
     checkpoint_seconds: float = 600.0
     live_seconds: float = 15.0
     wait_seconds: float = 0.0
-    keep_weights_of: Collection[str] = ()
+    keep_weights_of: Set[str] = frozenset()
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -13,7 +13,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
 from shapelaw.report.write import Table
 from shapelaw.studies.attention_degree.results import analyse, answer, present, read_decoders
-from shapelaw.studies.given_runs import StudyRuns, study_runs
+from shapelaw.studies.study_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
 

@@ -18,7 +18,7 @@ from shapelaw.studies.block_degree.results import (
     present,
     speed_table,
 )
-from shapelaw.studies.given_runs import StudyRuns
+from shapelaw.studies.study_runs import StudyRuns
 
 
 def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:

@@ -8,7 +8,6 @@ from matplotlib.collections import QuadMesh
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
-from shapelaw.studies.given_runs import StudyRuns
 from shapelaw.studies.memorization.results import analyse, present
 from shapelaw.studies.memorization.saturation import (
     analyse_saturation,
@@ -18,6 +17,7 @@ from shapelaw.studies.memorization.saturation import (
     saturation_figure,
     shares_table,
 )
+from shapelaw.studies.study_runs import StudyRuns
 
 
 def runs_of(*rows):

@@ -29,7 +29,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.attention_degree.study import NAME
-from shapelaw.studies.given_runs import StudyRuns, measured_runs
+from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
 SOFTMAX, REFERENCE = "softmax", "degree 3"
 PUBLISHED = "degree 3 is the best integer by theory (Navon 2021)."

@@ -34,8 +34,8 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.study import NAME
-from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.study import published_json
+from shapelaw.studies.study_runs import study_runs
 
 PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
 ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"

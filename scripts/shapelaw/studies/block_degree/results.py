@@ -44,7 +44,7 @@ from shapelaw.studies.block_degree.analysis import (
     tune,
 )
 from shapelaw.studies.block_degree.study import NAME
-from shapelaw.studies.given_runs import StudyRuns, measured_runs
+from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
 PUBLISHED = "3 is the best integer, by theory (Navon 2021)."
 

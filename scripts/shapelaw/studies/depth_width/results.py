@@ -23,8 +23,8 @@ from __future__ import annotations
 import argparse
 
 from shapelaw.report.write import Results
-from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import analyse_grid
+from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions import results as transitions
 
 

@@ -26,8 +26,8 @@ from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.study import published_json
+from shapelaw.studies.study_runs import study_runs
 
 FULL, LOW = "full rank", "low rank"
 POSITIONS = {True: "of that rank too", False: "of full rank"}

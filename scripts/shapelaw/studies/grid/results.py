@@ -24,11 +24,11 @@ from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
-from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
+from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.results import (

@@ -30,7 +30,6 @@ from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_run
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
-from shapelaw.studies.given_runs import StudyRuns, measured_runs
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import MemorizationAnalysis, analyse_runs
@@ -38,6 +37,7 @@ from shapelaw.studies.memorization.saturation import Saturation, analyse_saturat
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 from shapelaw.studies.memorization.study import STUDIES as DECLARED
 from shapelaw.studies.memorization.tables import comparison_table
+from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
 NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
 _MODELS = {

@@ -25,9 +25,9 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
-from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.positional_rank.study import NAME
 from shapelaw.studies.study import published_json
+from shapelaw.studies.study_runs import study_runs
 
 PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
 FACTORED = "factored at full rank"
