@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,10 @@ class TransitionAnalysis:
         assert self.runs is not None
         return self.runs
 
-    @property
-    def bootstrap_rows(self) -> list[Mapping[Hashable, Any]]:
+    @cached_property
+    def bootstrap_rows(self) -> tuple[Mapping[Hashable, Any], ...]:
         """The bootstrap's transitions, each as a row of transitions.csv."""
-        return list(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))
+        return tuple(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))
 
     @property
     def forms(self) -> tuple[Form, ...]:
