@@ -17,6 +17,7 @@ from shapelaw.tracking.command import (
     add_silence_option,
     check_results,
     exit_code,
+    loading,
     redact,
     tracking_parser,
     tracking_uri,
@@ -41,12 +42,13 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.campaign.submission import latest_studies
-        from shapelaw.storage.pool import read_asked
-        from shapelaw.storage.progress import Liveness
-        from shapelaw.tracking.importer import Importer
-        from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.summary import RUNS, pages
+        with loading():
+            from shapelaw.campaign.submission import latest_studies
+            from shapelaw.storage.pool import read_asked
+            from shapelaw.storage.progress import Liveness
+            from shapelaw.tracking.importer import Importer
+            from shapelaw.tracking.store import open_store
+            from shapelaw.tracking.summary import RUNS, pages
 
         uri = tracking_uri(arguments, results)
         patience = arguments.patience

@@ -15,6 +15,7 @@ from shapelaw.tracking.command import (
     add_silence_option,
     check_results,
     exit_code,
+    loading,
     patiently,
     tracking_parser,
     tracking_uri,
@@ -38,12 +39,13 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.campaign.submission import submitted_study
-        from shapelaw.storage.pool import read_asked, read_keys
-        from shapelaw.storage.progress import Liveness, find_records
-        from shapelaw.tracking.importer import Importer
-        from shapelaw.tracking.summary import write_note
-        from shapelaw.tracking.table import read_runs, write_runs
+        with loading():
+            from shapelaw.campaign.submission import submitted_study
+            from shapelaw.storage.pool import read_asked, read_keys
+            from shapelaw.storage.progress import Liveness, find_records
+            from shapelaw.tracking.importer import Importer
+            from shapelaw.tracking.summary import write_note
+            from shapelaw.tracking.table import read_runs, write_runs
 
         keys = read_keys(arguments.keys) if arguments.keys else None
         found, asked = find_records(results), read_asked(results)

@@ -18,6 +18,7 @@ from shapelaw.tracking.command import (
     address,
     check_results,
     exit_code,
+    loading,
     one_writer,
     patiently,
     redact,
@@ -44,12 +45,13 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
+        with loading():
+            from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
 
-        from shapelaw.campaign.findings import described, with_tables
-        from shapelaw.campaign.submission import submitted_study
-        from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.summary import log_summary, pages, write_note
+            from shapelaw.campaign.findings import described, with_tables
+            from shapelaw.campaign.submission import submitted_study
+            from shapelaw.tracking.store import open_store
+            from shapelaw.tracking.summary import log_summary, pages, write_note
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience

@@ -89,6 +89,7 @@ class Project:
         begun: another project's folder: its results, with what Snakemake notes of them, need not be made again.
 
     Attributes:
+        values: of its config.yaml.
         cold: jobs start Python as a user's do, and are no forks of a process that has imported it all.
     """
 
@@ -108,6 +109,7 @@ class Project:
         """Write config.yaml with some sections changed."""
         config = {**self.sections, **changes}
         config["execution"] = {**CONFIG["execution"], **config["execution"]}
+        self.values = config
         (self.folder / "config.yaml").write_text(yaml.safe_dump(config))
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:

@@ -60,7 +60,7 @@ SMALLER = {
 }
 # how commands begin that are not run where the others are, and why or what carries them out
 ELSEWHERE = {
-    "python benchmarks/slurm_scale.py": "a Slurm and 10,000 jobs: docs/cluster.md",
+    "python benchmarks/growth.py": "a Slurm and 10,000 jobs, or minutes",
     "python benchmarks/packed_memorization.py": "a card: docs/gpu.md",
     "shapelaw speed": "a card; on a CPU by the command's tests",
     "python benchmarks/chaos.py": "hundreds of kills; three in tests/test_chaos.py",

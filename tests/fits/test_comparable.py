@@ -83,6 +83,19 @@ def test_of_three_seeds_the_two_that_agree_are_right_and_without_agreement_the_l
     assert table.index[off_twins(table)].tolist() == [6, 7]
 
 
+def test_of_hundreds_of_seeds_the_one_is_off_that_is():
+    """All pairs of 250 seeds of 15 shapes would be half a million, and the slopes between those 10 to the 11."""
+    table = runs(250)
+    table.loc[1000, "loss"] += 0.5
+    assert table.index[off_twins(table)].tolist() == [1000]
+
+
+def test_rows_of_another_setting_side_by_side_are_no_small_noise():
+    """Where no column says it, twins are what they are: rows in the order of a setting lie no closer than others."""
+    table = pd.concat([runs(6).assign(loss=lambda rows, by=by: rows["loss"] + by) for by in (0.0, 0.3, 0.6)])
+    assert not off_twins(table.reset_index(drop=True)).any()
+
+
 def test_noise_that_follows_the_width_is_no_divergence():
     rng = np.random.default_rng(1)
     off = [off_twins(runs(3, lambda width: 0.05 * (32 / width) ** 0.75, rng)).sum() for _ in range(40)]
@@ -95,6 +108,16 @@ def test_above_both_neighbours_at_any_place_of_a_curve_but_the_first():
         table.loc[at, "loss"] = 9.87
         above, _ = off_neighbours(table)
         assert table.index[above].tolist() == [at]
+
+
+def test_above_its_neighbours_among_more_than_a_thousand_shapes():
+    widths = np.arange(8, 8 + 4 * 1100, 4)
+    table = pd.DataFrame({"depth": 2, "width": widths, "loss": 2.0 + 8.0 * widths**-0.3})
+    table["loss"] += 0.001 * np.random.default_rng(0).standard_normal(len(table))
+    table.loc[500, "loss"] += 0.1
+    above, out = off_neighbours(table)
+    assert table.index[above].tolist() == [500]
+    assert not out.any()
 
 
 def test_smooth_curves_and_noise_have_nothing_above():

@@ -9,10 +9,12 @@ against size at one depth. A run that is off by less is a misfit and no divergen
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -22,6 +24,7 @@ from shapelaw.fits.projection import standard_params
 
 SAME = 0.02  # numbers of tokens closer than this in log count as one budget
 NEAR = 0.05  # a budget asked for is the nearest one, if it is closer than this in log
+SHAPE = ["depth", "width"]
 SIZES = {"total_params": "parameter", "block_params": "parameter of the blocks"}
 
 
@@ -105,13 +108,16 @@ def _equal(runs: pd.DataFrame) -> Budget:
 
 
 def _shapes(runs: pd.DataFrame) -> int:
-    return len(runs.drop_duplicates(["depth", "width"]))
+    return len(runs.drop_duplicates(SHAPE))
 
 
 FAR = 6.0  # robust deviations
 NORMAL = float(stats.norm.ppf(0.75))  # the median distance from the mean, in standard deviations
 LEAST_PAIRS = 4  # of twins of other shapes, or residuals, that tell a deviation
-PAIRS_OF_SLOPE = 12  # and of a deviation that follows the width
+PAIRS_OF_SLOPE, LEAST_WIDTHS = 12, 3  # and of a deviation that follows the width
+BESIDE = 8  # other seeds of its shape that a run is compared with: all pairs of 250 seeds would be 31,125
+PARTS = 16  # of the widths, through whose medians its line goes
+MANY = 1000  # residuals: of more, those of one run move no median
 OUT = 0.01  # of the loss: what is closer to the line between its neighbours does not stand out
 SMALLEST = 1e-3  # of the loss: what is closer to its twins or neighbours did not diverge
 
@@ -122,34 +128,76 @@ def off_twins(runs: pd.DataFrame) -> pd.Series[bool]:
     Args:
         runs: `depth, width, loss`, one row a run.
     """
-    groups = [rows for _, rows in runs.groupby(["depth", "width"]) if len(rows) > 1]
-    pairs = pd.DataFrame(
-        [
-            (number, float(rows["width"].iloc[0]), abs(one - other) / math.sqrt(2.0))
-            for number, rows in enumerate(groups)
-            for one, other in combinations(rows["loss"], 2)
-        ],
-        columns=["group", "width", "apart"],
-    )
     off = pd.Series(False, index=runs.index)
-    for number, rows in enumerate(groups):
-        others = pairs[pairs["group"] != number]
-        if len(others) >= LEAST_PAIRS:
-            scale = _scale_at(float(rows["width"].iloc[0]), others)
-            far = max(FAR * scale, SMALLEST * float(rows["loss"].min()))
-            off[rows.index] = ~_together(rows["loss"].to_numpy(), far)
+    rows, losses = runs.groupby(SHAPE).indices, runs["loss"].to_numpy(dtype=np.float64)
+    for shape, scale in _twin_scales(_pairs_of_twins(runs)):
+        own = losses[rows[shape]]
+        off.iloc[rows[shape]] = ~_together(own, max(FAR * scale, SMALLEST * float(own.min())))
     return off
 
 
-def _scale_at(width: float, pairs: pd.DataFrame) -> float:
-    """The robust deviation of twins of a width, by the line of its log against log width where pairs are many."""
-    apart = np.maximum(pairs["apart"].to_numpy(), 1e-12)
-    scale = float(np.median(apart)) / NORMAL
-    log_width = np.log(pairs["width"].to_numpy())
-    if len(pairs) < PAIRS_OF_SLOPE or len(np.unique(log_width)) < 3:
-        return scale
-    line = stats.siegelslopes(np.log(apart), log_width)
-    return max(scale, math.exp(line.intercept + line.slope * math.log(width)) / NORMAL)
+def _pairs_of_twins(runs: pd.DataFrame) -> pd.DataFrame:
+    """`depth, width, apart`, sorted by the last: each run beside others of its shape, by their difference over √2.
+
+    Of up to `BESIDE` + 1 seeds these are all pairs; of more, each run is beside `BESIDE` others drawn at random.
+    """
+    drawn = runs.sample(frac=1.0, random_state=0)
+    losses = drawn.groupby(SHAPE)["loss"]
+    pairs = [
+        drawn[SHAPE].assign(apart=(drawn["loss"] - losses.shift(-step)).abs() / math.sqrt(2.0))
+        for step in range(1, BESIDE + 1)
+    ]
+    return pd.concat(pairs).dropna(subset="apart").sort_values("apart", ignore_index=True)
+
+
+def _twin_scales(pairs: pd.DataFrame) -> Iterator[tuple[Hashable, float]]:
+    """For each shape the robust deviation of twins of its width, by the pairs of the others where they are enough.
+
+    Where the others are many, a line through the medians of each width (of neighbouring widths, where those are many)
+    says more than their median does if it lies above.
+
+    Args:
+        pairs: `depth, width, apart`, sorted by the last.
+    """
+    if pairs.empty:
+        return
+    apart = pairs["apart"].to_numpy()
+    widths, number = np.unique(pairs["width"].to_numpy(dtype=np.float64), return_inverse=True)
+    part = number * min(PARTS, len(widths)) // len(widths)
+    members = [np.flatnonzero(part == one) for one in range(part.max() + 1)]
+    logs = [np.log(np.maximum(apart[one], 1e-12)) for one in members]
+    medians = np.array([np.median(one) for one in logs])
+    log_width = np.array([np.median(np.log(widths[number[one]])) for one in members])
+
+    @cache  # the median of a part without one shape takes few values
+    def line(changed: int, median: float) -> tuple[float, float]:
+        y = np.where(np.arange(len(medians)) == changed, median, medians)
+        known = np.isfinite(y)
+        if known.sum() < LEAST_WIDTHS:
+            return -math.inf, 0.0
+        found = stats.siegelslopes(y[known], log_width[known])
+        return float(found.intercept), float(found.slope)
+
+    for shape, own in pairs.groupby(SHAPE).indices.items():
+        others = len(pairs) - len(own)
+        if others >= LEAST_PAIRS:
+            scale = _median_without(apart, own)
+            if others >= PAIRS_OF_SLOPE:
+                mine = int(part[own[0]])
+                median = _median_without(logs[mine], np.searchsorted(members[mine], own))
+                intercept, slope = line(mine, median)
+                scale = max(scale, math.exp(intercept + slope * math.log(widths[number[own[0]]])))
+            yield shape, scale / NORMAL
+
+
+def _median_without(ordered: Floats, places: npt.NDArray[np.intp]) -> float:
+    """The median of sorted values without those at some places (sorted too); NaN where none is left."""
+    left = len(ordered) - len(places)
+    if left == 0:
+        return math.nan
+    middle = np.array([(left - 1) // 2, left // 2])
+    before = np.searchsorted(places - np.arange(len(places)), middle, side="right")
+    return float(ordered[middle + before].mean())
 
 
 def _together(losses: Floats, far: float) -> np.ndarray:
@@ -168,32 +216,47 @@ def off_neighbours(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]
     residuals of the curves, each point of which is predicted by its neighbours, without the run in question.
     """
     above, out = (pd.Series(False, index=runs.index) for _ in range(2))
-    means = runs.groupby(["depth", "width"])["loss"].mean().reset_index().sort_values(["depth", "width"])
+    means = runs.groupby(SHAPE)["loss"].mean().reset_index().sort_values(SHAPE)
     curves = {
-        depth: (np.log(rows["width"].to_numpy(dtype=np.float64)), rows["loss"].to_numpy(dtype=np.float64))
+        depth: (rows["width"].to_numpy(dtype=np.float64), rows["loss"].to_numpy(dtype=np.float64))
         for depth, rows in means.groupby("depth")
+        if len(rows) > 2
     }
-    alone = ~runs.duplicated(["depth", "width"], keep=False)
-    for index, depth, width in runs.loc[alone, ["depth", "width"]].itertuples():
-        x, loss = curves[depth]
-        at = int(np.argmin(np.abs(x - math.log(width))))
-        rest = {**curves, depth: (np.delete(x, at), np.delete(loss, at))}
-        residuals = np.concatenate([_residuals(*curve) for curve in rest.values()])
-        if len(x) < 3 or len(residuals) < LEAST_PAIRS:
-            continue
-        scale = float(np.median(np.abs(residuals - np.median(residuals)))) / NORMAL
+    residuals = {depth: _residuals(*curve) for depth, curve in curves.items()}
+    every = np.concatenate([*residuals.values(), []])
+    alone = ~runs.duplicated(SHAPE, keep=False) & runs["depth"].isin(curves)
+    middle, scale = _middle_and_scale(every) if len(every) > MANY else (math.nan, math.nan)
+    for index, depth, width in runs.loc[alone, SHAPE].itertuples():
+        widths, loss = curves[depth]
+        at = int(np.searchsorted(widths, width))
+        if len(every) <= MANY:
+            rest = {**residuals, depth: _residuals(np.delete(widths, at), np.delete(loss, at))}
+            others = np.concatenate([*rest.values()])
+            if len(others) < LEAST_PAIRS:
+                continue
+            middle, scale = _middle_and_scale(others)
         far = max(FAR * scale, SMALLEST * float(loss[at]))
-        inner = 0 < at < len(x) - 1
+        inner = 0 < at < len(widths) - 1
         beside = [at - 1, at + 1] if inner else [at - 2, at - 1]
         above[index] = at > 0 and loss[at] - loss[beside].max() > far
         if inner:
-            own = np.abs(_residuals(x, loss) - float(np.median(residuals)))
-            off = float(own[at - 1])  # a run off its curve pulls its neighbours' residuals too, by less
-            out[index] = off > max(far, OUT * loss[at]) and off == own[max(at - 2, 0) : at + 1].max()
+            first = max(at - 2, 0)
+            own = np.abs(residuals[depth][first : at + 1] - middle)
+            off = float(
+                own[at - 1 - first]
+            )  # a run off its curve pulls its neighbours' residuals too, by less
+            out[index] = off > max(far, OUT * loss[at]) and off == own.max()
     return above, out & ~above
 
 
-def _residuals(x: Floats, loss: Floats) -> Floats:
-    """(n - 2,) distances of the inner points of a curve from the lines between their neighbours."""
+def _middle_and_scale(residuals: Floats) -> tuple[float, float]:
+    """The median, and the robust standard deviation around it."""
+    middle = float(np.median(residuals))
+    return middle, float(np.median(np.abs(residuals - middle))) / NORMAL
+
+
+def _residuals(widths: Floats, loss: Floats) -> Floats:
+    """(n - 2,) distances of the inner points of a curve over log width from the lines between their neighbours."""
+    x = np.log(widths)
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     return np.asarray(loss[1:-1] - ((1.0 - share) * loss[:-2] + share * loss[2:]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import os
 import re
 import time
@@ -109,6 +110,20 @@ def exit_code(operation: Callable[[], int | None], uri: str | None) -> int:
     except Exception:  # a bug: show its traceback, without passwords of URIs
         say(redact(traceback.format_exc(), uri or ""))
         return 1
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import MLflow inside: without the garbage collector, which would go through its half a million objects often.
+
+    What was made inside is never collected: modules stay.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def check_results(results: Path) -> Path:

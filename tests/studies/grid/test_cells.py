@@ -1,5 +1,7 @@
 """Which runs of a table are one cell, and what follows in it."""
 
+from itertools import combinations
+
 import pandas as pd
 import pytest
 from grid_runs import grid_runs
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.studies.grid.cells import Best, cells_of, frame_of, name_of, order_of, typed
+from shapelaw.studies.grid.cells import Best, cells_of, differing_in_one, frame_of, name_of, order_of, typed
 
 RESULTS = REPOSITORY / "docs" / "results"
 
@@ -142,3 +144,20 @@ def test_values_are_said_sorted_and_typed() -> None:
     (cell,) = cells_of(grid_runs(heads=(1,), ranks=(8,), vocab_sizes=(257,)), source="x").cells
     assert cell.value("heads") == 1
     assert cell.value("depth") is None
+
+
+def test_pairs_that_differ_in_one_thing_are_those_of_all_pairs():
+    named = [
+        {"heads": heads, "rank": rank, "V": size}
+        for heads in (1, 2, 4)
+        for rank in (8, None)
+        for size in (257, 500)
+    ]
+    named.append({"heads": 8, "rank": 16, "V": 257})
+    for axis in ("heads", "rank", "V"):
+        slow = [
+            (one, other)
+            for one, other in combinations(range(len(named)), 2)
+            if [name for name, value in named[one].items() if named[other][name] != value] == [axis]
+        ]
+        assert differing_in_one(named, axis) == slow

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import combinations
 from operator import attrgetter
 
 import numpy as np
@@ -20,7 +19,7 @@ from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.surface_forms import LEAST_SHAPES
 from shapelaw.parts import Parts
-from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, name_of
+from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
 from shapelaw.studies.surface.analysis import Options as SurfaceOptions
 from shapelaw.studies.surface.analysis import SurfaceAnalysis, analyse_surface
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
@@ -306,11 +305,9 @@ def effects_of(
     Args:
         unit: the loss in which all cells compare; cells of one text that have none in it compare in `loss`.
     """
+    named = [{name: one.values[name] for name in axes} for one in analyses]
     for axis in axes:
-        for one, other in combinations(analyses, 2):
-            differing = [name for name in axes if one.values[name] != other.values[name]]
-            if differing != [axis]:
-                continue
+        for one, other in ((analyses[a], analyses[b]) for a, b in differing_in_one(named, axis)):
             known = one.curves(unit) is not None and other.curves(unit) is not None
             in_unit = unit if known or axis in TEXT else loss
             first, second = one.curves(in_unit), other.curves(in_unit)

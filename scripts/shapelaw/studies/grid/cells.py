@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,15 @@ def said(name: str, value: Value) -> str:
     if name in plain:
         return plain[name].format(value)
     return value if name in ("block", "corpus", "budget") and isinstance(value, str) else f"{name} = {value}"
+
+
+def differing_in_one(named: Sequence[Mapping[str, Value]], axis: str) -> list[tuple[int, int]]:
+    """The places of all pairs that differ in one column alone, the earlier first, in their order."""
+    alike: dict[tuple[Value, ...], list[int]] = {}
+    for place, values in enumerate(named):
+        alike.setdefault(tuple(value for name, value in values.items() if name != axis), []).append(place)
+    pairs = (pair for places in alike.values() for pair in combinations(places, 2))
+    return sorted((one, other) for one, other in pairs if named[one][axis] != named[other][axis])
 
 
 def order_of(value: Value) -> tuple[int, float, str]:

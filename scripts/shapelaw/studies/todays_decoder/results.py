@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 
 import pandas as pd
 
@@ -23,7 +22,7 @@ from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.grid import rates
 from shapelaw.studies.grid.analysis import CellAnalysis
-from shapelaw.studies.grid.cells import Cell, Value, cells_of, order_of, said
+from shapelaw.studies.grid.cells import Cell, Value, cells_of, differing_in_one, order_of, said
 from shapelaw.studies.grid.rates import RATE, RatesAnalysis
 from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
@@ -230,13 +229,12 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
 
     Of the rates, only the best is compared with each single one.
     """
-    rows = []
-    for one, other in combinations(analysis.cells, 2):
-        its, others = named(one), named(other)
-        differing = [name for name, value in its.items() if others[name] != value]
-        if len(differing) != 1 or (differing == [RATE] and not rates.is_best(other)):
+    rows, names = [], [named(one) for one in analysis.cells]
+    pairs = sorted((pair, name) for name in (names or [{}])[0] for pair in differing_in_one(names, name))
+    for (place, after), name in pairs:
+        one, other, its, others = analysis.cells[place], analysis.cells[after], names[place], names[after]
+        if name == RATE and not rates.is_best(other):
             continue
-        (name,) = differing
         same = ", ".join(str(value) for key, value in its.items() if key != name)
         compared = {"compared": name, "one": its[name], "other": others[name], "at": same}
         for a, b, ratio in ratios_of(one, other):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -98,10 +98,10 @@ class TransitionAnalysis:
         assert self.runs is not None
         return self.runs
 
-    @property
-    def bootstrap_rows(self) -> list[Mapping[Hashable, Any]]:
+    @cached_property
+    def bootstrap_rows(self) -> tuple[Mapping[Hashable, Any], ...]:
         """The bootstrap's transitions, each as a row of transitions.csv."""
-        return list(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))
+        return tuple(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))
 
     @property
     def forms(self) -> tuple[Form, ...]:
