@@ -129,7 +129,8 @@ def off_twins(runs: pd.DataFrame) -> pd.Series[bool]:
         runs: `depth, width, loss`, one row a run.
     """
     off = pd.Series(False, index=runs.index)
-    rows, losses = runs.groupby(SHAPE).indices, runs["loss"].to_numpy(dtype=np.float64)
+    losses = runs["loss"].to_numpy(dtype=np.float64)
+    rows = {shape: np.asarray(own) for shape, own in runs.groupby(SHAPE).indices.items()}
     for shape, scale in _twin_scales(_pairs_of_twins(runs)):
         own = losses[rows[shape]]
         off.iloc[rows[shape]] = ~_together(own, max(FAR * scale, SMALLEST * float(own.min())))
@@ -178,7 +179,8 @@ def _twin_scales(pairs: pd.DataFrame) -> Iterator[tuple[Hashable, float]]:
         found = stats.siegelslopes(y[known], log_width[known])
         return float(found.intercept), float(found.slope)
 
-    for shape, own in pairs.groupby(SHAPE).indices.items():
+    for shape, places in pairs.groupby(SHAPE).indices.items():
+        own = np.asarray(places, dtype=np.int64)
         others = len(pairs) - len(own)
         if others >= LEAST_PAIRS:
             scale = _median_without(apart, own)

@@ -148,8 +148,8 @@ def assigned(
         found = [run for run in free if run.key in state.recorded]
         jobs = [(names.new(study, [(run,)]), *form([run])[0]) for run in free if run.key in apart]
         if found:
-            tasks = [(run,) for run in found]
-            jobs.append((names.new(f"{study}-{KEPT}", tasks), "small", tasks))
+            looked_at: list[Task] = [(run,) for run in found]
+            jobs.append((names.new(f"{study}-{KEPT}", looked_at), "small", looked_at))
         left = [run for run in free if run.key not in apart and run.key not in state.recorded]
         jobs += [(names.new(study, tasks), level, tasks) for level, tasks in form(left)]
         for name, level, tasks in jobs:

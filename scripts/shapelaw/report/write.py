@@ -136,13 +136,11 @@ def assembled(
         answer: None for an analysis that no study of the registry declares.
     """
     made = made_of(parts, tables)
-    drawn = {
-        name: parts.attempt(f"figure {name}", lambda draw=draw: draw(made)) for name, draw in figures.items()
-    }
+    drawn = {name: parts.attempt(f"figure {name}", partial(draw, made)) for name, draw in figures.items()}
     told = [
         line
         for name, tell in findings.items()
-        for line in parts.attempt(f"sentences on {name}", lambda tell=tell: list(tell(made))) or ()
+        for line in parts.attempt(f"sentences on {name}", partial(_listed, tell, made)) or ()
     ]
     content = parts.attempt("fit", lambda: fit(made))
     answered = answer and parts.attempt("answer", lambda: answer(made))
@@ -164,6 +162,10 @@ def _no_table(why: str) -> Table:
 
 class UndeclaredResults(Exception):
     """A study made other tables or figures than it declares, or does not answer its question."""
+
+
+def _listed(tell: Callable[[Made], Iterable[str]], made: Made) -> list[str]:
+    return list(tell(made))
 
 
 def check_declared(results: Results, tables: Collection[str], figures: Collection[str]) -> None:
@@ -216,11 +218,11 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         UserError: the folder can't be written.
     """
     with writing_to(out):
-        files = []
+        files: list[Path] = []
         markdown, latex = [], []
         for name, table in results.tables.items():
             write = partial(_write_table, out / name, study)
-            written = results.parts.attempt(f"table {name}", lambda write=write, table=table: write(table))
+            written = results.parts.attempt(f"table {name}", partial(write, table))
             paths, text, source = written or write(_no_table(results.parts.failed[f"table {name}"]))
             files += paths
             markdown.append(text)
@@ -233,7 +235,7 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         for name, figure in results.figures.items():
             if id(figure) not in saved:
                 save = partial(_save, out / name)
-                drawn = results.parts.attempt(f"figure {name}", lambda save=save, figure=figure: save(figure))
+                drawn = results.parts.attempt(f"figure {name}", partial(save, figure))
                 saved[id(figure)] = drawn or save(results.parts.failed[f"figure {name}"])
                 files += saved[id(figure)]
             else:  # drawn under another name

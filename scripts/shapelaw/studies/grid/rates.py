@@ -293,7 +293,14 @@ class RatesStudy:
             "losses": TableOf(losses, "Test loss in nats per token.", four),
             "seed_noise": TableOf(self.seed_noise, "Spread of the loss over seeds."),
         }
-        figures = {"losses": lambda one: rates_figure(one.cells, self.series_of), **figures_of_its_own}
+
+        def drawn(draw: Callable[[RatesAnalysis], Drawn], _: Mapping[str, Table]) -> Drawn:
+            return draw(analysis)
+
+        def losses_figure(one: RatesAnalysis) -> Drawn:
+            return rates_figure(one.cells, self.series_of)
+
+        figures = {"losses": losses_figure, **figures_of_its_own}
         return assembled(
             analysis.parts,
             {
@@ -301,7 +308,7 @@ class RatesStudy:
                 **cell_tables(analysis.cells, analysis.parts, self.named, self.of),
                 **{name: partial(one.of, analysis) for name, one in others.items()},
             },
-            {name: lambda _, draw=draw: draw(analysis) for name, draw in figures.items()},
+            {name: partial(drawn, draw) for name, draw in figures.items()},
             {"transitions": lambda made: sentences(analysis, made["ratios"].frame)},
             lambda made: {
                 "study": self.name,
