@@ -30,7 +30,7 @@ class Told(Attempts):
 
     def __init__(self, **ended: Any) -> None:
         super().__init__(lambda name: [], watched=True)
-        self.ended = Attempt(**{"advanced": False, "for_good": False, "step": None, **ended})
+        self.ended = Attempt(**{"advanced": False, "step": None, **ended})
 
     def end(self, name: tuple[str, ...], reason: str) -> Attempt:
         return self.ended
@@ -93,7 +93,6 @@ def submitted(job: Any, number: str) -> Any:
             "at step 40 of 90; it advanced, so it doesn't",
         ),
         ({"advanced": True}, 0, 0, "CANCELLED", False, "attempt 1 of 1."),  # --retries 0 means none
-        ({"advanced": True, "for_good": True}, 0, 5, "FAILED", False, "another attempt would end the same."),
         ({}, 0, 5, "OUT_OF_MEMORY", True, "attempt 1 of 6; trying again with more memory."),
     ],
 )

@@ -128,13 +128,13 @@ def off_twins(runs: pd.DataFrame) -> pd.Series[bool]:
     Args:
         runs: `depth, width, loss`, one row a run.
     """
-    off = pd.Series(False, index=runs.index)
+    off = np.zeros(len(runs), dtype=bool)
     losses = runs["loss"].to_numpy(dtype=np.float64)
     rows = {shape: np.asarray(own) for shape, own in runs.groupby(SHAPE).indices.items()}
     for shape, scale in _twin_scales(_pairs_of_twins(runs)):
         own = losses[rows[shape]]
-        off.iloc[rows[shape]] = ~_together(own, max(FAR * scale, SMALLEST * float(own.min())))
-    return off
+        off[rows[shape]] = ~_together(own, max(FAR * scale, SMALLEST * float(own.min())))
+    return pd.Series(off, index=runs.index, dtype=bool)
 
 
 def _pairs_of_twins(runs: pd.DataFrame) -> pd.DataFrame:

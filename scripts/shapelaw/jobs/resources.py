@@ -152,12 +152,10 @@ class Attempt:
 
     Attributes:
         advanced: it wrote a checkpoint or finished a run of its pack.
-        for_good: it said that another attempt would end the same.
         step: steps in the last checkpoint or note, of all; None where there is none.
     """
 
     advanced: bool
-    for_good: bool
     step: tuple[int, int] | None
 
 
@@ -189,11 +187,9 @@ def verdict(ended: Attempt, number: float, last: float, state: str, known: str, 
         known: what Snakemake said of a job that failed.
         fixed: what the next attempt asks for, where the user fixed it; empty where it asks for more.
     """
-    again = number < last and not ended.for_good
+    again = number < last
     then = f"attempt {number}" + (f" of {last}" if math.isfinite(last) else "")
-    if ended.for_good:
-        then = "another attempt would end the same"
-    elif ended.advanced and last > 1:  # --retries 0 means none
+    if ended.advanced and last > 1:  # --retries 0 means none
         then, again = "it advanced, so it doesn't count", True
     if again:
         more = fixed or ("more memory" if state == OUT_OF_MEMORY else "")
@@ -228,9 +224,7 @@ class Attempts:
         """Note why an attempt ended, and return what it achieved."""
         self._reasons.setdefault(name, Counter())[reason] += 1
         folders = self.folders(name)
-        return Attempt(
-            _newest(folders) > self._begun.get(name, time.time()), _for_good(folders), _step(folders)
-        )
+        return Attempt(_newest(folders) > self._begun.get(name, time.time()), _step(folders))
 
     def memory(self, name: Iterable[str], attempt: int) -> int:
         """The attempt whose memory the next one asks for: only running out of memory raises it."""
@@ -265,26 +259,16 @@ def written(path: str | Path) -> float:
         return 0.0
 
 
-def _notes(folders: Iterable[Path]) -> list[dict[str, object]]:
-    notes = []
+def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
+    """The newest step of the last checkpoint, and the steps of its run; of a job with one run under way."""
+    notes = {}
     for folder in folders:
         try:
-            notes.append(json.loads((folder / "live.json").read_text()))
+            notes[folder] = json.loads((folder / "live.json").read_text())
         except (OSError, ValueError):  # finished, not begun, or cut short: a note for people
             continue
-    return notes
-
-
-def _for_good(folders: Sequence[Path]) -> bool:
-    """True if no run of the job can go on."""
-    notes = _notes(folders)
-    return bool(notes) and all(note.get("for_good") for note in notes)
-
-
-def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
-    """The newest step of the last checkpoint, and the steps of its run; of a job with one run."""
-    notes = _notes(folders)
-    if len(folders) != 1 or not notes:
+    if len(notes) != 1:
         return None
-    steps = [int(path.stem[5:]) for path in folders[0].glob("step-*.pt") if path.stem[5:].isdigit()]
-    return max(steps, default=0), int(str(notes[0]["steps"]))
+    ((folder, note),) = notes.items()
+    steps = [int(path.stem[5:]) for path in folder.glob("step-*.pt") if path.stem[5:].isdigit()]
+    return max(steps, default=0), int(str(note["steps"]))

@@ -64,7 +64,7 @@ def _refuse(arguments: Sequence[str]) -> None:
 def main() -> int:
     """Check the command line, then do what Snakemake's own command does."""
     check(sys.argv[1:])
-    from snakemake.cli import main as snakemake  # type: ignore[import-untyped]
+    from snakemake.cli import main as snakemake
 
     snakemake()
     return 0
