@@ -7,35 +7,28 @@ from pathlib import Path
 
 import pytest
 from job_server import warm_python
-from project import ALL_IN_ONE, KEYS, Project, records_of
+from project import ALL_IN_ONE, KEYS, Project
 
 pytestmark = pytest.mark.slow
 
-STORE = "results/corpora/prose/V300"
-
 
 def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, with_corpus: Path) -> None:
-    """Of one that is missing the whole pack is asked for, and takes the others as they are."""
+    """The run that is missing is trained, and the others are taken as they are."""
     project = Project(tmp_path, with_corpus, execution=ALL_IN_ONE)
 
     def run(*command: str) -> None:
         subprocess.run([warm_python(), *command], cwd=tmp_path, check=True, capture_output=True)
 
-    run("scripts/write_specs.py", "--out", "specs")
+    run("scripts/write_specs.py", "--out", "elsewhere")
     run(
-        *("scripts/train_in_turn.py", "--specs", "@specs/depth_width-prose-V300.json", "--device", "cpu"),
-        *("--train-store", f"{STORE}/train.json", "--test-store", f"{STORE}/test.json", "--threads", "1"),
-        *("--checkpoints", "elsewhere", "--out", "elsewhere/pack.json"),
+        *("scripts/train.py", "--job", "elsewhere/depth_width.json", "--results", "elsewhere"),
+        *("--corpora", "results/corpora", "--device", "cpu", "--threads", "1"),
     )
     missing, *brought = sorted(KEYS)
+    results, elsewhere = tmp_path / "results/runs", tmp_path / "elsewhere/runs"
     for key in brought:  # as docs/gpu.md brings them back
-        shutil.copytree(
-            tmp_path / "elsewhere" / key,
-            tmp_path / "results" / "checkpoints" / key,
-            ignore=shutil.ignore_patterns("lock"),
-        )
-    project.snakemake(*records_of(KEYS), "--quiet", "rules")
-    results, elsewhere = tmp_path / "results/runs", tmp_path / "elsewhere"
+        shutil.copytree(elsewhere / key, results / key)
+    project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
     for key in brought:
         assert (results / key / "summary.json").read_bytes() == (
             elsewhere / key / "summary.json"
