@@ -108,7 +108,9 @@ def test_an_edited_summary_is_noticed(finished: Path) -> None:
     path = finished / "summary.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "final_test_loss": 1.0}))
-    with pytest.raises(UserError, match=r"summary\.json was changed since it was written; train the run again"):
+    with pytest.raises(
+        UserError, match=r"summary\.json was changed since it was written; train the run again"
+    ):
         records.read_record(finished)
     path.write_text(json.dumps(values))  # other white space
     assert records.read_record(finished).summary == values

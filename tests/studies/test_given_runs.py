@@ -471,5 +471,7 @@ def test_runs_that_measure_something_else_need_that(tmp_path):
     found = measured_runs(written(tmp_path, runs), False, ("loss", "diverged_at_step"))
     assert found.table.index.tolist() == ["line 2", "line 3"]
     assert found.notes[0].endswith("1 run without a loss is left out: line 4.")
-    with pytest.raises(UserError, match="has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"):
+    with pytest.raises(
+        UserError, match="has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"
+    ):
         measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))
