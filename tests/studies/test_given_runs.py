@@ -472,6 +472,6 @@ def test_runs_that_measure_something_else_need_that(tmp_path):
     assert found.table.index.tolist() == ["line 2", "line 3"]
     assert found.notes[0].endswith("1 run without a loss is left out: line 4.")
     with pytest.raises(
-        UserError, match="has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"
+        UserError, match=r"has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"
     ):
         measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))
