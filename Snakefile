@@ -169,4 +169,4 @@ onsuccess:
 
 onerror:
     # Snakemake goes on to print its own lines; why it ended is read where they end
-    say_last(*said_failures(), *how_far())
+    say_last(*how_far(), *said_failures())

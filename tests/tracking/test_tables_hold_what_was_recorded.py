@@ -85,6 +85,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "peak_memory_bytes": 123456789,
         "wall_seconds": 90.0,
         "model_flops_utilisation": 0.41,
+        "diverged_at_step": None,
     }
     row = rows[low_rank.key]
     assert len(row.pop("run_id")) == 32

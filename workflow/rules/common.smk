@@ -72,7 +72,7 @@ own_ask = cache(read_ask)
 @cache
 def in_queue():
     """The comments of this folder's jobs in Slurm's queue."""
-    return {job.comment for job in left_over(my_jobs() or {}, str(Path.cwd()), ()).values()}
+    return {job.comment for job in left_over(my_jobs() or {}, str(Path.cwd()), ())}
 
 
 def is_queued(name, job):
