@@ -1,13 +1,14 @@
 """config.yaml is edited while its workflow runs: what was submitted is what runs, and what was not is refused."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import CONFIG, KEYS, Project, key_of
+from project import CONFIG, KEYS, Project, key_of, records_of
 
 from shapelaw.campaign.submission import latest_submission
 from shapelaw.jobs.ledger import done_path, read_ledger
@@ -141,7 +142,8 @@ def test_a_report_is_of_its_own_config_after_another_one_ran(project: Project) -
 @pytest.mark.slow
 def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> None:
     key = min(KEYS)
-    project.snakemake("results/depth_width/keys.txt", "--quiet", "rules")
+    project.snakemake(*records_of([key]), "--quiet", "rules")
+    shutil.rmtree(project.folder / f"results/runs/{key}")
     (submitted,) = (project.folder / "results/submitted").glob("*.json")
     path = str(submitted.relative_to(project.folder))
     (project.folder / "config.yaml").write_text("half: [written")
