@@ -163,21 +163,32 @@ def test_the_steps_of_a_budget_follow_from_the_shape() -> None:
     tokens = 16 * 128
     assert Budget("steps", 4000).steps(SHAPE, 16) == 4000
     assert Budget("tokens_per_param", 20).steps(SHAPE, 16) == round(20 * SHAPE.total_params / tokens)
+    assert Budget("tokens_per_block_param", 100).steps(SHAPE, 16) == round(100 * SHAPE.block_params / tokens)
     assert Budget("flops", 1e13).steps(SHAPE, 16) == round(1e13 / SHAPE.step_flops(16))
     wide = replace(SHAPE, width=128, attention_dim=64)
     assert Budget("tokens_per_param", 20).steps(wide, 16) > Budget("tokens_per_param", 20).steps(SHAPE, 16)
     assert Budget("flops", 1e13).steps(wide, 16) < Budget("flops", 1e13).steps(SHAPE, 16)
     assert Budget("flops", 1).steps(SHAPE, 16) == 1
+    more_tokens = replace(SHAPE, vocab_size=2000)
+    assert Budget("tokens_per_block_param", 100).steps(more_tokens, 16) == Budget(
+        "tokens_per_block_param", 100
+    ).steps(SHAPE, 16)
 
 
 def test_a_budget_has_a_name_and_a_part_of_the_key() -> None:
     named = [
         (one.name, one.tag)
-        for one in (Budget("steps", 4000), Budget("tokens_per_param", 2.5), Budget("flops", 1e15))
+        for one in (
+            Budget("steps", 4000),
+            Budget("tokens_per_param", 2.5),
+            Budget("tokens_per_block_param", 100),
+            Budget("flops", 1e15),
+        )
     ]
     assert named == [
         ("4,000 steps", ""),
         ("2.5 tokens per parameter", "2.5tpp"),
+        ("100 tokens per block parameter", "100tpb"),
         ("1e+15 FLOPs", "1e15flops"),
     ]
 

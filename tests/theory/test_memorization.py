@@ -5,11 +5,14 @@ from math import comb
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_examples import head_outputs, random_heads, uniform_examples
 
 from shapelaw.errors import UserError
+from shapelaw.models.memorizer import forward, initial_parameters, positions
+from shapelaw.specs.memorizers import Memorizer
 from shapelaw.theory.memorization import (
     TOLERANCE,
     attention_params,
@@ -17,6 +20,7 @@ from shapelaw.theory.memorization import (
     constant_sum_rank,
     context_values,
     equal_relu_units,
+    free_params,
     kruskal_pass_rate,
     kruskal_rank_estimate,
     memorizable_examples,
@@ -277,3 +281,34 @@ def test_equal_and_zero_vectors_have_rank_one_and_none():
     assert smallest_values(0 * vectors, 2, 3).tolist() == [0.0, 0.0, 0.0]
     found = kruskal_pass_rate(vectors, 2, 5_000)
     assert (found.rate, found.decomposed) == (0.0, 0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("heads", "context", "head_dim", "outputs"),
+    [(2, 4, 6, 5), (2, 4, 2, 5), (3, 3, 1, 4), (1, 5, 6, 4), (4, 2, 3, 5), (2, 1, 3, 4)],
+)
+def test_free_parameters_are_the_rank_of_the_jacobian(heads, context, head_dim, outputs, shared):
+    m = Memorizer(heads, context, head_dim, width=6, value_dim=1, outputs=outputs, logit_scale="width")
+    parameters = {name: 2 * values[None] for name, values in initial_parameters(m, 0, torch.float64).items()}
+    generator = torch.Generator().manual_seed(0)
+    queries, contexts = (
+        torch.randn(shape, generator=generator, dtype=torch.float64)
+        for shape in ((1, 120, 6), (1, context, 6) if shared else (1, 120, context, 6))
+    )
+
+    def log_probabilities(*values):
+        named = dict(zip(parameters, values, strict=True))
+        outputs_PBc, _ = forward(named, m, positions(m, torch.float64), queries, contexts)
+        return torch.log_softmax(outputs_PBc, -1).flatten()
+
+    parts = torch.autograd.functional.jacobian(log_probabilities, tuple(parameters.values()))
+    jacobian = torch.cat([part.flatten(1) for part in parts], 1)
+    assert numerical_rank(jacobian.numpy(), 1e-11).rank == free_params(m, shared=shared) < m.total_params
+
+
+def test_free_parameters_are_known_for_the_published_sizes():
+    assert free_params(Memorizer(20, 1, 64, value_dim=1), shared=True) == 99
+    assert free_params(Memorizer(20, 32, 64, value_dim=1), shared=True) == 42_423
+    with pytest.raises(UserError, match="d_v = 1"):
+        free_params(Memorizer(20, 32, 64), shared=True)

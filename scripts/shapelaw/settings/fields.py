@@ -176,6 +176,10 @@ class BudgetKeys(Section):
         None,
         description="Tokens for every parameter of a network, embeddings too; about 20 is compute-optimal.",
     )
+    tokens_per_block_param: Positive | None = Field(
+        None,
+        description="Tokens for every parameter of the blocks: equal tokens at equal blocks, whatever the vocabulary.",
+    )
     flops: Positive | None = Field(None, description="The same training FLOPs for every network.")
 
     @property
@@ -194,7 +198,7 @@ def budget_problems(keys: BudgetKeys, where: str) -> list[str]:
     """A sentence where a budget, at `where` in the config, is missing or given twice."""
     given = [f"{where}.{name}" for name in keys.given]
     if not given:
-        return [f"{where} is empty; give it one of steps, tokens_per_param and flops"]
+        return [f"{where} is empty; give it one of steps, tokens_per_param, tokens_per_block_param and flops"]
     if len(given) == 1:
         return []
     return [f"{', '.join(given)} are set together, and one alone decides the steps; leave the others out"]

@@ -2,7 +2,7 @@
 
 How a run is executed (device, threads, micro-batches, compile) is not part of it. The other kinds of run stand in
 `shapelaw.specs.kinds`; digests and checks of numbers are the same for all of them. A network is trained for so many
-steps, tokens in proportion to its parameters, or so many operations (`Budget`).
+steps, tokens in proportion to its parameters or those of its blocks, or so many operations (`Budget`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,13 @@ class KeyDoc:
     le: float | None = None
 
 
-BudgetKind = Literal["steps", "tokens_per_param", "flops"]
+BudgetKind = Literal["steps", "tokens_per_param", "tokens_per_block_param", "flops"]
+# of budgets but steps: the unit in a run's key, and in words
+_UNITS = {
+    "tokens_per_param": ("tpp", "tokens per parameter"),
+    "tokens_per_block_param": ("tpb", "tokens per block parameter"),
+    "flops": ("flops", "FLOPs"),
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,8 @@ class Budget:
 
     Attributes:
         kind: "steps" are those of the papers; "tokens_per_param" counts all parameters (20 is compute-optimal by
-            Hoffmann et al. 2022); "flops" the operations of all steps.
+            Hoffmann et al. 2022); "tokens_per_block_param" those of the blocks, so that networks with equal blocks see
+            equal tokens whatever their vocabulary; "flops" the operations of all steps.
         amount: steps, tokens per parameter, or operations.
     """
 
@@ -77,25 +84,25 @@ class Budget:
         """The optimizer steps of a shape, to the nearest whole one."""
         if self.kind == "steps":
             return round(self.amount)
-        if self.kind == "tokens_per_param":
-            return max(1, round(self.amount * shape.total_params / (batch_size * shape.context_length)))
-        return max(1, round(self.amount / shape.step_flops(batch_size)))
+        if self.kind == "flops":
+            return max(1, round(self.amount / shape.step_flops(batch_size)))
+        params = shape.total_params if self.kind == "tokens_per_param" else shape.block_params
+        return max(1, round(self.amount * params / (batch_size * shape.context_length)))
 
     @property
     def tag(self) -> str:
-        """Its part of a run's key: `20tpp`, `1e15flops`; empty for steps, which every key has."""
+        """Its part of a run's key: `20tpp`, `100tpb`, `1e15flops`; empty for steps, which every key has."""
         if self.kind == "steps":
             return ""
         amount = f"{self.amount:.6g}".replace("+", "")
-        return f"{amount}tpp" if self.kind == "tokens_per_param" else f"{amount}flops"
+        return amount + _UNITS[self.kind][0]
 
     @property
     def name(self) -> str:
-        """`4,000 steps`, `20 tokens per parameter`, `1e+15 FLOPs`."""
+        """`4,000 steps`, `20 tokens per parameter`, `100 tokens per block parameter`, `1e+15 FLOPs`."""
         if self.kind == "steps":
             return f"{self.amount:,.0f} steps"
-        what = "tokens per parameter" if self.kind == "tokens_per_param" else "FLOPs"
-        return f"{self.amount:.6g} {what}"
+        return f"{self.amount:.6g} {_UNITS[self.kind][1]}"
 
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again

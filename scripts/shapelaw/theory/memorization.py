@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
-from shapelaw.specs.memorizers import beyond_theorem
+from shapelaw.specs.memorizers import Memorizer, beyond_theorem
 
 Floats = npt.NDArray[np.float64]
 
@@ -99,6 +99,35 @@ def attention_params(
     check_sizes(heads=heads, width=width, head_dim=head_dim, outputs=outputs, value_dim=value_dim)
     value_dim = value_dim if value_dim is not None else outputs
     return 2 * heads * width * head_dim + heads * width * value_dim + width * outputs
+
+
+def free_params(m: Memorizer, *, shared: bool) -> int:
+    """The dimensions in which the parameters of a memorizer with `d_v = 1` can change its probabilities.
+
+    It is the rank of the Jacobian at generic weights, below `total_params`: W_Q and W_K act through their product of
+    rank `r`, logits and scores have a constant each that nothing depends on, and a context that all examples share
+    shows `n - 1` directions of it. Holds for `H, n <= d` and without `attend_to_query`.
+
+    Args:
+        shared: one context for all examples, or one each.
+
+    Raises:
+        UserError: the sizes are others.
+    """
+    heads, n, d = m.heads, m.context, m.width
+    if m.values != 1 or m.attend_to_query or heads > d or n > d:
+        raise UserError(
+            "Free parameters are known for d_v = 1, at most d heads, at most d tokens, and no query as a key."
+        )
+    directions = n - 1 if shared else d
+    if n == 1:  # attention has no choice: the outputs are a linear map of the context, or constant
+        seen = 0 if shared else min(heads, d, m.outputs - 1)
+        return seen * (d + m.outputs - 1 - seen) + m.outputs - 1
+    rank = min(m.head_dim, directions)
+    values = n - 2 if shared else d - 1
+    head = rank * (directions + d - rank) + values + m.outputs - 1
+    embedding = min(d, heads * rank) + (0 if shared else d * min(d, n - 1))
+    return heads * head + embedding + m.outputs - 1
 
 
 def relu_params(context: int, width: int, relu_units: int, outputs: int) -> int:

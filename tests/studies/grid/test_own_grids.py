@@ -147,7 +147,11 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
         ({"vocab_size": 256}, {}, "vocabulary.grids.1st.vocab_size is 256"),
     ],
     TODAYS: [
-        ({"budget": {}}, {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
+        (
+            {"budget": {}},
+            {},
+            "budget is empty; give it one of steps, tokens_per_param, tokens_per_block_param and flops",
+        ),
         (
             *({"budget": {"tokens_per_param": 20, "steps": 100}}, {}),
             f"{BUDGET}.steps, {BUDGET}.tokens_per_param are set together",

@@ -51,7 +51,11 @@ EMPTY = {
     "attention_degree": "softmax",
     "budget": "equal steps",
 }
-ALIASES = {"head_dim": "attention_dim", "n_heads": "heads", "tokens_per_param": "budget"}
+ALIASES = {
+    "head_dim": "attention_dim",
+    "n_heads": "heads",
+    **dict.fromkeys(("tokens_per_param", "tokens_per_block_param"), "budget"),
+}
 SHOWN = 5  # values in a sentence
 
 

@@ -23,7 +23,7 @@ from shapelaw.studies.shape_grids import Widths, common_sizes
 Settings = Mapping[str, Any]  # a value for each name
 DEFAULTS = {"vocab_size": 2000, "context_length": 128}
 HEADS = 2  # where neither heads nor their dimension are given
-BUDGETS = ("tokens_per_param", "flops")
+BUDGETS = ("tokens_per_param", "tokens_per_block_param", "flops")
 _SHAPE_OPTIONS = (  # of `make_shape`
     *("embedding_rank", "patch_embedding", "positional_rank", "block", "gelu"),
     *("attention_degree", "tied", "kv_heads", "ff_width"),

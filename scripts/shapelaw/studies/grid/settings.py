@@ -71,6 +71,7 @@ SHAPE_AXES: dict[
         "Width from which rates, initialisation and logits are scaled (muP); null: none.",
     ),
     "tokens_per_param": (Positive, "Tokens for every parameter, in place of `steps`."),
+    "tokens_per_block_param": (Positive, "Tokens for every parameter of the blocks, in place of `steps`."),
     "flops": (Positive, "FLOPs of a training, in place of `steps`."),
 }
 

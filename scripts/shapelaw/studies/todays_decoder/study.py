@@ -61,7 +61,7 @@ class TodaysDecoderStudy(OwnAxes, Decoders):
     grids: list[TodaysDecoderGrid] = Field(
         [],
         description="Grids, each of one budget; or give `axes`, with block, base_width, learning_rate and a budget "
-        "(steps, tokens_per_param or flops) among them.",
+        "(steps, tokens_per_param, tokens_per_block_param or flops) among them.",
     )
     repeated_seeds: Seeds = Field(2, description="Runs of each shape of `repeated`.")
 
