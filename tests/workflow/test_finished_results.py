@@ -55,7 +55,7 @@ def test_old_records_are_read(project: FinishedProject) -> None:
 def test_every_job_took_some_time(project: FinishedProject) -> None:
     """The report's panel of runtimes has a logarithmic axis: one that is zero or below would empty it."""
     noted = [json.loads(path.read_text()) for path in (project.folder / ".snakemake" / "metadata").iterdir()]
-    assert len(noted) > 400
+    assert len(noted) > 300
     assert {one["rule"] for one in noted if one["endtime"] <= one["starttime"]} == set()
 
 
