@@ -37,7 +37,7 @@ def test_a_grid_has_its_line_its_targets_and_its_sentences(tmp_path: Path) -> No
     mine = {"grids": {"mine": {"axes": axes, "vocab_size": 257}}, "studies": ["mine"]}
     project.configure(**mine, corpora={"other": {"sources": ["gcide"]}})
     said = project.snakemake("plan", "--quiet", "rules")
-    assert "mine: 32 runs, networks up to" in said.stdout
+    assert "mine: 32 runs to train; networks up to" in said.stdout
     assert "grids.mine: every network has one seed" in said.stderr
     planned = project.planned()
     made = [planned.count(rule) for rule in ("prepare_corpus", "train_tokenizer", "encode", "mine")]

@@ -124,12 +124,13 @@ def asked(find, *names):
         raise WorkflowError(str(error)) from error
 
 
-# decoders that keep their weights; their keys are in the environment, whose change trains nothing again
 if DOOR.is_main:
     logger.addHandler(ERRORS)
     DOOR.count_runs(progress)
-    MEASURED = asked(work().measured, CONFIG.perplexity)
-    os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
+
+# decoders that keep their weights; their keys are in the environment, whose change trains nothing again
+MEASURED = asked(work().measured, CONFIG.perplexity) if CONFIG.perplexity.of else {}
+os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
 
 
 def run_of(wildcards):
@@ -139,7 +140,7 @@ def run_of(wildcards):
 
 def measured_results(wildcards):
     """The perplexities of all decoders that the config asks to measure."""
-    return asked(measured_paths, CONFIG.perplexity, asked(work().measured, CONFIG.perplexity))
+    return asked(measured_paths, CONFIG.perplexity, MEASURED)
 
 
 def measured_inputs(wildcards):
