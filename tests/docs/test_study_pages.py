@@ -10,6 +10,7 @@ from test_site import anchors
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.jobs.plan import cost_line, speed_of
+from shapelaw.storage.pool import Counts
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
@@ -46,7 +47,7 @@ def test_the_planned_cost_of_a_study_is_that_of_its_page(
         {"scale": "laptop", "studies": [study]}, REPOSITORY / "workflow" / "scales", REPOSITORY
     )
     runs = list(runs_of(config, study, REPOSITORY).values())
-    line = cost_line(study, runs, config.execution, speed_of(config, REPOSITORY))
+    line = cost_line(study, Counts(len(runs), 0, 0), runs, config.execution, speed_of(config, REPOSITORY))
     assert count.replace(",", "") == f"{len(runs)}", page
     assert f"about {hours} hours of one device" in line, page
 

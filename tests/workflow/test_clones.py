@@ -94,7 +94,7 @@ def test_a_copy_runs_its_own_code_by_the_originals_snakemake(tmp_path: Path) -> 
     (tmp_path / "copy").mkdir()
     project = Project(tmp_path / "copy")
     plan = project.folder / "scripts/shapelaw/jobs/plan.py"
-    plan.write_text(plan.read_text().replace('f"Together: ', 'f"All in the copy: '))
+    plan.write_text(plan.read_text().replace('f"Together ', 'f"All in the copy: '))
     assert "All in the copy: " in project.snakemake("plan").stdout
 
 
