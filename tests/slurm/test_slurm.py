@@ -21,8 +21,6 @@ from mlflow.tracking import MlflowClient
 from project import ALL_IN_ONE, CONFIG, KEYS, TWO_A_JOB, ColdProject, key_of, records_of
 from small import PYTHON, REPOSITORY
 
-from shapelaw.storage import files
-
 SUBMITTED = re.compile(r"has been submitted with SLURM jobid \d+ \(log: \S+/rule_train_small/")
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "2")
 SLURM = [
@@ -67,10 +65,9 @@ class SlurmProject(ColdProject):
 
     def live(self, key: str) -> dict[str, Any]:
         """Where a run stands; a finished one has its record's numbers."""
-        folder = self.folder / "results/checkpoints" / key
-        for name in ("summary.json", "live.json"):
-            if files.has(folder, name):
-                return dict(json.loads(files.content(folder, name)))
+        for name in (f"runs/{key}/summary.json", f"checkpoints/{key}/live.json"):
+            if (path := self.folder / "results" / name).exists():
+                return dict(json.loads(path.read_text()))
         return {"attempts": 0, "status": "WAITING"}
 
     def newest_step(self, key: str) -> int:
@@ -295,9 +292,10 @@ def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tm
     key = key_of(1, 4)
     never = ["train_small:constraint=nowhere", "train_small:mem_mb=1000"]
     said = project.snakemake(*records_of([key]), "--retries", "5", *SLURM, *never, ok=False).stderr
-    assert said.count(f"train_small.{key}: Slurm does not take it (Invalid feature specification).") == 1
+    (job,) = re.findall(r"train_small\.(\S+): Slurm does not take it \(Invalid feature specification\)", said)
+    assert job.startswith(f"depth_width-{key.removeprefix('prose-').rpartition('-')[0]}-")
     assert (
-        f"train_small {key} failed (results/logs/train/{key}.log):\nSlurm did not take it (Invalid feature"
+        f"train_small {job} failed (results/logs/train/{job}.log):\nSlurm did not take it (Invalid feature"
         in said
     )
     assert "without a word" not in said
@@ -322,8 +320,8 @@ def test_snakemakes_own_reason_is_told_where_it_fails_a_job(local: SlurmProject,
     for path in project.folder.glob("results/corpora/**/*"):
         os.utime(path, (time.time() + 86400,) * 2)
     said = project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY, ok=False).stderr
-    end = said[said.rindex(f"train_small {key_of(1, 4)} failed (") :].splitlines()
-    assert end[1].startswith("Output results/runs/")
+    end = said[said.rindex("train_small depth_width-V300-L1-d4-") :].splitlines()
+    assert end[1].startswith("Output results/jobs/small/")
     assert "This could indicate a clock skew problem" in end[1]
     assert "without a word" not in said
 
@@ -333,7 +331,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
 ) -> None:
     """They are of Slurm's imagination, so the processes compute on CPUs. By the profile's own intervals.
 
-    Slurm knows the job by its rule and run; Snakemake knows its end within 20 s.
+    Slurm knows the job by its rule and name; Snakemake knows its end within 20 s.
     """
     project, since = (
         SlurmProject(tmp_path, local.folder / "results/corpora"),
@@ -349,7 +347,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     record = project.live(key)
     assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
     (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
-    assert job.name == f"train_small.{key}"
+    assert job.name.startswith("train_small.depth_width-V300-L1-d4-")
     assert {"cpu=2", "node=1", "gres/gpu=2"} <= set(job.granted.split(","))
     finished = re.findall(r"\[(.+)\]\nFinished jobid: \d+ \(Rule: train_small\)", said)
     noticed = datetime.strptime(finished[-1], "%a %b %d %H:%M:%S %Y") - datetime.fromisoformat(job.end)
@@ -471,7 +469,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
         )
 
 
-def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
+def test_jobs_without_memory_get_more_and_a_run_that_diverges_is_finished(
     local: SlurmProject, tmp_path: Path
 ) -> None:
     """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps.
@@ -489,27 +487,22 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
     )
-    said = project.snakemake(*SLURM[:-1], "--retries", "5", ok=False).stderr
-    (sentence,) = {line for line in said.splitlines() if line.startswith("The loss of")}
-    assert "-L1-d512-" in sentence
-    assert "lower training.learning_rate" in sentence
-    assert [key.split("-")[3] for key in project.trained()] == ["d12"]
+    table = "results/depth_width/runs.parquet"
+    said = project.snakemake(table, *SLURM[:-1], "--retries", "5").stderr
+    assert {key.split("-")[3] for key in project.trained()} == {"d12", "d512"}
+    (diverged,) = (key for key in project.trained() if "diverged_at_step" in project.live(key))
+    assert "-d512-" in diverged
     jobs = [job for job in jobs_of(project.folder, since) if job.name.startswith("train_small")]
-    for width, last in ((12, "COMPLETED"), (512, "FAILED")):  # diverged, so it is not tried again
+    for width in (12, 512):
         first, second = sorted(
             (job for job in jobs if f"-d{width}-" in job.name), key=lambda job: int(job.number)
         )
-        assert (first.state, second.state) == ("FAILED", last)
+        assert (first.state, second.state) == ("FAILED", "COMPLETED")
         assert int(second.memory.rstrip("M")) == pytest.approx(2 * int(first.memory.rstrip("M")), abs=1)
     told = [line for line in said.splitlines() if ": job " in line and " ended " in line]
-    assert (
-        sum(
-            "ended OUT_OF_MEMORY" in line and line.endswith("trying again with more memory.") for line in told
-        )
-        == 2
-    )
-    (last_line,) = [line for line in told if "FAILED" in line]
-    assert "another attempt would end the same. Its log: results/logs/train/" in last_line
-    assert "Error in rule train_small" not in said
-    assert "Trying to restart" not in said
-    assert "Traceback" not in said
+    assert len(told) == 2
+    for line in told:
+        assert "ended OUT_OF_MEMORY" in line
+        assert line.endswith("trying again with more memory.")
+    for word in ("Error in rule train_small", "Trying to restart", "Traceback"):
+        assert word not in said
