@@ -119,7 +119,9 @@ def main() -> int:
         default=[8, 12, 16, 24],
         help="of depths 1 and 2 (default 8 12 16 24)",
     )
-    parser.add_argument("--job-minutes", type=float, default=1e-4, help="longer jobs train several runs (default: one)")
+    parser.add_argument(
+        "--job-minutes", type=float, default=1e-4, help="longer jobs train several runs (default: one)"
+    )
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends all that was started
     os.environ.pop("MLFLOW_TRACKING_URI", None)  # both stores are in the folder

@@ -55,7 +55,11 @@ rule record:
         lambda wildcards: ancient(asked(work().done_path, wildcards.key)),
     output:
         update("results/runs/{key}/summary.json"),
+    log:
+        "results/logs/record/{key}.log",
+    conda:
+        "../../envs/shapelaw.yaml"
     message:
         "the record of {wildcards.key}"
     shell:
-        "test -e {output}"
+        "test -e {output} > {log} 2>&1"
