@@ -2,7 +2,7 @@
 import json
 import shlex
 import time
-from functools import cache
+from functools import cache, partial
 
 from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
 from shapelaw.jobs.executor import SlurmExecutor
@@ -180,6 +180,24 @@ def heading(name):
 def subcategory_of(study, what):
     """That of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
     return f"{heading(study.name)}, {what}".replace(": ", ", ")
+
+
+def only_own(studies, page=None):
+    """Refuse a report where files that it takes are those of another config."""
+    if sentences := list(report_problems(submitted(), studies, page)):
+        refuse(sentences)
+
+
+def heading_in_report(study, what, wildcards):
+    """The report's heading of a study's tables or figures; called where one is made."""
+    only_own([study])
+    return subcategory_of(study, what)
+
+
+def page_in_report(wildcards, output):
+    """The report's labels of the page of findings; called where one is made."""
+    only_own([STUDIES[name] for name in FOUND], Path(output[0]))
+    return {"page": "what was found"}
 
 
 def say_ending():

@@ -1,25 +1,5 @@
 # From what a study's runs, or its measurements, left to its tables, figures and fit.json: a rule a study.
-from functools import partial
-
-
-def only_own(studies, page=None):
-    """Refuse a report where files that it takes are those of another config."""
-    if sentences := list(report_problems(submitted(), studies, page)):
-        refuse(sentences)
-
-
-def heading_in_report(study, what, wildcards):
-    """The report's heading of a study's tables or figures; called where one is made."""
-    only_own([study])
-    return subcategory_of(study, what)
-
-
-def page_in_report(wildcards, output):
-    """The report's labels of the page of findings; called where one is made."""
-    only_own([STUDIES[name] for name in FOUND], Path(output[0]))
-    return {"page": "what was found"}
-
-
+#
 # No lambda here that reads the loop's variable: they would all see the last study.
 for study in STUDIES.values():
 
