@@ -138,5 +138,6 @@ def test_a_grid_with_a_form_that_is_not_plausible_has_all_its_tables(tmp_path: P
     done = script("analyse", "shape", *given, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "failed" not in json.loads((tmp_path / "out" / "fit.json").read_text())
-    for table in TABLES:
-        assert len(pd.read_csv(tmp_path / "out" / f"{table}.csv")), table
+    rows = {table: len(pd.read_csv(tmp_path / "out" / f"{table}.csv")) for table in TABLES}
+    # three depths have two transitions at most, of which no line is projected
+    assert {table for table, number in rows.items() if not number} == {"projection"}
