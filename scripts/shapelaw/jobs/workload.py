@@ -91,16 +91,20 @@ class Workload:
     @cached_property
     def left(self) -> dict[str, list[AnyRun]]:
         """The runs of each study without a record that no study before it asks for."""
-        rest = {key: run for key, run in self.pool.items() if key not in self.state.recorded}
+        recorded = self.state.recorded
+        return {study: [run for run in of if run.key not in recorded] for study, of in self._first.items()}
+
+    @cached_property
+    def _first(self) -> dict[str, list[AnyRun]]:
+        """The runs of each study that no study before it asks for."""
+        rest = dict(self.pool)
         return {study: [rest.pop(key) for key in runs if key in rest] for study, runs in self.runs.items()}
 
     @cached_property
     def _assigned(self) -> tuple[Ledger, dict[str, str]]:
-        rest = dict(self.pool)
-        first = {study: [rest.pop(key) for key in runs if key in rest] for study, runs in self.runs.items()}
         minutes = self.execution.job_minutes or JOB_MINUTES[self.here]
         form = partial(formed_jobs, execution=self.execution, speed=self.speed, job_minutes=minutes)
-        return assigned(first, self.ledger, self.state, form, self.alone)
+        return assigned(self._first, self.ledger, self.state, form, self.alone)
 
     def ledger_with(self, submitted: Collection[str]) -> Ledger:
         """The jobs of all starts, of this one those of these names: what is not submitted is no promise."""
