@@ -52,6 +52,7 @@ WIDTHS = np.geomspace(16, 65536, 13)
 VOCABULARIES = np.geomspace(16, 1e6, 9)
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
+LEAST_STEP = 1e-8  # of a packed table
 NEAR = 0.3  # log size within which a shipped model is shown
 # coarser, of the best depths at equal time: every second size and number of rows
 TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 1, 3, 5]
@@ -68,6 +69,8 @@ EXAMPLES = {
 def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
     """A table on a grid in a few bytes: 65,536 steps from the least to the largest value of each column.
 
+    A column that hardly varies has steps of LEAST_STEP: finer ones would hold what rounding left.
+
     Args:
         axes: coordinates of the grid.
         values: (of the axes' lengths, and columns).
@@ -75,7 +78,7 @@ def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
     table = np.asarray(values, dtype=np.float64).reshape(*map(len, axes), -1)
     columns = table.reshape(-1, table.shape[-1])
     least, largest = columns.min(axis=0), columns.max(axis=0)
-    step = np.where(largest > least, largest - least, 1.0) / 65535
+    step = np.maximum((largest - least) / 65535, LEAST_STEP)
     data = np.round((table - least) / step).astype("<u2").tobytes()
     return {
         "axes": [[round(float(one), 5) for one in axis] for axis in axes],
