@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.storage.pool import counts_of
+from shapelaw.storage.pool import Counts
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
 
@@ -44,7 +44,9 @@ def main() -> int:
     liveness = Liveness(silence=60 * arguments.silence)
     told = [progress_of(study, of, found, liveness) for study, of in runs.items()]
     if told:
-        print(f"{counts_of(arguments.results, {key for of in runs.values() for key in of}).words}.")
+        keys = {key for of in runs.values() for key in of}
+        there = [found[key].finished for key in keys & found.keys()]
+        print(f"{Counts(len(keys), sum(there), len(there) - sum(there)).words}.")
     for progress in told:
         print("\n".join(lines_of(progress)))
     if not told:

@@ -63,6 +63,14 @@ def test_three_questions_of_different_titles_decided_ones_first_and_others_runs_
     assert len(lines) == 8
 
 
+def test_a_study_of_which_parts_failed_is_named(tmp_path: Path, runs: dict[str, dict[str, AnyRun]]) -> None:
+    study = study_of(tmp_path, "rye", "Bread", of("Yes."))
+    fit = {"answer": of("Yes."), "failed": [{"part": "table crumbs", "reason": "none"}]}
+    (tmp_path / "rye" / "fit.json").write_text(json.dumps(fit))
+    lines = ending([study], runs, "page.html")
+    assert lines[3] == f"In {study.folder} a part failed: table crumbs (none)."
+
+
 def test_an_undecided_question_says_so_and_nothing_is_made_up(tmp_path: Path) -> None:
     study = study_of(tmp_path, "rye", "Bread", of("One loaf only.", False))
     trained, question, answer, look = ending([study], {}, "page.html")

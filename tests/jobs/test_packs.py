@@ -15,9 +15,9 @@ from shapelaw.jobs.resources import (
     level_of,
     pack_flops,
     task_minutes,
-    train_minutes,
 )
 from shapelaw.settings.sections import Execution
+from shapelaw.specs.cost import run_seconds
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 
@@ -34,7 +34,7 @@ def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) ->
         alone = asked([run], gpus)
         assert together.memory_mb >= alone.memory_mb
         assert together.minutes >= alone.minutes
-        assert alone.minutes > train_minutes(run, RATE)
+        assert alone.minutes > run_seconds(run, RATE) / 60
         if gpus:
             assert alone.memory_mb * 1e6 > 12 * run.shape.total_params  # a checkpoint fits
 
@@ -113,8 +113,8 @@ def test_packs_of_memorizers_ask_enough_for_the_longest(some: list[MemorizationR
 
 
 def test_levels_follow_time() -> None:
-    times = [train_minutes(a_run(*of), 1e13) for of in ((2, 64, 1000), (48, 1600, 1000), (48, 1600, 10**6))]
-    assert [level_of(time) for time in times] == ["small", "medium", "large"]
+    runs = [a_run(*of) for of in ((2, 64, 1000), (48, 1600, 1000), (48, 1600, 10**6))]
+    assert [level_of(run_seconds(run, 1e13) / 60) for run in runs] == ["small", "medium", "large"]
     assert level_of(math.inf) == "large"
 
 

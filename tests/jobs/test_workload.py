@@ -15,7 +15,7 @@ from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorizatio
 from shapelaw.errors import UserError
 from shapelaw.jobs import workload
 from shapelaw.jobs.ledger import State, read_job
-from shapelaw.jobs.resources import level_of, train_minutes
+from shapelaw.jobs.resources import level_of, task_minutes
 from shapelaw.jobs.workload import (
     Workload,
     gpt2_options,
@@ -61,7 +61,7 @@ def test_every_run_has_a_job_that_ends_in_a_file(some: list[Run], packed: list[P
         assert workload.job(found[2]).level == found[1]
         assert run.key in workload.job(found[2]).keys
         if isinstance(run, Run):
-            assert found[1] == level_of(train_minutes(run, RATE))
+            assert found[1] == level_of(task_minutes((run,), EXECUTION, RATE))
 
 
 def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() -> None:
@@ -117,7 +117,7 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
         type(work.pool[job.keys[0]]): work.ask(name) for work in (gpus,) for name, job in gpus.jobs.items()
     }
     assert [(ask.cpus, ask.gpus, len(ask.stores)) for ask in by_kind.values()] == [(2, 2, 4), (1, 1, 0)]
-    assert SOME.resources["large"].at(1, 1, SOME.most_minutes).minutes == SOME.most_minutes == 24 * 60
+    assert SOME.resources["large"].at(1, 1, EXECUTION.most_minutes).minutes == 24 * 60
     done = replace(STATE, done=set(SOME.jobs))
     assert workload_of([*DECODERS, LARGE, *MEMORIZERS], state=done).jobs.keys() == SOME.jobs.keys()
 

@@ -8,7 +8,7 @@ from made_runs import a_memorization_run
 
 from shapelaw.errors import UserError
 from shapelaw.jobs.plan import cost_of
-from shapelaw.jobs.resources import job_resources, level_of, train_minutes
+from shapelaw.jobs.resources import job_resources, level_of
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import CostModel, duration, model_to_dict, read_cost_model, run_seconds, step_counts
 from shapelaw.specs.runs import Run, Training
@@ -63,8 +63,7 @@ def test_hours_and_time_limits_follow_the_model() -> None:
     runs = [Run("wiki", make_shape(depth, 64, 2, 2000, 128), Training(10_000, 64), 0) for depth in (1, 99)]
     assert [run_seconds(run, model) for run in runs] == pytest.approx([50.0, 1030.0])
     assert cost_of(runs, model).hours == pytest.approx(1080 / 3600)
-    assert [level_of(train_minutes(run, model)) for run in runs] == ["small", "medium"]
-    assert train_minutes(runs[1], model) == pytest.approx(1030 / 60)
+    assert [level_of(run_seconds(run, model) / 60) for run in runs] == ["small", "medium"]
     assert job_resources([[(run,)] for run in runs], Execution(gpus=1), model).minutes >= 5 + 1.5 * 1030 / 60
 
 

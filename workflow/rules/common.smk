@@ -88,7 +88,7 @@ def ask(wildcards):
 def resources_of(wildcards, attempt):
     """Memory and time of an attempt at a training job."""
     wanted = ATTEMPTS.memory(wildcards, attempt), ATTEMPTS.minutes(wildcards, attempt)
-    return ask(wildcards).first.at(*wanted, MOST_MINUTES)
+    return ask(wildcards).first.at(*wanted, EXECUTION.most_minutes)
 
 
 def counts():
@@ -106,7 +106,6 @@ def progress():
 ATTEMPTS = Attempts(lambda name: work().folders(name))
 DOOR.use_slurm(SlurmExecutor, ATTEMPTS)
 ERRORS = SnakemakeErrors()
-MOST_MINUTES = round(60 * EXECUTION.job_hours)
 FOUND = [*CONFIG.studies, *CONFIG.extras]
 STARTED = time.time()
 ENDED = []  # has an entry once all jobs ended well

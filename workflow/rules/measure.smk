@@ -21,7 +21,7 @@ rule measure_separation_ranks:
     resources:
         mem_mb=RANK_MB,
         runtime=lambda wildcards, attempt: min(
-            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), MOST_MINUTES
+            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), EXECUTION.most_minutes
         ),
     params:
         grids=rank_grids(CONFIG).model_dump_json(),
@@ -44,7 +44,7 @@ rule measure_assumptions:
         mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * ATTEMPTS.memory(wildcards, attempt),
         runtime=lambda wildcards, attempt: min(
             ASSUMPTION_MINUTES * len(section(CONFIG).models) * ATTEMPTS.minutes(wildcards, attempt),
-            MOST_MINUTES,
+            EXECUTION.most_minutes,
         ),
     params:
         options=shlex.join(measuring_options(CONFIG)),
@@ -68,7 +68,7 @@ rule measure_relu:
     threads: EXECUTION.threads
     resources:
         mem_mb=lambda wildcards, attempt: RELU_MB * ATTEMPTS.memory(wildcards, attempt),
-        runtime=MOST_MINUTES,
+        runtime=EXECUTION.most_minutes,
     message:
         "training a ReLU network beside each attention network"
     shell:

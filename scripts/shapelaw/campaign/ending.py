@@ -16,7 +16,7 @@ from typing import Any
 from shapelaw.specs.kinds import AnyRun, in_words, kind_of
 from shapelaw.studies.study import Study
 
-SHOWN = 3  # questions, so that all stays within eight lines
+SHOWN = 3  # questions, so that all stays within eight lines where nothing failed
 OPEN = "open" if sys.platform == "darwin" else "xdg-open"
 Runs = Mapping[str, Mapping[str, AnyRun]]
 
@@ -28,6 +28,7 @@ class _Told:
     study: Study
     sentence: str
     decided: bool
+    failed: str
 
 
 def heading_of(study: Study, runs: Collection[AnyRun]) -> str:
@@ -44,7 +45,7 @@ def heading_of(study: Study, runs: Collection[AnyRun]) -> str:
 def ending(
     studies: Sequence[Study], runs: Runs, page: str, minutes: float | None = None, new: int | None = None
 ) -> list[str]:
-    """The last lines of a workflow, at most eight: what was trained, three questions with answers, where to look.
+    """The last lines of a workflow: what was trained, three questions with answers, which parts failed, where to look.
 
     One question of each title comes before a second one, decided ones first, and those of runs trained elsewhere last:
     their answers are not about what was trained here.
@@ -68,6 +69,7 @@ def ending(
             f"{one.study.subtitle[:1].upper()}{one.study.subtitle[1:]}: " if one.study.made_elsewhere else ""
         )
         lines += [one.study.question, f"  {whose}{'' if one.decided else 'Undecided: '}{one.sentence}"]
+    lines += [f"In {one.study.folder} {one.failed}" for one in told if one.failed]
     more = f" (questions left: {len(told) - SHOWN})" if len(told) > SHOWN else ""
     took = "" if minutes is None else f" It took {minutes:.1f} CPU-minutes."
     return [*lines, f"Look: {OPEN} {page}{more}; the runs: make ui.{took}"]
@@ -90,7 +92,16 @@ def _told(study: Study) -> _Told | None:
     """The answer of a study's fit.json; None of one that an older version analysed, or that has none."""
     found = read_json(Path(study.folder) / "fit.json") or {}
     answer = found.get("answer")
-    return None if answer is None else _Told(study, answer["sentence"], answer["decided"])
+    return None if answer is None else _Told(study, answer["sentence"], answer["decided"], _failed(found))
+
+
+def _failed(fit: Mapping[str, Any]) -> str:
+    """The parts that failed, by the first one's name and reason; empty where none did."""
+    parts = fit.get("failed")
+    if not parts:
+        return ""
+    more = f", and {len(parts) - 1} more that fit.json names" if len(parts) > 1 else ""
+    return f"a part failed: {parts[0]['part']} ({parts[0]['reason'].rstrip('.')}){more}."
 
 
 def cpu_minutes() -> float:

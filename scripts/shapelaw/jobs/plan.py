@@ -23,7 +23,7 @@ from shapelaw.jobs.resources import (
 )
 from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
-from shapelaw.specs.cost import CostModel, Speed, duration, read_cost_model, run_seconds
+from shapelaw.specs.cost import LEAST_STEP_SECONDS, CostModel, Speed, duration, read_cost_model, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.storage.pool import Counts
 
@@ -140,7 +140,9 @@ def cost_line(study: str, counts: Counts, left: Sequence[AnyRun], execution: Exe
     if isinstance(rate, CostModel):
         by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
     else:
-        by = f"at {rate:.1e} FLOP/s"
+        by = f"at {rate:.1e} FLOP/s" + (
+            "" if packed else f", {1000 * LEAST_STEP_SECONDS:g} ms a step at least"
+        )
         if packed:
             packs = in_packs(packed, execution.models_per_pack, execution.padding)
             least = packed_step_seconds(execution.gpus)
@@ -188,7 +190,7 @@ def asks_of(work: Workload) -> list[Ask]:
         jobs = {name: job for name, job in work.to_do.items() if job.level == level}
         asks = [work.ask(name) for name in jobs]
         runs = sum(len(set(job.keys) - set(work.state.recorded)) for job in jobs.values())
-        first = resources.at(1, 1, work.most_minutes)
+        first = resources.at(1, 1, work.execution.most_minutes)
         cpus, gpus = max(ask.cpus for ask in asks), max(ask.gpus for ask in asks)
         found.append(Ask(f"train_{level}", runs, len(jobs), cpus, gpus, first))
     return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from shapelaw.settings.sections import Execution
-from shapelaw.specs.cost import CostModel, Speed, run_seconds
+from shapelaw.specs.cost import LEAST_STEP_SECONDS, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, kind_of
 from shapelaw.specs.runs import Run
 
@@ -28,7 +28,6 @@ OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"  # states of Slurm
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # factor on the estimated time
-_STEP_SECONDS_AT_LEAST = 0.005  # however small the network is
 _PACKED_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
 _PACKED_STEP_SECONDS = (0.0, 1.3e-3)  # 250 launches of 5 microseconds
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
@@ -63,22 +62,14 @@ class JobResources:
         )
 
 
-def train_minutes(run: Run, speed: Speed) -> float:
-    """Minutes of training alone, on a device that sustains `speed` FLOP/s or has `speed` as its cost model."""
-    if isinstance(speed, CostModel):
-        return run_seconds(run, speed) / 60
-    step_seconds = run.shape.step_flops(run.training.batch_size) / speed
-    return run.training.steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60
-
-
 def task_minutes(task: Task, execution: Execution, speed: Speed) -> float:
     """Minutes of training of a decoder, or of a pack; `speed` is that of decoders."""
     first = task[0]
     if isinstance(first, Run):
-        return train_minutes(first, speed)
+        return run_seconds(first, speed) / 60
     pack = filled_up(_packed(task))
     rate = packed_speed(execution.flops_per_second, execution.gpus)
-    step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
+    step_seconds = max(sum(run.step_flops for run in pack) / rate, LEAST_STEP_SECONDS)
     return max(run.steps for run in pack) * step_seconds / 60
 
 

@@ -166,11 +166,6 @@ class Workload:
         own = [folder / key for key in keys for folder in (CHECKPOINTS, RUNS)]
         return own + _pack_folders(CHECKPOINTS, set(keys))
 
-    @property
-    def most_minutes(self) -> int:
-        """The longest time that a job may take, in minutes."""
-        return round(60 * self.execution.job_hours)
-
     @cached_property
     def resources(self) -> dict[Level, JobResources]:
         """What the first attempt at each job of a level asks for; all ask for the same, and so can share an array."""

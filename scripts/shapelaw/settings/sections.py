@@ -312,7 +312,7 @@ class Execution(Section):
     )
     submit_analysis: bool = Field(
         False,
-        description="Taking records, imports, fits and figures are submitted as jobs too, where a login node must not "
+        description="Imports, fits and figures are submitted as jobs too, where a login node must not "
         "compute; false does them where Snakemake runs.",
     )
     scratch: str | None = Field(
@@ -324,6 +324,11 @@ class Execution(Section):
         None,
         description="File of scripts/fit_cost.py that gives the times of decoders, in place of `flops_per_second`.",
     )
+
+    @property
+    def most_minutes(self) -> int:
+        """The longest time that a job may take, in minutes."""
+        return round(60 * self.job_hours)
 
 
 class Perplexity(Section):

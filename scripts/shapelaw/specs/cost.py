@@ -55,6 +55,7 @@ class CostModel:
         return self.extra_seconds + run.steps * self.step_seconds(run.shape, run.training.batch_size)
 
 
+LEAST_STEP_SECONDS = 0.005  # of a decoder, however small it is
 Speed = float | CostModel  # FLOP/s that a job sustains, or the times of its steps
 
 
@@ -66,12 +67,13 @@ def step_counts(shape: Shape, batch_size: int) -> tuple[float, float, float, flo
 
 
 def run_seconds(run: AnyRun, speed: Speed) -> float:
-    """Seconds of a run; for a run that is trained in packs, `speed` must be a rate."""
+    """Seconds of a run's steps; for a run that is trained in packs, `speed` must be a rate."""
     if isinstance(speed, CostModel):
         if not isinstance(run, Run):
             raise TypeError(f"the cost model is for language models, and {run.key} is not one")
         return speed.run_seconds(run)
-    return run.steps * run.step_flops / speed
+    least = LEAST_STEP_SECONDS if isinstance(run, Run) else 0.0
+    return run.steps * max(run.step_flops / speed, least)
 
 
 def model_to_dict(model: CostModel) -> dict[str, Any]:
