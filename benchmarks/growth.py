@@ -47,7 +47,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "import_again": ("scripts/import_runs.py", "--results", "results", "--study", STUDY, "--out", TABLE),
     "start": (*SNAKEMAKE, TABLE),
     "empty_start": (*SNAKEMAKE, TABLE),
-    "fit": ("scripts/fit_surface.py", "runs.parquet", "--out", "fit", *FIT),
+    "fit": ("-m", "shapelaw.advice.commands.fit_surface", "runs.parquet", "--out", "fit", *FIT),
     "transitions": ("scripts/fit_transitions.py", "--runs", "runs.parquet", "--out", "transitions", *FIT),
     "analysis": (
         "scripts/analyse.py",

@@ -35,14 +35,14 @@ from scattered_shapes import (
     true_depth,
 )
 
+from shapelaw.advice.own_runs.rows import own_runs
+from shapelaw.advice.surface.answers import best_depth, new_run, penalties
+from shapelaw.advice.surface.average import fit_surface
+from shapelaw.advice.surface.forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 from shapelaw.errors import command_line
 from shapelaw.fits.comparable import budgets_of
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.own_runs import own_runs
-from shapelaw.fits.surface import fit_surface
-from shapelaw.fits.surface_answers import best_depth, new_run, penalties
-from shapelaw.fits.surface_forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 from shapelaw.specs.sizes import SizeAxis
 
 LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"

@@ -17,18 +17,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shape import bottlenecks
+from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
+from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Question, ask
+from shapelaw.advice.answer.text import cost_text, ends, text_of
+from shapelaw.advice.commands.shape import bottlenecks
+from shapelaw.advice.evidence.clocks import read_clock
+from shapelaw.advice.evidence.public import public_answer, public_evidence, shipped_models
 from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.clocks import read_clock
-from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
-from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
-from shapelaw.report.shape_text import cost_text, ends, text_of
 from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
-from shapelaw.studies.public_evidence import public_answer, public_evidence, shipped_models
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, CHECKS = Path("docs/answer.md"), Path("docs/results/evidence_checks.csv")

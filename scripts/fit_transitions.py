@@ -23,12 +23,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.comparable import Budget
-from shapelaw.fits.inputs import check_bootstrap
-from shapelaw.report.write import Results, show_results
-from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.given_runs import (
+from shapelaw.advice.own_runs.given import (
     GivenRuns,
     add_column_options,
     add_out_option,
@@ -36,6 +31,11 @@ from shapelaw.studies.given_runs import (
     given_budgets,
     out_folder,
 )
+from shapelaw.errors import command_line, exit_code
+from shapelaw.fits.comparable import Budget
+from shapelaw.fits.inputs import check_bootstrap
+from shapelaw.report.write import Results, show_results
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import add_options, analyse, options_of, present
 

@@ -8,7 +8,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-from small import SCRIPTS
+from small import SCRIPTS, command_path
 
 
 def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -24,8 +24,8 @@ def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.Complete
 
 
 def script(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> subprocess.CompletedProcess[str]:
-    """A script of the project in this process."""
-    return run_here(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
+    """A command of the project in this process."""
+    return run_here(command_path(name), *arguments, cwd=cwd)
 
 
 def output_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from archives import read_archive, write_archive  # noqa: E402
 from commands import run_here  # noqa: E402
+from small import command_path  # noqa: E402
 
 ARCHIVE = ROOT / "tests" / "golden" / "tables.tar.xz"
 INPUTS = "inputs"
@@ -149,7 +150,7 @@ def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
     """The tables that a command writes into `out`, run in a folder; figures are drawn, not written."""
     script, *arguments = command
     with patch("matplotlib.figure.Figure.savefig"):
-        done = run_here(ROOT / "scripts" / script, *arguments, "--out", out, cwd=folder)
+        done = run_here(command_path(script.removesuffix(".py")), *arguments, "--out", out, cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr}")
     return {

@@ -68,4 +68,4 @@ def grid_runs(
 @cache
 def analysed(**options: Any) -> GridAnalysis:
     """The analysis of such runs, with few draws and no surfaces."""
-    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)
+    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES)

@@ -13,6 +13,12 @@ COMMANDS = REPOSITORY / "tests" / "bin"  # that stand before the machine's own
 PYTHON = sys.executable
 
 
+def command_path(name: str) -> Path:
+    """The script of a command, of `shapelaw.advice` or beside the package."""
+    advice = SCRIPTS / "shapelaw" / "advice" / "commands" / f"{name}.py"
+    return advice if advice.is_file() else SCRIPTS / f"{name}.py"
+
+
 def small_run(seed: int = 0, **training: object) -> Run:
     """A run of a second or two on one core."""
     settings = {

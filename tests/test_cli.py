@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import PYTHON, REPOSITORY, SCRIPTS, command_path
 
 from shapelaw.cli import COMMANDS, SNAKEMAKE, help_text, main
 
 
 def test_every_command_is_a_script_and_stands_in_the_help() -> None:
     for name, command in COMMANDS.items():
-        assert command.script == SNAKEMAKE or (SCRIPTS / f"{command.script}.py").is_file()
+        assert command.script == SNAKEMAKE or command_path(command.script).is_file()
         assert f"  {name} " in help_text()
 
 

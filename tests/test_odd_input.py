@@ -8,12 +8,12 @@ from contextlib import suppress
 import pandas as pd
 import pytest
 from commands import run_here
-from small import SCRIPTS
+from small import command_path
 
+from shapelaw.advice.models.pretrained import read_model
+from shapelaw.advice.own_runs.given import add_column_options, add_runs, given_budgets
 from shapelaw.errors import UserError
-from shapelaw.specs.pretrained import read_model
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets
 
 CASES = 200
 NAMES = {
@@ -268,7 +268,7 @@ def test_odd_command_lines_end_with_a_sentence_or_results(tmp_path, script):
         rng = random.Random(case)
         (tmp_path / "runs.csv").write_text(odd_table(rng), encoding="utf-8")
         (tmp_path / "config.json").write_text(json.dumps(odd_config(rng)), encoding="utf-8")
-        done = run_here(SCRIPTS / script, *command_lines(rng)[script], cwd=tmp_path)
+        done = run_here(command_path(script.removesuffix(".py")), *command_lines(rng)[script], cwd=tmp_path)
         assert done.returncode in (0, 1, 2)
         assert "Traceback" not in done.stderr
         if done.returncode:

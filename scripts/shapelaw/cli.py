@@ -15,7 +15,8 @@ from pathlib import Path
 from shapelaw.errors import COMMAND_VARIABLE, UserError, exit_code
 
 PACKAGE = Path(__file__).resolve().parent
-SCRIPTS = PACKAGE.parent if (PACKAGE.parent / "shape.py").is_file() else PACKAGE / "commands"
+SCRIPTS = PACKAGE.parent if (PACKAGE.parent / "analyse.py").is_file() else PACKAGE / "commands"
+ADVICE = PACKAGE / "advice" / "commands"
 SNAKEMAKE = "snakemake"
 
 
@@ -100,7 +101,7 @@ def run(name: str, given: Sequence[str]) -> int:
     arguments = [*command.extra, *given]
     if command.script == SNAKEMAKE:
         return _run_snakemake(name, arguments)
-    script = SCRIPTS / f"{command.script}.py"
+    script = next(path for folder in (ADVICE, SCRIPTS) if (path := folder / f"{command.script}.py").is_file())
     sys.argv = [str(script), *arguments]
     os.environ[COMMAND_VARIABLE] = name
     try:

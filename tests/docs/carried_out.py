@@ -71,9 +71,9 @@ ELSEWHERE = {
     "shapelaw evidence": "losses that are not committed",
     "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
     # what these write is what is committed: held by a test of their own
-    "shapelaw advisor --out workflow/reference/advisor.json": "tests/report/test_advisor_page.py",
+    "shapelaw advisor --out workflow/reference/advisor.json": "tests/advice/test_advisor_page.py",
     "python scripts/answer_page.py": "tests/docs/test_answer.py",
-    "python scripts/bottlenecks.py --out": "the command's tests",
+    "shapelaw bottlenecks --out": "the command's tests",
     "python scripts/config_reference.py": "the command's tests",
     "python scripts/page_tables.py": "tests/docs/test_page_tables.py",
     "python scripts/reproduce_page.py": "the command's tests",
@@ -99,8 +99,8 @@ MADE_BY = {
 # words that a page quotes of what a command prints
 SAID = {
     "shapelaw shape 1.3B --vocab": "Best depth: 35 layers",
-    "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
-    "python scripts/bottlenecks.py --fit": "our fit",
+    "shapelaw bottlenecks ESM-1b": "ESM-1b",
+    "shapelaw bottlenecks --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
     "python scripts/write_specs.py --scale gpu --study depth_width --out": "90 runs",
     "python scripts/separation_rank.py --depth 2 --width 3 --tokens 4": "49",

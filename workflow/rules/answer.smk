@@ -23,4 +23,4 @@ rule advisor:
     message:
         "writing what each depth of every size costs"
     shell:
-        'python "$SCRIPTS/advisor_page.py" --out {output} > {log} 2>&1'
+        'PYTHONPATH="$SCRIPTS" python -m shapelaw.advice.commands.advisor_page --out {output} > {log} 2>&1'

@@ -1,6 +1,6 @@
 """A model's config.json as transformers writes it: found, checked, and told from the files of other libraries.
 
-Light: neither torch nor transformers is imported. `shapelaw.specs.pretrained` has transformers build what stands in it.
+Light: neither torch nor transformers is imported. What stands in it is built elsewhere.
 """
 
 from __future__ import annotations

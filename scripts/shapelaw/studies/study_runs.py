@@ -5,6 +5,7 @@ One rule for a study's own table and for one that somebody else made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +13,19 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from shapelaw.errors import UserError
 from shapelaw.fits.comparable import off_neighbours, off_twins
-from shapelaw.fits.exports import read_runs
-from shapelaw.fits.inputs import rows_named
-from shapelaw.fits.own_runs import DIVERGED, finished, left_out
-from shapelaw.fits.run_columns import named_as_ours
+from shapelaw.fits.inputs import read_table, rows_named
+from shapelaw.specs import columns
 from shapelaw.studies.grid.cells import SHAPE, Cell, cells_of
+
+DIVERGED = columns.DIVERGED.name
+FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok", "true")
+UNFINISHED = (
+    *("running", "crashed", "failed", "killed", "pending", "preempted", "cancelled", "canceled"),
+    *("error", "timeout", "false"),
+)
+NOT_FINITE = "with a loss that is not finite"
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ def study_runs(path: Path, keep: bool = False, loss: str = "test_loss") -> Study
     """A study's table of shapes, without the runs that did not finish, have no finite loss, or diverged.
 
     A run diverged if it lies far off other seeds of its shape, or far above its neighbours in size, in its cell
-    (`fits/comparable.py`). Columns have our names where the table has other usual ones.
+    (`fits/comparable.py`).
 
     Args:
         keep: runs that did not finish or diverged count too, where they have a finite loss.
@@ -42,7 +50,7 @@ def study_runs(path: Path, keep: bool = False, loss: str = "test_loss") -> Study
     Raises:
         UserError: the table can't be read, no run can be used, or it can't be told what differs between the runs.
     """
-    table, notes = finished(named_as_ours(_read(path)), [loss], str(path), keep)
+    table, notes = finished(_read(path), [loss], str(path), keep)
     numbers = [name for name in (*SHAPE, loss) if name in table and is_numeric_dtype(table[name])]
     if len(numbers) > len(SHAPE) and table[["depth", "width", loss]].gt(0).all(axis=None):
         cells = cells_of(table, (), source=str(path), loss=loss).cells
@@ -63,10 +71,84 @@ def measured_runs(path: Path, keep: bool, measures: Sequence[str]) -> StudyRuns:
 
 def _read(path: Path) -> pd.DataFrame:
     """A table of runs whose rows are named by their keys, or by their lines."""
-    table = read_runs(path)
+    table = read_table(path)
     if "key" in table and table["key"].notna().all() and table["key"].is_unique:
         table.index = pd.Index(table["key"].astype(str), name=None)
     return table
+
+
+def finished(
+    table: pd.DataFrame, measures: Sequence[str], source: str, keep: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows that finished with a finite measure, and sentences that name the others.
+
+    Args:
+        measures: columns of which a run has one at least.
+        keep: runs that did not finish count too; those that diverged never do.
+
+    Raises:
+        UserError: there is none.
+    """
+    notes: list[str] = []
+    if DIVERGED not in measures:
+        table = without_told_diverged(table, notes)
+    table = without_unfinished(table, "status", keep, notes)
+    if there := [name for name in measures if name in table]:
+        table = without(table, table[there].apply(empty).all(axis=1), "without a loss", notes)
+        table = without(table, table[there].apply(infinite).all(axis=1), NOT_FINITE, notes)
+    refuse_none(table, source, notes)
+    return table, notes
+
+
+def without_told_diverged(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """The rows that no column says diverged; the others are named."""
+    if DIVERGED not in table or not (lost := table[DIVERGED].notna()).any():
+        return table
+    notes.append(f"{lost.sum()} of {len(table)} diverged and are left out: {rows_named(table.index[lost])}")
+    return table[~lost]
+
+
+def without_unfinished(table: pd.DataFrame, state: str, keep: bool, notes: list[str]) -> pd.DataFrame:
+    """The rows of finished runs, where a column of states says such things; the others are named."""
+    if state not in table or keep:
+        return table
+    words = table[state].astype(str).str.strip().str.lower()
+    told = bool(words.isin((*FINISHED, *UNFINISHED)).any())
+    lost = table[state].notna() & ~words.isin(FINISHED) & told
+    return without(table, lost, "that did not finish", notes)
+
+
+def without(table: pd.DataFrame, rows: pd.Series[bool], which: str, notes: list[str]) -> pd.DataFrame:
+    """The table without some rows, which are named."""
+    if rows.any():
+        notes.append(left_out(table.index[rows], which))
+    return table[~rows]
+
+
+def empty(column: pd.Series) -> pd.Series[bool]:
+    """True where a cell has nothing."""
+    return column.isna() | (column.astype(str).str.strip() == "")
+
+
+def infinite(column: pd.Series) -> pd.Series[bool]:
+    """True where a number is infinite."""
+    return pd.to_numeric(column, errors="coerce").abs() == math.inf
+
+
+def refuse_none(table: pd.DataFrame, source: str, notes: Sequence[str]) -> None:
+    """Refuse a table of which no row is left.
+
+    Raises:
+        UserError: it has none; the message has the notes.
+    """
+    if table.empty:
+        raise UserError(f"{source} has no run that can be used: {'; '.join(notes)}.")
+
+
+def left_out(index: pd.Index, which: str) -> str:
+    """A sentence without its full stop that names the runs that don't count: `2 runs without a loss are left out`."""
+    runs, are = ("run", "is") if len(index) == 1 else ("runs", "are")
+    return f"{len(index)} {runs} {which} {are} left out: {rows_named(index)}"
 
 
 def sentences_of(source: str, notes: Sequence[str]) -> tuple[str, ...]:
@@ -99,6 +181,6 @@ def diverged_in(path: Path | None) -> str:
     """How many runs of a table diverged, a clause; empty where none did, or where there is no table."""
     if path is None or not path.is_file():
         return ""
-    table = read_runs(path)
+    table = read_table(path)
     lost = int(table[DIVERGED].notna().sum()) if DIVERGED in table else 0
     return f"{lost} of {len(table)} runs of {path} diverged" if lost else ""

@@ -61,7 +61,7 @@ def test_a_mixed_table_has_the_crossing_of_its_original() -> None:
     cells = cells_of(mixed, source="mixed")
     by_heads = {"pool": lambda cell: cell.value("heads"), "parts": Parts()}
     alone, _ = analyse_cells(cells.cells, "mixed", Options(), **by_heads)
-    analysis = analyse_grid(mixed, "mixed", surfaces=False)
+    analysis = analyse_grid(mixed, "mixed")
     original = analyse_runs(alone[0].runs, Options()).bootstrap_rows[0]
     assert (round(original["width"], 1), round(original["width_err"], 1)) == (137.2, 4.3)
     assert alone[0].transitions.bootstrap_rows[0] == pytest.approx(original, nan_ok=True)

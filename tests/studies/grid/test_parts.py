@@ -82,7 +82,6 @@ def failing_once(module: Any, name: str) -> Callable[..., Any]:
         ),
         (tables, "mean_losses_of", None, {"table losses, H = 1": INJECTED}),
         (analysis, "checked_runs", None, {"H = 1": INJECTED}),
-        (analysis, "analyse_surface", None, {"surface of H = 1": INJECTED}),
         (transitions, "bootstrap_crossing", None, {"H = 1, depth 1 against 2": INJECTED}),
     ],
 )

@@ -74,7 +74,7 @@ def test_without_noise_nothing_is_decided_and_that_is_said() -> None:
 
 def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_of_the_vocabulary() -> None:
     runs = grid_runs(heads=(1, 2), ranks=(None,)).drop(columns="bits_per_byte")
-    analysis = analyse_grid(runs, "x", Options(draws=200), AXES, surfaces=False)
+    analysis = analyse_grid(runs, "x", Options(draws=200), AXES)
     assert analysis.best == ()
     assert {e.axis for e in analysis.effects if e.found is None} == {"vocab_size"}
     assert {e.unit for e in analysis.effects if e.found is not None} == {"test_loss"}

@@ -22,7 +22,7 @@ def moving(widths: dict[int, float]) -> GridAnalysis:
     """Cells whose transitions lie at these widths, by heads."""
     grid = grid_of((4, 8), 2e5, 8e6, 9)
     runs = [simulate(grid, {4: width}, noise=0.0005).assign(heads=heads) for heads, width in widths.items()]
-    return analyse_grid(pd.concat(runs), "x", Options(draws=300), ("heads",), surfaces=False)
+    return analyse_grid(pd.concat(runs), "x", Options(draws=300), ("heads",))
 
 
 def test_values_stand_in_columns_of_their_own_with_their_types() -> None:
@@ -107,18 +107,15 @@ def test_best_shapes_and_those_within_the_noise_of_each_pool() -> None:
     assert pooled[["heads", "embedding_rank"]].isna().all(axis=None)
 
 
-def test_lines_projections_and_surfaces_of_cells_that_have_them() -> None:
+def test_lines_and_projections_of_cells_that_have_them() -> None:
     flat = analysed()
     assert set(tables.fit_table(flat.analyses)["status"]) == {"too few points"}
     assert tables.projection_of_cells(flat.analyses).empty
-    assert tables.surface_costs_table(flat).empty
     depths = (4, 6, 8, 10, 12)
     true = {depth: math.exp(4 + 0.1 * depth) for depth in depths}
     runs = simulate(grid_of(depths, 6e4, 6e6, 12), true, noise=0.0008).assign(heads=2)
     found = analyse_grid(runs, "x", Options(draws=200), ("heads",))
     assert len(tables.projection_of_cells(found.analyses)) > 3
-    costs = tables.surface_costs_table(found)
-    assert len(costs) == runs.drop_duplicates(["depth", "width"]).shape[0]
 
 
 def test_cells_say_their_rules_for_fit_json() -> None:

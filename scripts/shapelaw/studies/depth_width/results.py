@@ -42,6 +42,6 @@ def results(arguments: argparse.Namespace) -> Results:
     """
     asked = transitions.options_of(arguments)
     given = study_runs(arguments.input, arguments.keep, asked.loss)
-    found = analyse_grid(given.table, given.source, asked, arguments.axes, surfaces=False)
+    found = analyse_grid(given.table, given.source, asked, arguments.axes)
     cells = [(one.values, one.transitions) for one in found.analyses]
     return transitions.present_cells(cells, found.parts).after(given.notes)

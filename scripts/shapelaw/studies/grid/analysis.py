@@ -12,16 +12,12 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.comparable import Budget
 from shapelaw.fits.curves import Curve, loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.fits.surface_forms import LEAST_SHAPES
 from shapelaw.parts import Parts
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
-from shapelaw.studies.surface.analysis import Options as SurfaceOptions
-from shapelaw.studies.surface.analysis import SurfaceAnalysis, analyse_surface
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
 
 TEXT = ("corpus", "vocab_size", "patch_embedding")  # of these a loss has its unit
@@ -123,7 +119,6 @@ class GridAnalysis:
         options: of the transitions.
         noise: the noise between seeds of each pool of cells that share one.
         unit: the loss in which all cells compare.
-        surfaces: the surface of each cell that has one, by its place.
         parts: what of the analysis failed.
     """
 
@@ -132,7 +127,6 @@ class GridAnalysis:
     options: Options
     noise: Mapping[Hashable, Noise | None]
     unit: str
-    surfaces: Mapping[int, SurfaceAnalysis] = field(default_factory=dict)
     parts: Parts = field(default_factory=Parts)
 
     @cached_property
@@ -161,14 +155,11 @@ def analyse_grid(
     source: str,
     options: Options = DEFAULT,
     axes: Sequence[str] | None = None,
-    *,
-    surfaces: bool = True,
 ) -> GridAnalysis:
     """The analysis of a table of runs, without the cells that can't be analysed where there are others.
 
     Args:
         axes: the columns that the grid lists; None for a table from elsewhere (`cells_of`).
-        surfaces: fit one surface through all shapes of each cell that has enough.
 
     Raises:
         UserError: the table can't be used.
@@ -179,8 +170,7 @@ def analyse_grid(
     cells = replace(cells, cells=tuple(one.cell for one in analyses))
     several = len({tuple(cell.value(name) for name in TEXT) for cell in cells.cells}) > 1
     unit = BITS if several else options.loss
-    found = dict(_surfaces(analyses, options, parts)) if surfaces else {}
-    return GridAnalysis(cells, analyses, options, noise, unit, found, parts)
+    return GridAnalysis(cells, analyses, options, noise, unit, parts)
 
 
 def analyse_cells(
@@ -277,24 +267,6 @@ def _in_bits(cell: Cell, source: str, options: Options) -> pd.DataFrame | None:
     if BITS not in cell.runs or cell.runs[BITS].isna().any():
         return None
     return check_runs(cell.runs, source, loss=BITS, size=options.size)
-
-
-def _surfaces(
-    analyses: Sequence[CellAnalysis], options: Options, parts: Parts
-) -> Iterator[tuple[int, SurfaceAnalysis]]:
-    """The surface of each cell that has shapes enough, by the cell's place."""
-    for place, one in enumerate(analyses):
-        if len(one.runs.drop_duplicates(["depth", "width"])) < LEAST_SHAPES:
-            continue
-        noise = one.losses[1]
-        draws = min(options.draws, SurfaceOptions.draws)  # no status of a surface hangs on a share of 2.5%
-        asked = SurfaceOptions(options.size, (), None if noise is None else noise.std, draws, options.seed)
-        budget = Budget(one.runs, math.nan, "networks of one cell")
-        found = parts.attempt(
-            f"surface of {one.cell.name}", partial(analyse_surface, budget, asked, parts=parts)
-        )
-        if found is not None and found.surface.usable:
-            yield place, found
 
 
 def effects_of(

@@ -87,10 +87,6 @@ TABLES = {
         "The best shape of each size over all cells, and those within the noise of it.",
         {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
     ),
-    "surface_costs": TableOf(
-        tables.surface_costs_table,
-        "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
-    ),
     "seed_noise": TableOf(
         lambda one: tables.seed_noise_table(one.analyses), "Spread of the loss over seeds."
     ),

@@ -33,7 +33,7 @@ ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
 TABLES = (
     *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
-    *("best_shapes", "surface_costs", "seed_noise"),
+    *("best_shapes", "seed_noise"),
 )
 FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
 RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can't have

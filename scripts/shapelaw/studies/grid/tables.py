@@ -17,7 +17,6 @@ from shapelaw.fits.projection import why_no_projection
 from shapelaw.parts import Parts
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
 from shapelaw.studies.grid.cells import Value, frame_of, typed
-from shapelaw.studies.surface.results import penalty_table
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
@@ -169,15 +168,6 @@ def projection_of_cells(analyses: Iterable[CellAnalysis], parts: Parts | None = 
             usable, lambda one: projection_table(one.transitions.fit, one.transitions.forms), parts=parts
         )
     return stack(known[:1], lambda one: projection_table(one.transitions.fit).iloc[:0])
-
-
-def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame:
-    """What the depth of each shape costs by the surface through all shapes of its cell; no rows without a surface."""
-    there = [analysis.analyses[at] for at in analysis.surfaces]
-    surfaces = {id(analysis.analyses[at]): one for at, one in analysis.surfaces.items()}
-    if not there:
-        return pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
-    return stack(there, lambda one: penalty_table(surfaces[id(one)]), parts=analysis.parts)
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:

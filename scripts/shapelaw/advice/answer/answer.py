@@ -1,0 +1,429 @@
+"""The answer for one size as data: what depths cost, the best one, who says so, and what people ship; numpy alone."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from shapelaw.advice.answer.costs import (
+    OUTSIDE,
+    Best,
+    Cost,
+    Costs,
+    Evidence,
+    Question,
+    ask,
+    outside,
+)
+from shapelaw.advice.evidence.losses import Floats
+from shapelaw.errors import UserError
+from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, shape_of_size
+
+NEAREST = 3
+BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
+FEW = 4  # transitions that are fewer widen a law's interval
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that has a shape already: the user's, or one that was shipped.
+
+    Attributes:
+        name: what to call it.
+        depth, width: L and d.
+        block_params, total_params: its parameters.
+        counting: what size means, with its own vocabulary, which is tied or not.
+        year: of its release; 0 where it has none.
+    """
+
+    name: str
+    depth: int
+    width: int
+    block_params: float
+    total_params: float
+    counting: Counting
+    year: int = 0
+
+    def size(self) -> float:
+        """Its size as `counting` has it."""
+        if self.counting.axis is SizeAxis.BLOCK:
+            return self.block_params
+        if self.counting.axis is SizeAxis.FLOPS:
+            return self.block_params + self.width * self.counting.vocab_size
+        return self.total_params
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A network with its cost against the best of its own size; `cost` is None where the evidence can't tell it."""
+
+    network: Network
+    size: float
+    best_depth: float
+    cost: Cost | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A depth of the asked size: a shape for it, its cost, and seconds a token over those of the best depth."""
+
+    sized: SizedShape
+    cost: Cost
+    time: float
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
+
+    Attributes:
+        log_depth: (k,) logs of depths.
+        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
+            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
+        source: where its transitions come from.
+        block: the block that they were measured with.
+        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
+        count: number of transitions.
+        p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
+    """
+
+    log_depth: Floats
+    log_blocks: tuple[Floats, Floats, Floats]
+    source: str
+    block: str
+    depths: tuple[int, int]
+    sizes: tuple[float, float]
+    count: int
+    p_value: float
+    own: bool = False
+
+    def depth(self, costs: Costs) -> tuple[float, float, float]:
+        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
+        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
+        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
+        return middle, low, high
+
+
+def _first(log_depth: Floats, over: Floats) -> float:
+    if not (over >= 0).any():
+        return math.inf
+    right = int((over >= 0).argmax())
+    if right == 0:
+        return float(np.exp(log_depth[0]))
+    before, after = over[right - 1], over[right]
+    share = before / (before - after)
+    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
+
+
+def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
+    """A law as a file has it.
+
+    Args:
+        content: of the file.
+        own: whether it is the user's.
+    """
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    (shallow, deep), (small, large) = content["depths"], content["block_params"]
+    return Transitions(
+        np.log(np.array(content["depth"], dtype=np.float64)),
+        (low, middle, high),
+        content["source"],
+        content["block"],
+        (int(shallow), int(deep)),
+        (float(small), float(large)),
+        int(content["count"]),
+        float(content["p_value"]),
+        own,
+    )
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Who says what about the best depth.
+
+    Attributes:
+        name, block: who, with which block.
+        depth, low, high: the best depth with the error of the fit alone; infinite where it has none.
+        sizes: parameters of the blocks that it was measured at.
+        beyond: the factor by which the asked size lies outside of them; 1 inside.
+        remarks: what weakens it, in sentences.
+        said: in place of a depth: a bound, or that it can't be told.
+    """
+
+    name: str
+    block: str
+    depth: float
+    low: float
+    high: float
+    sizes: tuple[float, float]
+    beyond: float
+    remarks: tuple[str, ...] = ()
+    said: str = ""
+
+
+class Own(Protocol):
+    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`.
+
+    `costs` are those of a question that it covers, None where it tells no best depth; `per_log_tokens` is the standard
+    deviation of log depth for each e-fold of tokens between its runs and the question.
+    """
+
+    @property
+    def source(self) -> str: ...
+
+    def witness(self, question: Question) -> Witness: ...
+
+    def costs(self, question: Question, per_log_tokens: float) -> Costs | None: ...
+
+
+Tells = Callable[[Question], Costs | None]  # the costs of any question; None where it tells none
+
+
+@dataclass(frozen=True)
+class ShapeAnswer:
+    """The answer for a size.
+
+    Attributes:
+        question: the question.
+        costs: what the evidence says, or where it doesn't reach and a surface of one's own does, what that says.
+        best: the best depth with its predictive interval; by the own fit where the evidence doesn't reach.
+        by: who says so; empty where nobody can.
+        public: the name of the evidence, which says so wherever it reaches.
+        advised: the shape of the best depth; None where it can't be told.
+        rows: the table of costs; empty where the evidence can't tell them.
+        witnesses: in the order in which they are heard.
+        shipped: the networks of the nearest sizes.
+        given: the user's shape.
+        equal_time: the best depth at equal time, where it is another question.
+        vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
+    """
+
+    question: Question
+    costs: Costs
+    best: Best
+    by: str
+    public: str
+    advised: SizedShape | None
+    rows: tuple[Row, ...]
+    witnesses: tuple[Witness, ...]
+    shipped: tuple[Priced, ...]
+    given: Priced | None
+    equal_time: Best | None
+    vocabulary: tuple[float, float] | None
+
+
+def answer(
+    question: Question,
+    evidence: Evidence,
+    evidence_block: str,
+    laws: Sequence[Transitions],
+    networks: Iterable[Network],
+    given: Network | None = None,
+    own: Sequence[Own] = (),
+) -> ShapeAnswer:
+    """The answer to a question.
+
+    Args:
+        question: size, vocabulary, tokens.
+        evidence: the fits of public losses.
+        evidence_block: the block of its networks, in words.
+        laws: laws of transitions, the user's own first where there is one.
+        networks: that were shipped.
+        given: a shape to price.
+        own: other witnesses of the user's.
+
+    Raises:
+        UserError: the vocabulary leaves no room for blocks.
+    """
+    costs = ask(evidence, question)
+    of_own = (one.witness(question) for one in own)
+    witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
+    if question.counting.block == "gpt2":
+        witnesses.sort(key=lambda one: one.block == evidence_block)
+    public, name, tells = costs, evidence.name, partial(_told, evidence)
+    for one in () if costs.told else own:  # the first surface of one's own that covers the question
+        mine = partial(one.costs, per_log_tokens=evidence.spread.per_log_tokens)
+        if (found := mine(question)) is not None:
+            costs, name, tells = found, one.source, mine
+            break
+    best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
+    rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
+    advised = shape_of_size(costs.size_at(best.depth), whole(best.depth), question.counting) if by else None
+    shape = None if advised is None else advised.shape
+    return ShapeAnswer(
+        question,
+        costs,
+        best,
+        by,
+        evidence.name,
+        advised,
+        rows,
+        tuple(witnesses),
+        tuple(price(network, public) for network in _nearest(networks, question)),
+        None if given is None else price(given, costs, tells),
+        None if question.equal_time or not costs.told else _best_at_equal_time(costs, tells),
+        None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
+    )
+
+
+def times(factor: float) -> str:
+    """`3.9 times`, `27 times`."""
+    return f"{factor:.2g} times" if factor < 10 else f"{float(f'{factor:.2g}'):,.0f} times"
+
+
+def whole(depth: float) -> int:
+    """The nearest number of layers, at least one."""
+    return max(1, round(depth))
+
+
+def costs_if_any(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of a question; None where the vocabulary leaves no room for standard blocks, or depths were never
+    timed."""
+    try:
+        return ask(evidence, question)
+    except UserError:
+        return None
+
+
+def _told(evidence: Evidence, question: Question) -> Costs | None:
+    """The same; None too where the evidence doesn't reach."""
+    found = costs_if_any(evidence, question)
+    return found if found is not None and found.told else None
+
+
+def _best_at_equal_time(costs: Costs, tells: Tells) -> Best | None:
+    """The best depth at equal time, of all parameters; None where it can't be told or is far from those timed."""
+    found = tells(_timed(costs.question, costs))
+    return None if found is None else found.best
+
+
+def _timed(question: Question, costs: Costs) -> Question:
+    """The same question at equal time, of all parameters."""
+    counting = replace(question.counting, axis=SizeAxis.TOTAL)
+    size = question.size
+    if question.counting.axis is not SizeAxis.TOTAL:
+        best = shape_of_size(costs.size_at(costs.best.depth), whole(costs.best.depth), question.counting)
+        size = float(counting.size(best.shape))
+    return replace(question, size=size, counting=counting, equal_time=True)
+
+
+def _row(costs: Costs, depth: int) -> Row:
+    sized = shape_of_size(costs.size_at(depth), depth, costs.question.counting)
+    return Row(sized, costs.at(depth), costs.relative_time(depth))
+
+
+def _of_evidence(costs: Costs, block: str) -> Witness:
+    best, evidence = costs.best, costs.evidence
+    beyond = math.exp(outside(costs.blocks, evidence.blocks))
+    remarks = []
+    if (out := outside(costs.question.tokens, evidence.tokens)) > 0:
+        low, high = (tokens / 1e9 for tokens in evidence.tokens)
+        remarks.append(
+            f"Its losses are at {low:,.0f} to {high:,.0f} billion tokens; these are {times(math.exp(out))} "
+            f"{'fewer' if costs.question.tokens < evidence.tokens[0] else 'more'}, so its intervals are wider."
+        )
+    return Witness(
+        evidence.name, block, best.depth, best.own_low, best.own_high, evidence.blocks, beyond, tuple(remarks)
+    )
+
+
+def _of_law(law: Transitions, costs: Costs) -> Witness:
+    """What a law says; at equal time nothing, since it compares equal sizes and knows no costs."""
+    timed = costs.question.equal_time
+    depth, low, high = (math.inf,) * 3 if timed else law.depth(costs)
+    blocks = costs.blocks if not math.isfinite(depth) else costs.blocks_at(depth)
+    remarks = []
+    if law.p_value < BADLY:
+        from shapelaw.fits.noise import chance_words  # imports pandas, a second that no other answer needs
+
+        remarks.append(
+            f"Its {law.count} transitions don't lie on it ({chance_words(law.p_value)}), so the interval is widened by "
+            "their scatter and the law is a poor guide."
+        )
+    if law.count < FEW:
+        remarks.append(f"It rests on {law.count} transitions, so the interval is widened as Student's.")
+    beyond, said = math.exp(outside(blocks, law.sizes)), "compares equal sizes alone" if timed else ""
+    return Witness(law.source, law.block, depth, low, high, law.sizes, beyond, tuple(remarks), said)
+
+
+def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
+    """The best depth by the user's own law where it reaches the size, as wide as sources differ; else by nobody."""
+    for law in laws:
+        depth, low, high = law.depth(costs)
+        if law.own and all(map(math.isfinite, (depth, low, high))):
+            if outside(costs.blocks_at(depth), law.sizes) > math.log(OUTSIDE):
+                continue
+            more = costs.evidence.spread.sources
+            down, up = (math.hypot(math.log(end / depth), more) for end in (low, high))
+            return Best(depth, max(1.0, depth * math.exp(-down)), depth * math.exp(up), low, high), law.source
+    return costs.best, ""
+
+
+def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
+    """The cost of a network against the best of its own size, at the question's tokens, by who answers it."""
+    size = network.size()
+    own = (tells or partial(costs_if_any, costs.evidence))(of_own_size(network, costs.question))
+    if own is None:
+        return Priced(network, size, math.nan, None)
+    cost = own.at(network.depth, network.block_params) if own.told else None
+    return Priced(network, size, own.best.depth, cost)
+
+
+def of_own_size(network: Network, question: Question) -> Question:
+    """The same question at a network's own size and vocabulary."""
+    return replace(question, size=network.size(), counting=network.counting, equal_time=False)
+
+
+def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
+    """The networks of the nearest sizes, to a percent, the newest first; one of each depth and width."""
+
+    def far(one: Network) -> tuple[float, int]:
+        return round(abs(math.log(one.size() / question.size)), 2), -one.year
+
+    by_shape: dict[tuple[int, int], Network] = {}
+    for one in sorted(networks, key=far):
+        by_shape.setdefault((one.depth, one.width), one)
+    return list(by_shape.values())[:NEAREST]
+
+
+def read_shipped(path: Path, axis: SizeAxis) -> list[Network]:
+    """The networks of `models.csv`, with their own vocabularies.
+
+    Args:
+        path: the file.
+        axis: what size means.
+    """
+    with path.open(encoding="utf-8") as lines:
+        return [
+            Network(
+                row["name"],
+                int(row["layers"]),
+                int(row["d_model"]),
+                float(row["block_params"]),
+                float(row["total_params"]),
+                Counting(axis, int(row["vocab"]), row["tied"] == "True"),
+                int(row["year"]),
+            )
+            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+        ]
+
+
+def vocabulary_of_law(block_params: float, width: int) -> tuple[float, float]:
+    """The vocabulary that a published law takes, by two of its three fits: smallest and largest.
+
+    Tao et al. 2024, "Scaling laws with vocabulary", for compute-optimal tokens: N_v = V d follows from the other
+    parameters N_nv, by isoFLOPs (N_nv and N_v against C) and by the derivative.
+    """
+    compute = (block_params / math.exp(-2.48465)) ** 2
+    by_flops = math.exp(-1.58903) * compute**0.41636
+    by_derivative = 3_145_728 * (block_params / 33e6) ** 0.8354
+    low, high = sorted((by_flops / width, by_derivative / width))
+    return low, high

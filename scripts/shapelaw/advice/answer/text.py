@@ -1,0 +1,373 @@
+"""The answer for one size in plain words, and as JSON."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Witness, times, whole
+from shapelaw.advice.answer.costs import LEAST_TOKENS, OUTSIDE, Best, Cost, outside
+from shapelaw.specs.shapes import BLOCKS
+from shapelaw.specs.sizes import SizeAxis, SizedShape, big
+
+SIZES = {
+    SizeAxis.TOTAL: "parameters in all",
+    SizeAxis.BLOCK: "parameters in blocks",
+    SizeAxis.FLOPS: "parameters that are multiplied for every token (blocks and classifier)",
+}
+COLUMNS = 110  # of a line of text
+SAME = 0.02  # share by which sizes differ without a word
+
+
+def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
+    """The answer in plain words: the table of costs first, a paragraph to act on last.
+
+    Args:
+        found: the answer.
+        notes: of bottlenecks and of the given shape, in sentences.
+    """
+    parts = [_asked(found)]
+    if found.rows:
+        parts += [_costs(found), _flat(found)]
+    parts.append(_best(found))
+    parts.append(_witnesses(found.witnesses))
+    if found.given is not None:
+        parts.append(_given(found.given, found))
+    parts.append(_shipped(found.shipped, found.question.equal_time))
+    parts.append("\n".join([*notes, *_vocabulary(found)]))
+    parts.append(" ".join(paragraph(found)))
+    return "\n\n".join(_wrapped(part) for part in parts if part)
+
+
+def _wrapped(part: str) -> str:
+    """A part whose sentences are broken into lines; lines of tables, which have gaps, are left as they are."""
+    lines = part.splitlines()
+    return "\n".join(line if "  " in line else textwrap.fill(line, COLUMNS) for line in lines)
+
+
+def _asked(found: ShapeAnswer) -> str:
+    question = found.question
+    counting = question.counting
+    rank = "" if counting.rank is None else f", embedding rank {counting.rank:,}"
+    positions = f", {counting.positions:,} learned positions" if counting.positions else ""
+    same = SIZES[counting.axis] + (" at the best depth, others as slow" if question.equal_time else "")
+    return (
+        f"{big(question.size)} {same}; vocabulary {counting.vocab_size:,}{rank}, "
+        f"{'tied' if counting.tied else 'untied'}{positions}; {BLOCKS[counting.block]}; {big(question.tokens)} tokens."
+    )
+
+
+def _costs(found: ShapeAnswer) -> str:
+    timed = found.question.equal_time
+    head = ("layers", "width", "heads", "feed-forward", "cost, nats (68%)", "worth")
+    rows = [(*head, "size" if timed else "time"), *(_cells(row, timed) for row in found.rows)]
+    lines = [aligned(rows)]
+    lines += [
+        f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
+        f"{big(row.sized.size)}."
+        for row in found.rows
+        if not row.sized.fits
+    ]
+    clock = found.question.clock
+    lines.append(
+        ("Costs are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
+        + "Cost: loss above the best. Worth: the share of its size by which the best could be smaller and as good. "
+        + ("Size: all parameters in the same time; " if timed else "Time: a token's, over that of the best; ")
+        + f"measured on {clock.source}."
+    )
+    return "\n".join(lines)
+
+
+def _cells(row: Row, timed: bool) -> tuple[str, ...]:
+    shape = row.sized.shape
+    return (
+        str(shape.depth),
+        f"{shape.width:,}",
+        f"{shape.heads} of {shape.attention_dim}",
+        f"{shape.hidden_width:,}",
+        cost_text(row.cost),
+        f"{row.cost.params_worth:.0%}",
+        big(row.sized.size) if timed else f"{row.time:.2f}",
+    )
+
+
+def cost_text(cost: Cost) -> str:
+    """`0.006 (0.002 to 0.013)`, in nats."""
+    return f"{cost.value:.3f} ({cost.low:.3f} to {cost.high:.3f})"
+
+
+def aligned(rows: Sequence[Sequence[str]], put: Callable[[str, int], str] = str.rjust) -> str:
+    """Rows of cells as lines, with columns two spaces apart; `put` fills a cell up to the width of its column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(put, row, widths)).rstrip() for row in rows)
+
+
+def _flat(found: ShapeAnswer) -> str:
+    return f"Less than {found.question.within:g} nats: {_depths(*found.costs.flat())}."
+
+
+def _depths(low: int, high: int) -> str:
+    """`24 to 54 layers`, `2 layers`, `1 layer`."""
+    return f"{low} to {high} layers" if high > low else f"{low} layer{'s' if low > 1 else ''}"
+
+
+def ends(best: Best) -> tuple[int, int]:
+    """The whole depths between which a best depth lies; never one depth alone."""
+    low, high = math.floor(best.low + 0.5), math.ceil(best.high - 0.5)
+    depth = whole(best.depth)
+    low, high = max(1, min(low, depth)), max(high, depth)
+    return (low, high) if high > low else (max(1, low - 1), high + 1)
+
+
+def _best(found: ShapeAnswer) -> str:
+    low, high = ends(found.best)
+    if not found.by:
+        said = f"can't tell. What the evidence leaves open lies between {low} and {high} layers (68%)."
+        return f"Best depth: {said} {_why(found)}"
+    depth = whole(found.best.depth)
+    return f"Best depth: {depth} layers (68%: {low} to {high}), by {found.by}. {_spread(found)}"
+
+
+def _why(found: ShapeAnswer) -> str:
+    evidence, costs = found.costs.evidence, found.costs
+    if found.question.tokens < LEAST_TOKENS:
+        first, least = big(evidence.tokens[0]), big(LEAST_TOKENS)
+        return f"Its losses begin at {first} tokens, and below {least} nothing follows from them."
+    if outside(costs.best.depth, evidence.depths) > math.log(OUTSIDE):
+        shallow, deep = evidence.depths
+        return (
+            f"Its networks have {shallow:.0f} to {deep:.0f} layers, and the best depth by it would be about "
+            f"{costs.best.depth:,.0f}: more than {OUTSIDE:g} times outside."
+        )
+    low, high = evidence.blocks
+    return (
+        f"Its networks have {big(low)} to {big(high)} parameters in blocks, and these have about {big(costs.blocks)}: "
+        f"more than {OUTSIDE:g} times outside."
+    )
+
+
+def _spread(found: ShapeAnswer) -> str:
+    if not found.costs.told:
+        return "The evidence doesn't reach this size; the interval is your fit's, widened by what sources differ by."
+    if by_own_surface(found):
+        return (
+            "The public evidence doesn't reach this question, so costs, best depth and interval are those of your own "
+            f"fit: for networks like its runs, trained as they were.{_other_tokens(found)}"
+        )
+    low, high = ends(Best(found.best.depth, found.best.own_low, found.best.own_high, 0.0, 0.0))
+    return (
+        f"The interval is for your network, not for the evidence's: its own fits leave {low} to {high} open, and best "
+        f"depths of different sources differ by {math.expm1(found.costs.evidence.spread.sources):.0%} besides."
+    )
+
+
+def by_own_surface(found: ShapeAnswer) -> bool:
+    """Whether the table of costs is a surface's of the user's own, where the public evidence doesn't reach."""
+    return bool(found.rows) and found.by != found.public
+
+
+def _other_tokens(found: ShapeAnswer) -> str:
+    costs = found.costs
+    if outside(found.question.tokens, costs.evidence.tokens) <= SAME:
+        return ""
+    return " Its runs saw another number of tokens, by which the interval is wider."
+
+
+def _witnesses(witnesses: Iterable[Witness]) -> str:
+    rows = [("best depth by", "layers (fit's error)", "block", "measured at blocks of", "this size")]
+    remarks = []
+    for one in witnesses:
+        here = "inside" if one.beyond <= 1.0 + SAME else f"{times(one.beyond)} outside"
+        rows.append((one.name, _by_witness(one), one.block, " to ".join(map(_short, one.sizes)), here))
+        remarks += [f"{one.name}: {remark}" for remark in one.remarks]
+    return "\n".join([aligned(rows, str.ljust), *remarks])
+
+
+def _short(number: float) -> str:
+    """`1.8B`, `23M`: a number in two digits and its unit."""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= unit:
+            return f"{number / unit:.2g}{letter}" if number < 100 * unit else f"{number / unit:.0f}{letter}"
+    return f"{number:.0f}"
+
+
+def _by_witness(one: Witness) -> str:
+    if one.said:
+        return one.said
+    if not math.isfinite(one.depth):
+        return "no depth is worth so much"
+    if not math.isfinite(one.high):
+        return f"{one.depth:,.0f} ({one.low:,.0f} to no limit)"
+    digits = 0 if round(one.high) > round(one.low) else 1
+    return f"{one.depth:,.{digits}f} ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
+
+
+def _given(priced: Priced, found: ShapeAnswer) -> str:
+    one = priced.network
+    asked = found.question.size
+    text = f"Your shape, {_depths(one.depth, one.depth)} of width {one.width:,}"
+    if abs(priced.size / asked - 1.0) > SAME:
+        text += f", has {big(priced.size)} where {big(asked)} was asked ({priced.size / asked - 1.0:+.0%})"
+    if priced.cost is None:
+        return text + ": the evidence doesn't reach its size, so its cost can't be told."
+    return (
+        f"{text}. It costs {cost_text(priced.cost)} nats against the best of its own size "
+        f"({whole(priced.best_depth)} layers): {priced.cost.params_worth:.0%} of its parameters."
+    )
+
+
+def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
+    cost = "cost at its own size, nats (68%)" if timed else "cost, nats (68%)"
+    rows = [("shipped at this size", "layers", "width", "V", "size", cost)]
+    for one in shipped:
+        network = one.network
+        rows.append(
+            (
+                f"{network.name} ({network.year})",
+                str(network.depth),
+                f"{network.width:,}",
+                f"{network.counting.vocab_size:,}{' tied' if network.counting.tied else ''}",
+                big(one.size),
+                "can't tell" if one.cost is None else cost_text(one.cost),
+            )
+        )
+    return aligned(rows)
+
+
+def _vocabulary(found: ShapeAnswer) -> list[str]:
+    if found.vocabulary is None:
+        return []
+    low, high = (f"{float(f'{size:.2g}'):,.0f}" for size in found.vocabulary)
+    return [
+        f"Vocabulary: a published law (Tao et al. 2024, compute-optimal tokens, 33 million to 3 billion parameters) "
+        f"would take {low} to {high} beside these blocks; it has no interval."
+    ]
+
+
+def paragraph(found: ShapeAnswer) -> list[str]:
+    """What to take and why, when to go deeper and when shallower, in sentences."""
+    if found.advised is None:
+        depths = sorted({one.network.depth for one in found.shipped})
+        shipped = f"{depths[0]} to {depths[-1]}" if len(depths) > 1 else f"{depths[0]}"
+        return [
+            f"Nothing here tells which depth is best at this size. What is shipped near it has {shipped} layers. Train "
+            "eight shapes at a size that you can afford, half and twice as deep, and ask `shapelaw fit` what depth "
+            "costs there."
+        ]
+    shape = found.advised.shape
+    layers = _depths(shape.depth, shape.depth)
+    said = [f"Take {layers} of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}."]
+    if not found.rows:
+        return [*said, "What other depths cost is not known at this size."]
+    low, high = found.costs.flat()
+    within = found.question.within
+    flat = f"Any depth from {low} to {high} costs" if high > low else "Only this depth costs"
+    said.append(
+        f"{flat} less than {within:g} nats, which a network smaller by {found.costs.worth(within):.0%} would lose too."
+    )
+    if not found.question.equal_time:
+        quick = found.costs.relative_time(low)
+        if quick < 1.0 - SAME:
+            said.append(
+                f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time a token."
+            )
+        if found.equal_time is not None and whole(found.equal_time.depth) != shape.depth:
+            said.append(
+                f"That holds at equal size. At equal time, where a faster shape may be larger, about "
+                f"{whole(found.equal_time.depth)} layers are best by these times (--size time)."
+            )
+    said.append(
+        "Go deeper where parameters are what you count: a large untied vocabulary makes width dear, more so with more "
+        "tokens. Go shallower for latency or small batches, where layers wait for each other."
+    )
+    return said
+
+
+def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer's numbers; costs in nats, None for what is not known."""
+    question, best = found.question, found.best
+    low, high = ends(best)
+    counting = question.counting
+    flat = found.costs.flat()
+    return {
+        "size": question.size,
+        "size_means": "time" if question.equal_time else counting.axis.value,
+        "vocab_size": counting.vocab_size,
+        "tied": counting.tied,
+        "block": counting.block,
+        "tokens": question.tokens,
+        "best": {
+            "depth": whole(best.depth) if found.by else None,
+            "low": low,
+            "high": high,
+            "by": found.by or None,
+        },
+        "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
+        "shape": None
+        if found.advised is None
+        else _shape(found.advised) | {"block_params": found.advised.shape.block_params},
+        "costs": [
+            _shape(row.sized)
+            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
+            | {"params_worth": row.cost.params_worth, "time": row.time}
+            for row in found.rows
+        ],
+        "given": None if found.given is None else _priced(found.given),
+        "witnesses": [
+            {
+                "name": one.name,
+                "block": one.block,
+                "depth": finite(one.depth),
+                "low": finite(one.low),
+                "high": finite(one.high),
+                "block_params": list(one.sizes),
+                "times_outside": one.beyond,
+                "said": one.said or None,
+                "remarks": list(one.remarks),
+            }
+            for one in found.witnesses
+        ],
+        "shipped": [_priced(one) for one in found.shipped],
+        "equal_time_depth": None if found.equal_time is None else whole(found.equal_time.depth),
+        "vocabulary_of_law": None if found.vocabulary is None else [round(one) for one in found.vocabulary],
+        "time_measured_on": question.clock.source,
+        "bottlenecks": list(notes),
+        "advice": " ".join(paragraph(found)),
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON; None where it is infinite or none."""
+    return value if math.isfinite(value) else None
+
+
+def _shape(sized: SizedShape) -> dict[str, Any]:
+    shape = sized.shape
+    return {
+        "depth": shape.depth,
+        "width": shape.width,
+        "heads": shape.heads,
+        "head_dim": shape.attention_dim,
+        "ff_width": shape.hidden_width,
+        "size": sized.size,
+    }
+
+
+def _priced(priced: Priced) -> dict[str, Any]:
+    one, cost = priced.network, priced.cost
+    return {
+        "name": one.name,
+        "year": one.year or None,
+        "vocab_size": one.counting.vocab_size,
+        "tied": one.counting.tied,
+        "depth": one.depth,
+        "width": one.width,
+        "size": priced.size,
+        "cost": cost and cost.value,
+        "cost_low": cost and cost.low,
+        "cost_high": cost and cost.high,
+        "params_worth": cost and cost.params_worth,
+        "best_depth": finite(priced.best_depth),
+    }

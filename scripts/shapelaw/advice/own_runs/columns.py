@@ -1,0 +1,210 @@
+"""Which column of a table of runs is which: depth, width, loss and the rest by their usual names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.errors import UserError
+from shapelaw.specs.sizes import number_of
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text, separated by spaces."""
+    return tuple(text.split())
+
+
+# a role, which is also the name that a column gets, and the names under which it is known; in our tables the first
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "depth": names_in(
+        "depth n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers"
+    ),
+    "width": names_in("width d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel"),
+    "loss": names_in(
+        "test_loss val_loss final_loss loss validation_loss valid_loss eval_loss heldout_loss "
+        "held_out_loss final_val_loss final_test_loss best_val_loss"
+    ),
+    "seed": names_in("seed random_seed rng_seed manual_seed replicate repeat repetition"),
+    "tokens": names_in(
+        "tokens_trained tokens train_tokens training_tokens total_tokens n_tokens num_tokens tokens_seen "
+        "n_train_tokens"
+    ),
+    "block_params": names_in(
+        "block_params non_embedding_params non_emb_params nonembedding_params params_non_embedding "
+        "n_params_non_embedding params_non_emb"
+    ),
+    "total_params": names_in("total_params params_total n_params_total all_params"),
+    # of either kind
+    "params": names_in(
+        "params n_params num_params parameters n_parameters num_parameters model_params param_count "
+        "params_active_precise model_size"
+    ),
+    "step_flops": names_in("step_flops flops_per_step"),
+    # where a row, or a run, ends
+    "step": names_in(
+        "step last_step global_step trainer_global_step train_global_step eval_step train_step iteration "
+        "iter num_updates updates epoch"
+    ),
+    "state": names_in("state run_state status finished completed"),
+    "run": names_in("run_id id run run_name name"),
+}
+# what runs may differ in, by the names of our own tables, and the names under which it is known
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "corpus": names_in("corpus dataset"),
+    "vocab_size": names_in("vocab_size n_vocab"),
+    "patch_embedding": names_in("patch_embedding"),
+    "embedding_rank": names_in("embedding_rank"),
+    "positional_rank": names_in("positional_rank"),
+    "context_length": names_in("context_length seq_len seq_length n_ctx max_seq_len"),
+    "block": names_in("block"),
+    "heads": names_in("heads n_head n_heads num_heads num_attention_heads"),
+    "attention_dim": names_in("attention_dim head_dim d_head head_size"),
+    "kv_heads": names_in("kv_heads n_kv_heads num_key_value_heads n_query_groups"),
+    "ff_width": names_in("ff_width d_ff ffn_dim intermediate_size ffn_hidden_size"),
+    "gelu": names_in("gelu"),
+    "tied": names_in("tied tie_word_embeddings tied_embeddings"),
+    "attention_degree": names_in("attention_degree"),
+    "parametrization": names_in("parametrization"),
+    "base_width": names_in("base_width"),
+    "schedule": names_in("schedule lr_schedule"),
+    "batch_size": names_in("batch_size global_batch_size"),
+    "budget": names_in("budget"),
+    "steps": names_in("steps train_steps max_steps num_steps n_steps total_steps max_iters"),
+    "learning_rate": names_in("learning_rate lr peak_lr max_lr"),
+    "test_sequences": names_in("test_sequences"),
+    "warmup_steps": names_in(
+        "warmup_steps warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps"
+    ),
+    "weight_decay": names_in("weight_decay wd"),
+    "dropout": names_in("dropout dropout_rate"),
+    "optimizer": names_in("optimizer optim"),
+    "beta1": names_in("beta1 adam_beta1"),
+    "beta2": names_in("beta2 adam_beta2"),
+    "grad_clip": names_in("grad_clip gradient_clip max_grad_norm grad_clip_norm"),
+    "min_lr": names_in("min_lr final_lr"),
+    "epochs": names_in("epochs num_epochs n_epochs max_epochs"),
+}
+KNOWN = frozenset(name for names in (*ROLES.values(), *SETTINGS.values()) for name in names)
+HELPERS = ("step", "state", "run")  # of several the first is taken
+NEEDED = ("depth", "width", "loss")
+# settings that are words even where they look like numbers
+TEXTS = names_in("corpus block gelu tied schedule parametrization optimizer budget patch_embedding")
+# where tools put what a user logged
+PREFIXES = names_in("config summary params metrics model args hparams hyperparameters final test")
+WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
+
+
+def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The column of each role that the table has; `given` names some, role -> column.
+
+    Raises:
+        UserError: a given role or column doesn't exist; depth, width or loss is not there, or several columns could
+            be one role.
+    """
+    names = [str(name) for name in table.columns]
+    if unknown := sorted(set(given) - set(ROLES) - set(SETTINGS)):
+        raise UserError(f"--column {unknown[0]}=... names no role; the roles are {', '.join(ROLES)}.")
+    for role, name in given.items():
+        if name not in names:
+            raise UserError(
+                f"{source} has no column {name!r} for the {role}; it has the columns {', '.join(names)}."
+            )
+    found = {role: name for role, name in given.items() if role in ROLES}
+    missing, unclear = [], []
+    for role, known in ROLES.items():
+        if role in found:
+            continue
+        candidates = [name for name in names if name not in given.values() and plain_name(name) in known]
+        by_name = sorted(candidates, key=lambda name: known.index(plain_name(name)))
+        ours = [name for name in by_name if role in HELPERS or plain_name(name) == known[0]]
+        candidates = ours[:1] or candidates
+        if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
+            candidates = candidates[:1]  # the same values twice
+        if len(candidates) > 1:
+            unclear.append((role, candidates))
+        elif candidates:
+            found[role] = candidates[0]
+        elif role in NEEDED:
+            missing.append(role)
+    if missing:
+        usual = "; ".join(f"{role} is usually {', '.join(ROLES[role][:4])}" for role in missing)
+        raise UserError(
+            f"{source} lacks {', '.join(missing)} ({usual}); it has the columns {', '.join(names)}. "
+            f"Name {'it' if len(missing) == 1 else 'each'} with --column {missing[0]}=COLUMN."
+            + (_width_hint(table, found["depth"]) if missing == ["width"] else "")
+        )
+    if unclear:
+        role, candidates = unclear[0]
+        raise UserError(
+            f"{source} has several columns that could be the {role}: {', '.join(candidates)}; "
+            f"choose one with --column {role}={candidates[0]}."
+        )
+    return found
+
+
+def _width_hint(table: pd.DataFrame, depth: str) -> str:
+    """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
+    numbers = {str(name): read_numbers(table[name]) for name in table.columns if name != depth}
+    layers = read_numbers(table[depth])
+    for size, values in numbers.items():
+        with np.errstate(invalid="ignore"):
+            width = np.sqrt(values / (12.0 * layers))
+        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE_WIDTH).all():
+            same = [name for name, column in numbers.items() if np.isclose(column, width, rtol=0.01).all()]
+            beside = f", which {same[0]} is: --column width={same[0]}" if same else ""
+            return (
+                f" {size!r} may be the blocks' size: sqrt({size} / (12 {depth})) would be the width{beside}."
+            )
+    return ""
+
+
+def setting_named(name: str) -> str:
+    """The setting that a column's name means; another name as it is."""
+    known = (setting for setting, names in SETTINGS.items() if name == setting or plain_name(name) in names)
+    return next(known, name)
+
+
+def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequence[str]) -> pd.DataFrame:
+    """What the runs may differ in, by the names of our own tables: heads, vocabulary, block, rates and others.
+
+    Args:
+        given: the columns of some, setting -> column.
+        taken: columns that are something else.
+    """
+    found: dict[str, pd.Series] = {}
+    for setting, known in SETTINGS.items():
+        free = [name for name in map(str, table.columns) if name not in (*taken, *given.values())]
+        names = [given[setting]] if setting in given else [name for name in free if plain_name(name) in known]
+        if names:
+            column = table[names[0]]
+            numbers = pd.to_numeric(column, errors="coerce")
+            found[setting] = column if setting in TEXTS or numbers.isna().all() else numbers
+    return pd.DataFrame(found, index=table.index)
+
+
+def plain_name(name: str) -> str:
+    """`config.model/nLayer ` -> `n_layer`: lower case, one sign between words, without the tool's prefixes."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    parts = [re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") for part in re.split(r"[./:]", words)]
+    parts = [part for part in parts if part]
+    while len(parts) > 1 and "_".join(parts) not in KNOWN and parts[0] in PREFIXES:
+        parts = parts[1:]
+    return "_".join(parts)
+
+
+def read_numbers(column: pd.Series) -> pd.Series:
+    """Numbers, of texts such as `1.2M` too; NaN where a value is none."""
+
+    def read(value: object) -> float:
+        try:
+            return number_of(value) if isinstance(value, str) else math.nan
+        except ValueError:
+            return math.nan
+
+    numbers = pd.to_numeric(column, errors="coerce").astype("float64")
+    texts = not pd.api.types.is_numeric_dtype(column)
+    return numbers.fillna(column.map(read).astype("float64")) if texts else numbers

@@ -1,0 +1,278 @@
+"""Loss as a smooth function of size and depth, through shapes that lie anywhere: the average of several forms.
+
+Each form (`surface_forms.py`) is fitted to all shapes; its weight is its share of the predictive density of the left-
+out shapes, over Bayesian bootstraps of the shapes (pseudo-BMA+: Yao et al. 2018). The uncertainty is a parametric
+bootstrap: new losses are drawn about the form's fit, with the noise of seeds and of the residuals together
+(`noise.Scatter`), and fitted again; each form contributes draws in proportion to its weight.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.advice.evidence.losses import power
+from shapelaw.advice.surface.forms import (
+    FLAT,
+    FREE,
+    LEFT,
+    NARROW,
+    POINTED,
+    SKEWED,
+    SYMMETRIC,
+    Form,
+    Frame,
+    Shapes,
+    Smooth,
+    SurfaceStatus,
+    draw_smooth,
+    fit_smooth,
+    mean_smooth,
+    spread_about_polynomial,
+    surface_forms,
+    why_no_surface,
+)
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise, Scatter, scatter_about
+from shapelaw.fits.projection import predictive_weights
+from shapelaw.fits.separable import ridged, sensitivities, solve
+
+# chance of so large a gain by depth where depth changes nothing, above which no best depth is told
+TOLD = 0.05
+FAMILIES = (SYMMETRIC, SKEWED, FLAT, POINTED, FREE)
+DROWNED = 8.0  # residuals of so many times the seed noise replace it
+SPARE = 2  # shapes that a form needs beyond its parameters
+
+
+@dataclass(frozen=True)
+class FittedForm:
+    """A form's best parameters theta (k,) and coefficients (m,), its draws (d, k) and (d, m), and its weight.
+
+    `left_out` is the root mean square error of the losses of left-out shapes, by the leverage of each; `scatter` the
+    typical distance of a run from the surface.
+    """
+
+    form: Form
+    theta: Floats
+    coefficients: Floats
+    weight: float
+    log_density: float
+    left_out: float
+    scatter: float
+    drawn_theta: Floats
+    drawn_coefficients: Floats
+
+    @property
+    def covariance(self) -> Floats | None:
+        """The (k, k) covariance of theta over the draws; None with fewer than ten."""
+        if len(self.drawn_theta) < 10 or not len(self.theta):
+            return None
+        return np.atleast_2d(np.cov(self.drawn_theta, rowvar=False))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The forms fitted to the shapes by falling weight; none unless `status` is converged. `message` says why.
+
+    `chance` is that of the shapes' losses following their depths so well by noise alone: see `told`.
+    """
+
+    shapes: Shapes
+    noise: Noise | None
+    status: SurfaceStatus
+    message: str
+    forms: tuple[FittedForm, ...] = ()
+    chance: float = 1.0
+
+    @property
+    def told(self) -> bool:
+        """True where depth changes the loss significantly, without which every best depth is one of the noise."""
+        return self.chance < TOLD
+
+    @property
+    def usable(self) -> bool:
+        return self.status is SurfaceStatus.CONVERGED
+
+    @property
+    def scatter(self) -> float:
+        """Typical distance of one run from the surface, in nats: the average over forms."""
+        return sum(one.weight * one.scatter for one in self.forms) if self.forms else math.nan
+
+    @property
+    def left_out(self) -> float:
+        """Root mean square error of the losses of left-out shapes: the average over forms, in nats."""
+        return sum(one.weight * one.left_out for one in self.forms) if self.forms else math.nan
+
+    @property
+    def draws(self) -> int:
+        return sum(len(one.drawn_theta) for one in self.forms)
+
+    def losses(self, x: Floats, z: Floats) -> Floats:
+        """(draws, p) losses at (p,) points, form after form."""
+        parts = [
+            one.form.model.values(one.drawn_theta, one.drawn_coefficients, x, z)
+            for one in self.forms
+            if len(one.drawn_theta)
+        ]
+        return np.concatenate(parts)
+
+    def fitted(self, x: Floats, z: Floats) -> Floats:
+        """(p,) losses at (p,) points: the weighted mean of the forms."""
+        parts = [one.weight * one.form.model.values(one.theta, one.coefficients, x, z) for one in self.forms]
+        return np.asarray(sum(parts), dtype=np.float64)
+
+
+def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed: int = 0) -> Surface:
+    """Fit all forms that the number of shapes allows, weigh them, and draw `draws` surfaces in all.
+
+    Without a noise estimate the residuals are the noise. The status is "too few shapes" with fewer than
+    `LEAST_SHAPES` shapes, and "not identifiable" where the depth is a function of the size.
+    """
+    refused = why_no_surface(shapes)
+    if refused is not None:
+        return Surface(shapes, noise, *refused)
+    frame = Frame.of(shapes.x, shapes.z)
+    unit, dof = _unit(shapes, noise)
+    fits = [
+        _fit(form, shapes, unit, dof) for form in surface_forms(frame) if len(shapes) >= form.free + SPARE
+    ]
+    smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof)
+    densities = [*(one.log_density for one in fits), smooth.log_density - math.log(unit)]
+    families = [*(one.form.family for one in fits), FREE]  # they start with equal shares
+    start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
+    weights = predictive_weights(np.array(densities), np.array(start))
+    counts = _shares(weights, draws)
+    rng = np.random.default_rng(seed)
+    done = [
+        _drawn(one, shapes, unit, float(weight), int(count), rng)
+        for one, weight, count in zip(fits, weights[:-1], counts[:-1], strict=True)
+    ]
+    done.append(_drawn_smooth(smooth, shapes, unit, float(weights[-1]), int(counts[-1]), rng))
+    message = f"{len(shapes)} shapes, {len(done)} forms"
+    forms = tuple(sorted(done, key=lambda one: -one.weight))
+    chance = _chance_without_depth(max(fits, key=_power_law), shapes, frame)
+    return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, forms, chance)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The best fit of a form before its draws; `err` (n,) are the standard errors that it was weighted with."""
+
+    form: Form
+    theta: Floats
+    coefficients: Floats
+    err: Floats
+    noise: Scatter
+    log_density: Floats
+    left_out: float
+
+
+def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
+    """The unit of the noise and the degrees of freedom of its estimate.
+
+    These are 0 where the noise comes from residuals alone: with no seeds repeated, or with residuals so far above the
+    seeds' noise that it says nothing.
+    """
+    residual = max(spread_about_polynomial(shapes), 1e-9)
+    if noise is None or residual > DROWNED * noise.std:
+        return residual, 0.0
+    return noise.std, noise.dof
+
+
+def _fit(form: Form, shapes: Shapes, unit: float, dof: float) -> _Fit:
+    x, z, y = shapes.x, shapes.z, shapes.loss
+    err = np.full(len(y), unit) / np.sqrt(shapes.seeds)
+    start = form.starts
+    for _ in range(3):  # the noise follows from the residuals, and the residuals from the noise
+        several = np.broadcast_to(y, (len(start), len(y)))
+        found = solve(form.model, x, z, several, np.broadcast_to(err, several.shape), start)
+        best = int(found.cost.argmin())
+        theta, coefficients = found.theta[best], found.coefficients[best]
+        design = sensitivities(form.model, x, z, theta, coefficients)
+        off = y - form.model.values(theta, coefficients, x, z)
+        noise = scatter_about(_independent(design), off / unit, shapes.seeds, dof)
+        err, start = np.maximum(noise.std(shapes.seeds) * unit, 1e-9), theta[None, :]
+    white = design / err[:, None]
+    prior = np.zeros(design.shape[1])
+    prior[form.linear :] = form.model.std**-2.0
+    hat = np.einsum("nk,nk->n", white, np.linalg.solve(ridged(white.T @ white) + np.diag(prior), white.T).T)
+    left = np.maximum(1.0 - hat, LEFT)
+    density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
+    return _Fit(form, theta, coefficients, err, noise, density, float(np.sqrt(np.mean((off / left) ** 2))))
+
+
+def _power_law(fit: _Fit) -> tuple[bool, float]:
+    """The rank of a form among those that can stand for a loss without depth: power laws first, by their densities."""
+    return len(fit.theta) > 0, float(fit.log_density.sum())
+
+
+def _chance_without_depth(fit: _Fit, shapes: Shapes, frame: Frame) -> float:
+    """The chance that noise alone makes depth seem to matter so much: an F-test of terms of log depth.
+
+    They stand beside a fitted form's law of the size alone, and its slope, and are a penalty's first ones: slope times
+    z, z² and x z. The unit is the scatter about the fitted form itself, so that a law which bends more than a
+    polynomial does is no noise.
+    """
+    x, z = shapes.x - frame.x, shapes.z - frame.z
+    alpha = float(fit.theta[0]) if len(fit.theta) else 0.0
+    slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
+    law = x if abs(alpha) < 1e-6 else power(np.asarray(alpha), x)
+    size = [np.ones_like(x), law, x * slope, x**2 * slope] if frame.x_span > NARROW else [np.ones_like(x)]
+    depth = [slope * z, slope * z**2, slope * x * z] if frame.x_span > NARROW else [z, z**2]
+    left = []
+    for columns in (size, size + depth):
+        design = _independent(np.stack(columns, axis=1) / fit.err[:, None])
+        target = shapes.loss / fit.err
+        left.append(float(target @ target - np.sum((design.T @ target) ** 2)))
+    return Noise(1.0, fit.noise.dof).chance(left[0] - left[1], len(depth))
+
+
+def _independent(design: Floats) -> Floats:
+    """An orthonormal basis of the columns: parameters that change nothing, or the same, count once or not at all."""
+    basis, size, _ = np.linalg.svd(
+        design / np.maximum(np.linalg.norm(design, axis=0), 1e-300), full_matrices=False
+    )
+    independent: Floats = basis[:, size > 1e-7 * size[0]]
+    return independent
+
+
+def _shares(weights: Floats, draws: int) -> npt.NDArray[np.int64]:
+    """Whole numbers of draws in proportion to the weights, `draws` in all."""
+    ends = np.round(np.cumsum(weights / weights.sum()) * draws).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def _drawn(
+    one: _Fit, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
+) -> FittedForm:
+    fit = one.form.model.values(one.theta, one.coefficients, shapes.x, shapes.z)
+    # a form that predicts left-out shapes worse than it fits is wider: with 12 shapes its own residuals are too small
+    wider = math.sqrt(max(one.left_out / (one.noise.scale * unit), 1.0))
+    err = np.maximum(wider * unit * one.noise.draw(count, rng), 1e-9)
+    losses = fit + err * rng.standard_normal((count, len(shapes)))
+    start = np.tile(one.theta, (count, 1))
+    found = solve(one.form.model, shapes.x, shapes.z, losses, err, start, steps=15)
+    quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
+    return FittedForm(one.form, one.theta, one.coefficients, *quality, found.theta, found.coefficients)
+
+
+def _drawn_smooth(
+    smooth: Smooth, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
+) -> FittedForm:
+    coefficients = unit * mean_smooth(smooth)
+    empty = np.zeros(0)
+    return FittedForm(
+        smooth.form,
+        empty,
+        coefficients,
+        weight,
+        float(smooth.log_density.sum()) - len(shapes) * math.log(unit),
+        unit * smooth.left_out_error(),
+        unit * smooth.scatter(),
+        np.zeros((count, 0)),
+        unit * draw_smooth(smooth, count, rng),
+    )

@@ -1,0 +1,418 @@
+"""Runs given on a command line: a file, a folder, an MLflow store; one table for each token budget."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from loss_surfaces import grid_of, simulate
+from mlflow.tracking import MlflowClient
+
+from shapelaw.advice.own_runs.given import add_column_options, add_runs, given_budgets
+from shapelaw.errors import UserError
+from shapelaw.report.write import Results, Table
+from shapelaw.specs.sizes import SizeAxis
+
+FAULTS = Path(__file__).parents[1] / "faults"
+RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
+
+
+def given(*words, size=SizeAxis.BLOCK, loss=None):
+    parser = argparse.ArgumentParser()
+    add_runs(parser)
+    add_column_options(parser)
+    return given_budgets(parser.parse_args([str(word) for word in words]), size, least=8, loss=loss)
+
+
+def written(path, table):
+    table.to_csv(path / "runs.csv", index=False)
+    return path / "runs.csv"
+
+
+def runs_of(one):
+    (cell,) = one.cells
+    return cell.runs
+
+
+def read(*words):
+    """The runs of the only cell of the only budget, and what is said of them."""
+    (one,), notes = given("--runs", *words)
+    return runs_of(one), "\n".join(notes)
+
+
+def refused(*words, **options):
+    with pytest.raises(UserError) as error:
+        given(*words, **options)
+    return str(error.value)
+
+
+def test_budgets_of_a_file_with_names_of_its_own(tmp_path):
+    two = [RUNS.assign(tokens=tokens, test_loss=RUNS["test_loss"] - tokens / 1e12) for tokens in (1e9, 5e9)]
+    table = pd.concat(two).rename(columns={"depth": "blocks?", "width": "d_model", "test_loss": "val_loss"})
+    path = tmp_path / "runs.csv"
+    table.to_csv(path, sep=";", index=False)
+    budgets, notes = given("--runs", path, "--column", "depth=blocks?")
+    rules = [given.budget.rule for given in budgets]
+    assert rules == ["every run saw 1e+09 tokens", "every run saw 5e+09 tokens"]
+    shapes = RUNS[["depth", "width"]].sort_values(["depth", "width"]).to_numpy().tolist()
+    assert [runs_of(one)[["depth", "width"]].to_numpy().tolist() for one in budgets] == [shapes] * 2
+    assert any("depth is the column 'blocks?'" in note for note in notes)
+    (one,), _ = given("--runs", path, "--column", "depth=blocks?", "--tokens", "5e9")
+    assert one.budget.tokens == 5e9
+
+
+def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
+    table = pd.concat([RUNS.assign(tokens=1e9), RUNS[:2].assign(tokens=7e9)])
+    (one,), notes = given("--runs", written(tmp_path, table))
+    assert one.budget.tokens == 1e9
+    assert notes[-1].endswith(": 2 runs are left out: their token budgets have too few shapes.")
+
+
+@pytest.mark.slow
+def test_an_mlflow_experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    uri = f"sqlite:///{tmp_path}/store.db"
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("shapes")
+    for number, row in enumerate(RUNS.to_dict("records")):
+        run = client.create_run(experiment).info.run_id
+        client.log_param(run, "n_layer", int(row["depth"]))
+        client.log_param(run, "optimizer", "adam")
+        client.log_param(run, "d_model", int(row["width"]))
+        client.log_metric(run, "val_loss", 9.0, step=0)
+        client.log_metric(run, "val_loss", row["test_loss"], step=10)
+        client.set_terminated(run, "FINISHED" if number else "FAILED")
+    (one,), _ = given("--mlflow", uri, "--experiment", "shapes")
+    assert len(runs_of(one)) == len(RUNS) - 1
+    assert set(runs_of(one)["loss"]) < set(RUNS["test_loss"])
+    assert "has no experiment 'shape'; it has shapes, Default" in refused(
+        "--mlflow", uri, "--experiment", "shape"
+    )
+    absent = f"sqlite:///{tmp_path}/absent.db"
+    assert f"There is no MLflow database at {absent}" in refused("--mlflow", absent, "--experiment", "shapes")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--runs", "absent.csv"], "There is no file"),
+        (["--runs", "absent.csv", "--experiment", "x"], "--experiment needs the store"),
+        (["--mlflow", "sqlite:///x.db"], "needs the name of an experiment"),
+        (["--runs", "absent.csv", "--tokens", "-1"], "--tokens is -1.0; it is a number above zero"),
+    ],
+)
+def test_wrong_options(words, message):
+    assert message in refused(*words)
+
+
+def test_wrong_columns_and_sizes(tmp_path):
+    path = written(tmp_path, RUNS)
+    assert "is not of the form ROLE=NAME" in refused("--runs", path, "--column", "depth")
+    absent = refused("--runs", path, size=SizeAxis.TOTAL)
+    assert "lacks total_params, which networks of equal all parameters" in absent
+
+
+def mixed():
+    """Networks of two and of four heads, the latter with 0.05 nats more."""
+    two = RUNS.assign(n_head=2, head_dim=RUNS["width"] / 2)
+    return pd.concat(
+        [two, RUNS.assign(n_head=4, head_dim=RUNS["width"] / 4, test_loss=RUNS["test_loss"] + 0.05)]
+    )
+
+
+def test_several_kinds_of_networks_are_cells(tmp_path):
+    (one,), _ = given("--runs", written(tmp_path, mixed().drop(columns="seed")))
+    assert [(cell.name, len(cell.runs)) for cell in one.cells] == [("H = 2", 12), ("H = 4", 12)]
+    assert one.cells[0].rules == ("attention_dim = width / 2",)
+    assert one.cells[1].runs["seed"].eq(0).all()  # rows without seeds are numbered in their cell
+    path = written(tmp_path, mixed().drop(columns="head_dim"))
+    (named,), _ = given("--runs", path, "--column", "kv_heads=n_head")
+    assert [cell.name for cell in named.cells] == ["kv_heads = 2", "kv_heads = 4"]
+
+
+def test_a_cell_of_few_shapes_is_left_out_and_said(tmp_path):
+    table = mixed()
+    few = table[(table["n_head"] == 2) | (table["width"] > 200)]
+    (one,), notes = given("--runs", written(tmp_path, few))
+    assert [cell.name for cell in one.cells] == ["H = 2"]
+    assert notes[-1].endswith(": left out, since they have fewer than 8 shapes: H = 4.")
+
+
+def test_results_of_several_cells_are_tables_with_a_further_column_and_figures_of_each(tmp_path):
+    (one,), _ = given("--runs", written(tmp_path, mixed()))
+    found = one.results(
+        lambda budget: Results(
+            {"losses": Table(budget.runs[["depth", "loss"]], "Losses.", {"loss": ".2f"})},
+            {"best": "none"},
+            {"status": "converged"},
+            f"{len(budget.runs)} runs.",
+            {"table other": "none"},
+        )
+    )
+    assert found.tables["losses"].frame.columns.tolist() == ["heads", "depth", "loss"]
+    assert found.tables["losses"].frame["heads"].tolist() == [2] * 12 + [4] * 12
+    assert list(found.figures) == ["best-heads-2", "best-heads-4"]
+    assert list(found.left_out) == ["table other of H = 2", "table other of H = 4"]
+    assert found.fit["cells"][1]["cell"] == {"heads": 4}
+    assert found.summary.startswith("2 kinds of networks, which differ in heads")
+    assert "H = 4 (attention_dim = width / 4):" in found.summary
+
+
+def test_a_cell_without_repeats_takes_the_noise_of_all_cells_of_its_text(tmp_path):
+    table = mixed().assign(vocab_size=500)
+    again = table[table["n_head"] == 2].assign(seed=1, test_loss=lambda runs: runs["test_loss"] * 1.01)
+    (one,), _ = given("--runs", written(tmp_path, pd.concat([table, again])))
+    two, four = (one.noise_of(cell.runs) for cell in one.cells)
+    assert two == four
+    both = pd.concat([table, again.assign(vocab_size=257)])
+    (other,), _ = given("--runs", written(tmp_path, both))
+    assert {cell.value("vocab_size") for cell in other.cells} == {257, 500}
+    assert other.noise_of(other.cells[-1].runs) is None
+
+
+def many(seeds=3):
+    """Runs with seeds, whose losses are rounded to five digits."""
+    shapes = grid_of((2, 4, 8), 1e5, 1e7, 5)
+    return simulate(shapes, {2: 60.0, 4: 120.0}, seeds=seeds).round({"test_loss": 5})
+
+
+def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
+    sweep = FAULTS / "tables" / "sweep.csv"
+    said = refused("--runs", sweep)
+    assert "learning_rate (0.001, 0.002, 0.004), which no seed explains" in said
+    assert "--best-of learning_rate" in said
+    assert "--only learning_rate=" in said
+    best, notes = read(sweep, "--best-of", "learning_rate")
+    assert best["loss"].tolist() == read(FAULTS / "tables" / "best.csv")[0]["loss"].tolist()
+    assert "each shape has its best by mean loss: 20 of 60 rows" in notes
+    assert len(read(sweep, "--only", "lr=4e-3")[0]) == 20
+    assert "has it; its values are 0.001, 0.002, 0.004" in refused(
+        "--runs", sweep, "--only", "learning_rate=1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("warmup", (0, 100), "warmup_steps"),
+        ("optimizer", ("adam", "lion"), r"optimizer \(adam, lion\)"),
+        ("augmentation", ("none", "flips"), r"augmentation \(flips, none\).*--column seed=augmentation"),
+        ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
+        ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
+        ("ckpt_step", (500, 1000), "ckpt_step"),
+    ],
+)
+def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, column, values, words):
+    runs = RUNS.drop(columns="seed")
+    both = [
+        runs.assign(**{column: value}, test_loss=runs["test_loss"] + 0.01 * at)
+        for at, value in enumerate(values)
+    ]
+    path = written(tmp_path, pd.concat(both))
+    with pytest.raises(UserError, match=words):
+        given("--runs", path)
+    for option in (("--only", f"{column}={values[0]}"), ("--best-of", column)):
+        assert read(path, *option)[0]["loss"].tolist() == pytest.approx(sorted_losses(runs))
+
+
+def test_random_rates_of_no_known_name_are_no_seeds(tmp_path):
+    runs = pd.concat([RUNS, RUNS.assign(test_loss=RUNS["test_loss"] + 0.05)], ignore_index=True)
+    runs["adam_lr"] = [0.001 * 1.1**number for number in range(len(runs))]
+    with pytest.raises(UserError, match=r"several values of adam_lr \(0.001, .*--best-of adam_lr"):
+        given("--runs", written(tmp_path, runs.drop(columns="seed")))
+    outcomes = runs.drop(columns=["seed", "adam_lr"]).assign(best_step=[100, 200] * 12, epoch=[1, 2] * 12)
+    assert len(read(written(tmp_path, outcomes), "--keep")[0]) == len(runs)
+
+
+def sorted_losses(runs):
+    return runs.sort_values(["depth", "width"])["test_loss"].tolist()
+
+
+def test_what_differs_beside_a_seed_or_from_shape_to_shape_is_no_recipe(tmp_path):
+    runs = many().assign(host=lambda table: table["seed"] % 2, lr=lambda table: 0.1 / table["width"])
+    assert len(read(written(tmp_path, runs))[0]) == len(runs)
+
+
+@pytest.mark.parametrize("step", ["_step", "trainer/global_step", "epoch"])
+def test_steps_of_one_run_take_the_last(tmp_path, step):
+    history = [RUNS.assign(**{step: at, "test_loss": RUNS["test_loss"] + 1 / at}) for at in (100, 200, 400)]
+    runs, notes = read(written(tmp_path, pd.concat(history)))
+    assert runs["loss"].tolist() == pytest.approx([loss + 1 / 400 for loss in sorted_losses(RUNS)])
+    assert "of several steps of a run the last one counts: 12 of 36 rows" in notes
+
+
+def test_a_history_without_steps_is_not_taken_for_seeds(tmp_path):
+    history = [RUNS.drop(columns="seed").assign(test_loss=RUNS["test_loss"] + 1 / at) for at in range(1, 6)]
+    with pytest.raises(UserError, match="fall from row to row, as those of the steps of one run do"):
+        given("--runs", written(tmp_path, pd.concat(history)))
+
+
+def test_a_run_that_ends_in_nan_is_not_its_last_finite_step(tmp_path):
+    steps = [RUNS.assign(step=at, test_loss=RUNS["test_loss"] + 1 / at) for at in (100, 200, 400)]
+    steps[2].loc[3, "test_loss"] = float("nan")
+    path = tmp_path / "runs.csv"
+    pd.concat(steps).to_csv(path, index=False, na_rep="NaN")
+    runs, notes = read(path)
+    assert len(runs) == 11
+    assert "1 run with a loss that is not finite is left out: line 29" in notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "depth;width;loss;tokens\n{};{};{};8.192.000",
+        'depth,width,loss,tokens\n{},{},"{}","8.192.000"',
+        "depth\twidth\tloss\ttokens\n{}\t{}\t{}\t8192000",
+    ],
+)
+def test_decimal_commas_and_points_between_thousands(tmp_path, text):
+    header, line = text.split("\n")
+    rows = zip(RUNS["depth"], RUNS["width"], RUNS["test_loss"], strict=True)
+    lines = [line.format(depth, width, f"{loss:.6f}".replace(".", ",")) for depth, width, loss in rows]
+    (tmp_path / "runs.txt").write_text("\n".join([header, *lines]))
+    (one,), _ = given("--runs", tmp_path / "runs.txt")
+    assert one.budget.tokens == 8_192_000
+    assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(RUNS), abs=1e-6)
+
+
+def test_fields_that_a_comma_splits_are_no_other_columns(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("depth,width,block_params,loss\n1,64,49,152,4.84\n1,96,110,592,4.39\n")
+    with pytest.raises(UserError, match="line 2 has 5 fields, and the header 4"):
+        given("--runs", path)
+
+
+def test_runs_that_end_in_nan_or_did_not_finish_are_left_out_by_name(tmp_path):
+    runs, notes = read(FAULTS / "wandb-diverged")
+    assert len(runs) == 17
+    assert "3 runs with a loss that is not finite are left out: L4-d256, L8-d180, L8-d256" in notes
+    path = written(tmp_path, RUNS.assign(State=["finished"] * 10 + ["crashed", "running"]))
+    runs, notes = read(path)
+    assert len(runs) == 10
+    assert "2 runs that did not finish are left out: lines 12 to 13" in notes
+    assert len(read(path, "--keep")[0]) == 12
+    told = RUNS.assign(finished=[True] * 10 + [False] * 2)
+    assert len(read(written(tmp_path, told))[0]) == 10
+
+
+def curves(folder, ends):
+    """A W&B export of RUNS whose curve of each run ends at a step."""
+    names = [f"run {number}" for number in range(len(RUNS))]
+    table = RUNS.assign(Name=names, State="finished")
+    written(folder, table.drop(columns="test_loss"))
+    steps = [0, 1000, 2000, 4000]
+    chart = {"trainer/global_step": steps}
+    for name, loss, end in zip(names, RUNS["test_loss"], ends, strict=True):
+        chart[f"{name} - val/loss"] = [loss + 1 / (step + 1) if step <= end else None for step in steps]
+    pd.DataFrame(chart).to_csv(folder / "chart.csv", index=False)
+    return folder
+
+
+def test_a_name_beside_an_id_and_several_columns_of_steps_are_no_question(tmp_path):
+    curves(tmp_path, [4000] * len(RUNS))
+    table = pd.read_csv(tmp_path / "runs.csv")
+    ids = [f"1a{number}" for number in range(len(table))]
+    written(tmp_path, table.assign(ID=ids, _step=4000, epoch=range(len(table))))
+    assert len(read(tmp_path)[0]) == len(RUNS)
+
+
+def test_one_common_last_step_is_required(tmp_path):
+    runs, notes = read(curves(tmp_path, [4000] * 10 + [2000, 1000]))
+    assert len(runs) == 10
+    assert "2 runs with another last step than 4,000 are left out: run 10, run 11" in notes
+    curves(tmp_path, [1000, 2000, 4000] * 4)
+    assert "the runs end at different steps (1,000, 2,000, 4,000)" in refused("--runs", tmp_path)
+    assert len(read(tmp_path, "--keep")[0]) == 12
+
+
+def test_steps_may_follow_the_size(tmp_path):
+    table = RUNS.assign(step=lambda runs: 20 * 12 * runs["depth"] * runs["width"] ** 2 // 512)
+    assert len(read(written(tmp_path, table))[0]) == len(RUNS)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 1])
+def test_a_run_far_off_its_twins_or_above_its_neighbours_is_left_out_unless_kept(tmp_path, seeds):
+    runs = many(seeds)
+    at = runs.index[(runs["depth"] == 4)][2 * seeds]  # neither the smallest nor the largest
+    runs.loc[at, "test_loss"] = 9.87
+    path = written(tmp_path, runs)
+    left, notes = read(path)
+    assert len(left) == len(runs) - 1
+    assert left["loss"].max() < 9
+    assert f"left out: line {at + 2} (--keep keeps them)" in notes
+    assert "kept" not in notes.replace("--keep keeps", "")
+    kept, notes = read(path, "--keep")
+    assert kept["loss"].max() == 9.87
+    assert f"line {at + 2}" in notes
+
+
+def test_a_misfit_is_no_divergence(tmp_path):
+    runs = many(1)
+    at = runs.index[runs["depth"] == 4][2]
+    runs.loc[at, "test_loss"] += 0.1
+    kept, notes = read(written(tmp_path, runs))
+    assert len(kept) == len(runs)
+    assert f"off the curve of their depth, and kept: line {at + 2}" in notes
+    for rows in (many(1), many(3)):
+        _, notes = read(written(tmp_path, rows))
+        assert "left out" not in notes
+        assert "kept" not in notes
+
+
+def test_names_that_are_not_unique_are_refused():
+    said = refused("--runs", FAULTS / "wandb-somename")
+    assert "names of runs aren't unique" in said
+    assert "'L1-d64' (2 runs)" in said
+
+
+def test_repeats_whose_tokens_nearly_agree_are_one_budget():
+    runs, _ = read(FAULTS / "tables" / "tokens_nearly.csv")
+    assert runs["seed"].value_counts().to_dict() == {0: 20, 1: 20}
+
+
+def test_thousands_separators_are_read():
+    assert read(FAULTS / "tables" / "thousands.tsv")[0]["block_params"].tolist()[:2] == [49152, 110592]
+
+
+def test_letters_are_not_guessed():
+    words = ("--runs", FAULTS / "tables" / "tokens_as_D.csv", "--column", "depth=numl")
+    said = refused(*words)
+    assert "lacks width" in said
+    assert "sqrt(N / (12 numl))" in said
+    assert "which h is: --column width=h" in said
+    (one,), _ = given(*words, "--column", "width=h", "--column", "tokens=D")
+    assert one.budget.rule.startswith("tokens grow with the size, 20")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"block_params": 49.2}, "block_params must be within a factor of 3 of 12 L d²"),
+        ({"total_params": 10.0}, "total_params must be at least a third of 12 L d²"),
+        ({"tokens": 8.2}, "tokens must be tokens, not millions or billions"),
+        ({"width": 7864320}, "width can't be above 1,000,000, so it is no width"),
+        ({"test_loss": 3412.0}, "test_loss can't be above 1,000, so it is no loss"),
+    ],
+)
+def test_numbers_that_cannot_be(tmp_path, change, words):
+    assert f"lines 2 to 13: {words}" in refused("--runs", written(tmp_path, RUNS.assign(**change)))
+
+
+def test_depth_and_width_that_are_exchanged(tmp_path):
+    exchanged = RUNS.rename(columns={"depth": "width", "width": "depth"})
+    said = refused("--runs", written(tmp_path, exchanged))
+    assert "every network is deeper than wide; are depth and width exchanged" in said
+
+
+def test_all_unusable_rows_are_named_at_once(tmp_path):
+    table = RUNS.astype({"width": object, "depth": object})
+    table.loc[[0, 4, 5], "width"] = ["wide", -64, 64.5]
+    table.loc[7, "depth"] = 0
+    said = refused("--runs", written(tmp_path, table))
+    told = ("9: depth must be above zero", "2: width must be a finite", "6: width must be above")
+    for words in (*told, "7: width must be a whole number"):
+        assert f"line {words}" in said
+
+
+def test_constant_losses_are_a_sentence():
+    assert "the losses don't vary" in refused("--runs", FAULTS / "curvefit" / "constant.csv")

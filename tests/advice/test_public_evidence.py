@@ -1,0 +1,121 @@
+"""The committed evidence, laws of transitions (published, one's own, a witness), and the answers they give."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapelaw.advice.answer.costs import Question
+from shapelaw.advice.answer.laws import (
+    PUBLISHED,
+    Law,
+    best_depth_at,
+    few_points,
+    own_law,
+    read_law,
+    transitions_content,
+)
+from shapelaw.advice.evidence.public import MODELS, public_answer, public_evidence, shipped_models
+from shapelaw.errors import UserError
+from shapelaw.fits.projection import first_depths, fit_forms
+from shapelaw.specs.sizes import Counting, SizeAxis
+
+
+def test_what_was_shipped_says_where_each_row_comes_from() -> None:
+    assert len(shipped_models(SizeAxis.TOTAL)) == 140
+    head, *rows = MODELS.read_text(encoding="utf-8").splitlines()
+    assert head.split(",")[-2] == "source"
+    kinds = (".json", "config", "README", "metadata", "table", ".py")
+    assert all(any(kind in row for kind in kinds) for row in rows)
+
+
+def test_the_evidence_reaches_as_far_as_its_networks() -> None:
+    evidence = public_evidence()
+    assert evidence.blocks == pytest.approx((22.6e6, 1.77e9), rel=0.01)
+    assert evidence.totals == pytest.approx((48.4e6, 2.01e9), rel=0.01)
+    assert evidence.tokens == pytest.approx((1e10, 3.5e11), rel=0.01)
+    assert 0.15 < evidence.spread.sources < 0.4
+
+
+@pytest.mark.parametrize("size", [125e6, 350e6, 1.3e9, 2.7e9])
+def test_an_interval_is_that_of_another_lab_s_network(size: float) -> None:
+    clock = public_evidence().clock
+    found = public_answer(Question(size, Counting(vocab_size=32000), 3e10, clock))
+    assert found.best.low < found.best.own_low <= found.best.depth <= found.best.own_high < found.best.high
+    assert found.best.high / found.best.low > 1.4
+
+
+LAW = read_law(PUBLISHED)
+
+
+def written(folder: Path, depths: list[int], scatter: float = 0.0, err: float = 0.02) -> Path:
+    rng = np.random.default_rng(0)
+    width = [math.exp(4.8 + 0.1 * depth + scatter * rng.standard_normal()) for depth in depths]
+    table = pd.DataFrame({"depth": depths, "width": width, "width_err": [err * one for one in width]})
+    table.to_csv(folder / "transitions.csv", index=False)
+    return folder
+
+
+def test_the_published_law_says_where_it_was_measured() -> None:
+    assert LAW.depths == (6, 30)
+    assert LAW.sizes == pytest.approx((12 * 6 * 214**2, 12 * 30 * 824**2))
+    assert LAW.forms[0].name == "line"
+    assert LAW.count == 5
+    assert best_depth_at(LAW, 6e7) == pytest.approx(20.8, abs=0.3)
+
+
+def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
+    law: Law = read_law(str(written(tmp_path, [1, 2, 4, 8])))
+    assert law.depths == (1, 8)
+    assert law.source == str(tmp_path / "transitions.csv")
+    assert best_depth_at(law, 1e9) < best_depth_at(LAW, 1e9)  # it rises more steeply
+    assert own_law(str(tmp_path))["block"] == "your own"
+
+
+def test_what_gives_no_law_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no transitions\.csv; give `published`"):
+        read_law(str(tmp_path))
+    (tmp_path / "best_depth.csv").touch()
+    with pytest.raises(UserError, match="has a surface of `shapelaw fit`, which is no law"):
+        read_law(str(tmp_path))
+    falling = pd.DataFrame({"depth": [1, 2, 4], "width": [300, 200, 100], "width_err": [1, 1, 1]})
+    falling.to_csv(tmp_path / "transitions.csv", index=False)
+    with pytest.raises(UserError, match="gives no law to advise by"):
+        read_law(str(tmp_path))
+
+
+def test_points_off_their_law_have_a_small_chance_and_a_wider_interval(tmp_path: Path) -> None:
+    (tmp_path / "on").mkdir()
+    (tmp_path / "off").mkdir()
+    on = own_law(str(written(tmp_path / "on", [4, 8, 12, 16, 20])))
+    off = own_law(str(written(tmp_path / "off", [4, 8, 12, 16, 20], scatter=0.15)))
+    assert off["p_value"] < 0.001 < 0.01 < on["p_value"]
+    widths = [np.array(one["log_blocks"]["low"]) - np.array(one["log_blocks"]["high"]) for one in (on, off)]
+    assert widths[1][60] > 3 * widths[0][60]
+
+
+def test_three_transitions_hold_as_often_as_they_say() -> None:
+    """The depth at twice the deepest of three, of lines and power laws: 68% intervals hold in 58 to 82%."""
+    rng, held = np.random.default_rng(1), []
+    depths = np.array([6.0, 12.0, 18.0])
+    for truth in (lambda x: 4.9 + 0.056 * x, lambda x: 3.6 + 0.75 * np.log(x)):
+        size = 12 * 36.0 * np.exp(2 * truth(np.array(36.0)))
+        for seed in range(40):
+            forms = fit_forms(depths, truth(depths) + 0.05 * rng.standard_normal(3), np.full(3, 0.05))
+            at = np.log(first_depths(forms, lambda x, n=size: np.full_like(x, n), draws=400, seed=seed))
+            low, middle, high = np.quantile(at, (0.16, 0.5, 0.84), method="nearest")
+            wider = few_points(3)
+            held.append(middle - wider * (middle - low) <= math.log(36.0) <= middle + wider * (high - middle))
+    assert 0.58 <= np.mean(held) <= 0.82
+    assert few_points(3) > few_points(5) > few_points(9) > 1.0
+
+
+def test_a_witness_s_curves_are_ordered_and_rise() -> None:
+    content = transitions_content(LAW, "GPT-2")
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    assert (low >= middle).all()
+    assert (middle >= high).all()
+    for curve in (low, middle, high):
+        assert (np.diff(curve) >= 0).all()

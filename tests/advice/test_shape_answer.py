@@ -1,0 +1,116 @@
+"""The answer for one size as data."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from shapelaw.advice.answer.answer import (
+    Network,
+    ShapeAnswer,
+    answer,
+    price,
+    read_shipped,
+    times,
+    transitions_of,
+    vocabulary_of_law,
+)
+from shapelaw.advice.answer.costs import Question, ask, evidence_of
+from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.studies.study import REFERENCE, published_json
+
+CONTENT = published_json("evidence")
+EVIDENCE = evidence_of(CONTENT)
+LAW = transitions_of(CONTENT["law"])
+MODELS = REFERENCE / "models.csv"
+LLAMA = Counting(vocab_size=32000)
+
+
+def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> ShapeAnswer:  # type: ignore[no-untyped-def]
+    question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
+    laws = more.pop("laws", [LAW])
+    return answer(question, EVIDENCE, CONTENT["block"], laws, read_shipped(MODELS, counting.axis), **more)
+
+
+def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
+    found = answered(1.3e9)
+    assert 5 <= len(found.rows) <= 7
+    assert found.advised is not None
+    assert found.best.low < found.advised.shape.depth < found.best.high
+    assert found.advised.fits
+    assert 25 <= found.best.depth <= 50
+    assert [one.name for one in found.witnesses] == [EVIDENCE.name, LAW.source]
+    assert len(found.shipped) == 3
+    assert all(one.cost is not None and one.cost.value >= 0 for one in found.shipped)
+    assert found.equal_time is not None
+    assert found.equal_time.depth < found.best.depth
+    assert found.by == EVIDENCE.name
+
+
+def test_gpt_2_s_block_hears_the_law_first() -> None:
+    found = answered(1.3e9, counting=Counting(block="gpt2"))
+    assert [one.name for one in found.witnesses] == [LAW.source, EVIDENCE.name]
+    assert found.witnesses[0].beyond > 3
+
+
+def test_beyond_three_times_the_evidence_nothing_is_told() -> None:
+    found = answered(7e9)
+    assert (found.by, found.rows, found.advised) == ("", (), None)
+    assert found.best.low < found.best.depth < found.best.high
+    assert all(one.cost is None for one in found.shipped if one.size > 6.1e9)
+
+
+def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:
+    small = 1e6
+    own = replace(LAW, own=True, sizes=(1e5, 1e7), source="mine")
+    found = answered(small, counting=Counting(vocab_size=257), laws=[own, LAW])
+    assert found.by == "mine"
+    assert found.rows == ()
+    witness = next(one for one in found.witnesses if one.name == "mine")
+    assert found.best.low < witness.low
+    assert found.best.high > witness.high
+    far = answered(small, counting=Counting(vocab_size=257), laws=[replace(own, sizes=(1e8, 1e9)), LAW])
+    assert far.by == ""
+
+
+def test_a_weak_law_says_why() -> None:
+    weak = replace(LAW, p_value=1.6e-8, count=3, own=True, source="mine")
+    (first, *_) = [one for one in answered(1.3e9, laws=[weak]).witnesses if one.name == "mine"]
+    assert "don't lie on it (p < 0.001)" in first.remarks[0]
+    assert "rests on 3 transitions" in first.remarks[1]
+
+
+def test_a_given_shape_is_priced_at_its_own_size() -> None:
+    """24 layers of width 1,957 give away 0.004 to 0.010 nats, 16 layers 0.02, 12 layers 0.034 to 0.042 (first look)."""
+    counting = Counting(vocab_size=50304)
+    costs = ask(EVIDENCE, Question(1.3e9, counting, 3e10, EVIDENCE.clock))
+    for depth, low, high in ((24, 0.002, 0.011), (16, 0.012, 0.026), (12, 0.028, 0.046)):
+        width = counting.width_at(1.3e9, depth)
+        found = price(Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs)
+        assert found.cost is not None
+        assert low <= found.cost.value <= high
+
+
+def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:
+    found = answered(1.25e8)
+    assert len({(one.network.depth, one.network.width) for one in found.shipped}) == 3
+    assert all(abs(math.log(one.size / 1.25e8)) < 0.2 for one in found.shipped)
+
+
+def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
+    for one in read_shipped(MODELS, SizeAxis.TOTAL):
+        assert one.size() == one.total_params
+        tables = 1 if one.counting.tied else 2
+        made = one.block_params + tables * one.counting.vocab_size * one.width
+        assert made == pytest.approx(one.total_params, rel=0.03), one.name
+
+
+def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
+    """33 million other parameters have 3,145,728 of vocabulary by the derivative."""
+    low, high = vocabulary_of_law(33e6, 512)
+    assert min(abs(one - 3_145_728 / 512) for one in (low, high)) < 1.0
+    assert 0.7 < low / high <= 1.0
+
+
+def test_factors_are_written_in_two_digits() -> None:
+    assert [times(one) for one in (3.87, 27.4, 512.0)] == ["3.9 times", "27 times", "510 times"]

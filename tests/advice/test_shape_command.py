@@ -1,0 +1,251 @@
+"""The command line of `shapelaw shape`."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import output_of, script, sentence_of
+from scattered_shapes import Design, draw_shapes, symmetric
+from small import PYTHON, REPOSITORY, SCRIPTS, command_path
+
+LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
+
+
+def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
+    return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
+
+
+def test_a_size_gives_costs_in_words_and_as_json(tmp_path: Path) -> None:
+    asked = ("1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24, "--width", 2048)
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "Less than 0.005 nats: " in said
+    assert "Your shape, 24 layers of width 2,048" in said
+    found = numbers(tmp_path, *asked)
+    assert (found["vocab_size"], found["tokens"]) == (32000, 3e10)
+    assert found["given"]["cost"] > 0
+    assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
+
+
+def test_numbers_are_read_in_several_ways(tmp_path: Path) -> None:
+    first = numbers(tmp_path, "1.3B", "--tokens", "30B")
+    for size in ("1300000000", "1,300,000,000", "1.3e9", "1300M"):
+        assert numbers(tmp_path, size, "--tokens", "30000000000")["best"] == first["best"]
+    assert numbers(tmp_path, "--params", "1.3e9", "--tokens", "30B")["best"] == first["best"]
+
+
+def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "1.3B")
+    defaults = [found[name] for name in ("tokens", "vocab_size", "tied", "block")]
+    assert defaults == [2.6e10, 50257, False, "llama"]
+    assert numbers(tmp_path, "30M", "--vocab", 257)["tokens"] == 1e9  # the least that is told
+
+
+def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
+    depths = {
+        means: numbers(tmp_path, "125M", "--tokens", "30B", "--size", means)["best"]["depth"]
+        for means in ("block", "total", "flops", "time")
+    }
+    assert depths["time"] < depths["block"] < depths["flops"] <= depths["total"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("1,3B",), "SIZE is 1,3B; give a number of at least 1, such as 1.3B"),
+        (("0",), "SIZE is 0"),
+        (("--params=-1B",), "SIZE is -1B"),
+        ((), "Give one SIZE"),
+        (("1B", "--vocab", 1), "--vocab is 1; give a whole number of at least 2"),
+        (("1B", "--vocab", "1.5"), "--vocab is 1.5; give a whole number"),
+        (("1B", "--tokens", 0), "--tokens is 0; give a number of at least 1"),
+        (("1B", "--rank", 0), "--rank is 0; give a whole number of at least 1"),
+        (("1B", "--rank", 8, "--tied"), "--rank and --tied exclude each other"),
+        (("1B", "--within", 0), "--within is 0.0"),
+        (("1B", "--width", 512), "give its --depth too"),
+        (("1B", "--depth", 0), "--depth is 0; give a whole number of at least 1"),
+        (("1B", "--heads", 8), "--heads and --attention-dim belong to a shape to price"),
+        (("1B", "--depth", 0, "--width", 8), "depth is 0; it must be at least 1"),
+        (("1B", "--depth", 8, "--width", 100, "--heads", 7), "7 heads do not divide a width of 100"),
+        (
+            ("200k", "--vocab", "50k"),
+            "200,000 parameters have no room for blocks beside a vocabulary of 50,000",
+        ),
+        (("1e5", "--rank", 8), "The embedding's first factor"),
+        (("1B", "--fit", "nowhere"), "--fit nowhere has no transitions.csv"),
+        (("1B", "--size", "time", "--speed", "none.csv"), "--speed none.csv can't be read"),
+        (("1B", "--model", "nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ...], sentence: str) -> None:
+    assert sentence in sentence_of("shape", *arguments, cwd=tmp_path)
+
+
+def test_a_size_given_twice(tmp_path: Path) -> None:
+    done = script("shape", "1B", "--params", "2B", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "argument --params: not allowed with argument SIZE" in done.stderr
+
+
+def write_speed(folder: Path, rows: list[str]) -> None:
+    (folder / "speed.csv").write_text(
+        "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
+    )
+
+
+def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
+    write_speed(tmp_path, [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)])
+    public = numbers(tmp_path, "350M", "--size", "time")
+    own = numbers(tmp_path, "350M", "--size", "time", "--speed", "speed.csv")
+    assert own["time_measured_on"] == "speed.csv"
+    assert own["best"]["depth"] < public["best"]["depth"]  # where depth is so slow
+
+
+def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
+    """Of a busy machine, on which more layers were quicker."""
+    write_speed(tmp_path, ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"])
+    asked = ("30M", "--vocab", 257, "--speed", "speed.csv")
+    said = sentence_of("shape", *asked, "--size", "time", cwd=tmp_path)
+    assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in said
+    assert numbers(tmp_path, *asked)["equal_time_depth"] is None
+
+
+def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
+    depth = np.array([1, 2, 4])
+    table = pd.DataFrame({"depth": depth, "width": np.exp(4.8 + 0.1 * depth), "width_err": 3.0})
+    table.to_csv(tmp_path / "transitions.csv", index=False)
+    said = output_of("shape", "350M", "--fit", ".", cwd=tmp_path)
+    assert "your own" in said
+    assert "It rests on 3 transitions" in said
+    found = numbers(tmp_path, "2M", "--vocab", 257, "--fit", ".")
+    assert found["best"]["by"] == "transitions.csv"
+    assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
+
+
+def fit_runs(runs: pd.DataFrame, folder: Path) -> None:
+    """Fit a surface to runs, in the folder `mine`."""
+    runs.to_csv(folder / "runs.csv", index=False)
+    output_of("fit_surface", "--runs", "runs.csv", "--out", "mine", "--draws", 200, cwd=folder)
+
+
+def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(tmp_path: Path) -> None:
+    fit_runs(pd.read_parquet(LAPTOP), tmp_path)
+    asked = ("393k", "--size", "block", "--vocab", 257, "--tokens", "8.19M")
+    public = numbers(tmp_path, *asked)
+    assert (public["best"]["by"], public["costs"]) == (None, [])
+    own = numbers(tmp_path, *asked, "--fit", "mine", "--depth", 4, "--width", 90)
+    assert (own["best"]["by"], own["best"]["depth"], own["shape"]["depth"]) == ("mine", 2, 2)
+    assert own["best"]["low"] <= 2 <= own["best"]["high"]
+    by_depth = {row["depth"]: row["cost"] for row in own["costs"]}
+    assert by_depth[2] == 0.0
+    assert 0.02 < by_depth[1] < 0.045
+    assert own["given"]["cost"] > 0.01
+    longer = numbers(tmp_path, *asked[:-1], "1B", "--fit", "mine")
+    one, same = ({row["depth"]: row for row in found["costs"]}[1] for found in (longer, own))
+    assert one["high"] - one["low"] > 1.5 * (same["high"] - same["low"])
+    said = " ".join(output_of("shape", *asked, "--fit", "mine", cwd=tmp_path).split())
+    assert "costs, best depth and interval are those of your own" in said
+    assert "Costs are by your own fit, mine." in said
+    assert "Take 2 layers of width 128" in said
+    inside = numbers(tmp_path, "1.3B", "--fit", "mine")  # there the evidence answers, and the fit can't tell
+    assert inside["best"]["by"].startswith("Gemstones")
+
+
+def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
+    shapes, _ = draw_shapes(symmetric, Design(24), 0)
+    fit_runs(pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "test_loss": shapes.loss}), tmp_path)
+    found = numbers(tmp_path, "3e8", "--size", "block", "--fit", "mine")
+    (own,) = (one for one in found["witnesses"] if one["name"] == "mine")
+    assert 13 <= own["low"] <= own["depth"] <= own["high"] <= 20
+    assert own["times_outside"] == 1.0
+    (tmp_path / "mine" / "fit.json").write_text(json.dumps({"cells": [{"cell": {"heads": 2}}]}))
+    assert "networks of several kinds (heads)" in sentence_of("shape", "3e8", "--fit", "mine", cwd=tmp_path)
+
+
+_HEADS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12}
+_TINY_LLAMA = {"hidden_size": 2048, "num_attention_heads": 32, "num_hidden_layers": 22, "vocab_size": 32000}
+CONFIGS: dict[str, dict[str, object]] = {
+    "gpt2": {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257},
+    "llama": {**_TINY_LLAMA, "num_key_value_heads": 4, "intermediate_size": 5632},
+    "mixtral": {**_HEADS, "num_key_value_heads": 12},
+    "bert": _HEADS,
+    "vit": _HEADS,
+}
+
+
+def folder_of(family: str, place: Path) -> Path:
+    (place / family).mkdir()
+    config = {"model_type": family, **CONFIGS[family]}
+    (place / family / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return place / family
+
+
+def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
+    """TinyLlama's."""
+    asked = ("1.1B", "--model", folder_of("llama", tmp_path))
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "llama is a dense decoder (llama): 1,100,048,384 parameters" in said
+    assert "Your shape, 22 layers of width 2,048. It costs" in said
+    found = numbers(tmp_path, *asked)
+    assert (found["vocab_size"], found["tied"]) == (32000, False)
+    assert found["given"]["size"] == found["model"]["params"] == 1_100_048_384
+    assert 0.0 < found["given"]["cost"] < 0.02
+    for other in (("--vocab", 8000), ("--tied",)):  # which would price it as another network
+        assert "has 32,000 words, untied; leave out --vocab and --tied" in sentence_of(
+            "shape", *asked, *other, cwd=tmp_path
+        )
+
+
+def test_a_depth_alone_has_the_width_of_its_size(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24)["given"]
+    assert (found["depth"], found["width"]) == (24, 2048)
+    assert 0.0 < found["cost"] < 0.01
+
+
+def test_a_model_s_ties_and_positions_are_the_question_s(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "124M", "--model", folder_of("gpt2", tmp_path))
+    assert (found["tied"], found["block"]) == (True, "gpt2")
+    assert found["witnesses"][0]["name"].startswith("Levine")
+    model = found["model"]
+    assert (model["kind"], model["params"], model["tied"]) == ("dense-decoder", 124_439_808, True)
+    assert found["given"]["depth"] == 12
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("mixtral", "mixture-of-experts"), ("bert", "encoder"), ("vit", "image")]
+)
+def test_what_is_no_dense_decoder_is_named_and_not_priced(tmp_path: Path, family: str, kind: str) -> None:
+    asked = ("120M", "--model", folder_of(family, tmp_path))
+    found = numbers(tmp_path, *asked)
+    assert (found["model"]["kind"], found["given"]) == (kind, None)
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert found["not_judged"] in said
+    assert "Best depth" not in said
+
+
+def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -> None:
+    assert numbers(tmp_path, "30M", "--rank", 512)["best"]["depth"] is None  # 26 million of it
+    assert numbers(tmp_path, "60M", "--rank", 512)["best"]["depth"] >= 8
+
+
+def test_a_bottleneck_is_told(tmp_path: Path) -> None:
+    asked = ("100M", "--vocab", 257, "--depth", 12, "--width", 768, "--tokens", "2B")
+    said = output_of("shape", *asked, cwd=tmp_path)
+    assert "The shape below: the vocabulary binds" in said
+    assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said
+
+
+def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    """Its own CPU time, since others may be working on this machine."""
+    code = (
+        "import runpy, sys, time\n"
+        f"sys.argv = ['shape.py', '1.3B', '--vocab', '32k']; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        f"runpy.run_path({str(command_path('shape'))!r}, run_name='shape')['main']()\n"
+        "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy), time.process_time() < 2.0)\n"
+    )
+    done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY [] True"

@@ -1,0 +1,262 @@
+"""What depths of one size cost, by the committed evidence: properties, and answers by another way."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.advice.answer.answer import transitions_of
+from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
+from shapelaw.advice.answer.laws import PUBLISHED, read_law
+from shapelaw.advice.evidence.clocks import Clock, log_work, read_clock
+from shapelaw.errors import UserError
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import INTERVAL
+from shapelaw.fits.projection import first_depths
+from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.studies.study import published_json
+from shapelaw.studies.transitions.analysis import published
+
+CONTENT = published_json("evidence")
+EVIDENCE = evidence_of(CONTENT)
+BLOCK = Counting(SizeAxis.BLOCK)
+PUBLIC = Clock(0.7, np.log([1.0, 512.0]), np.zeros(2), "public", 0.02)
+
+
+def asked(size: float, tokens: float = 3e10, counting: Counting = BLOCK, **options: object) -> Costs:
+    return ask(EVIDENCE, Question(size, counting, tokens, EVIDENCE.clock, **options))  # type: ignore[arg-type]
+
+
+countings = st.builds(
+    Counting, st.sampled_from(list(SizeAxis)), st.sampled_from([257, 32_000, 151_936]), st.booleans()
+)
+
+
+@given(st.floats(math.log(8e6), math.log(2e10)), st.floats(math.log(1e9), math.log(2e13)), countings)
+@settings(max_examples=20, deadline=None)
+def test_costs_are_above_zero_and_nothing_at_the_best_depth(
+    log_size: float, log_tokens: float, counting: Counting
+) -> None:
+    if counting.width_at(math.exp(log_size), 1.0) < 16:
+        with pytest.raises(UserError, match="no room"):
+            asked(math.exp(log_size), math.exp(log_tokens), counting)
+        return
+    found = asked(math.exp(log_size), math.exp(log_tokens), counting)
+    assert (found.curve >= 0).all()
+    best = found.at(found.best.depth)
+    assert best.value == 0.0
+    assert best.params_worth == pytest.approx(0.0, abs=1e-9)
+    assert found.best.low <= found.best.own_low <= found.best.depth <= found.best.own_high <= found.best.high
+    low, high = found.flat()
+    assert low <= found.best.depth <= high
+    for depth in found.rows():
+        cost = found.at(depth)
+        assert 0.0 <= cost.low <= cost.value <= cost.high
+        assert 0.0 <= cost.params_worth < 1.0
+    assert found.best.depth in found.rows()
+
+
+def test_costs_grow_away_from_the_best_and_are_worth_more() -> None:
+    found = asked(4e8)
+    least = int(np.argmin(found.curve))
+    assert (np.diff(found.curve[: least + 1]) <= 1e-9).all()
+    assert (np.diff(found.curve[least + 1 :]) >= -1e-9).all()
+    worth = [found.worth(cost) for cost in (0.0, 0.005, 0.01, 0.05, 0.2)]
+    assert worth == sorted(worth)
+    assert 0.03 < worth[1] < 0.07  # nats of a tenth for an e-fold of the blocks
+    factored = asked(30e6, 1e9, Counting(vocab_size=50257, rank=512))  # leaves room for few smaller sizes
+    assert 0.0 < factored.worth(0.02) < 0.2
+
+
+def test_intervals_widen_the_farther_size_or_tokens_lie_outside() -> None:
+    inside = [asked(size) for size in (3e7, 1e9)]
+    assert all(one.shift == EVIDENCE.spread.sources for one in inside)
+    for sizes in ((1.7e9, 2.5e9, 4e9, 8e9, 2e10), (2.3e7, 1.5e7, 1e7, 5e6)):
+        found = [asked(size) for size in sizes]
+        widths = [math.log(one.best.high / one.best.low) for one in found]
+        assert [one.shift for one in found] == sorted(one.shift for one in found)
+        assert widths == sorted(widths)
+    shifts = [asked(4e8, tokens).shift for tokens in (1e10, 3e9, 1e9)]
+    assert shifts[0] < shifts[1] < shifts[2]
+
+
+def test_the_predictive_interval_is_wider_than_the_fits_by_what_sources_differ_by() -> None:
+    found = asked(3.5e8)
+    own = math.log(found.best.own_high / found.best.own_low) / 2
+    both = math.log(found.best.high / found.best.low) / 2
+    assert both == pytest.approx(math.hypot(own, EVIDENCE.spread.sources), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(7.6e6, True), (5.2e9, True), (3e6, False), (5.9e9, False), (7e9, False), (1.3e9, True)],
+)
+def test_costs_are_told_down_to_a_third_and_up_to_three_times(size: float, told: bool) -> None:
+    assert asked(size).told is told
+    assert not asked(size, 9e8).told
+
+
+def test_a_small_total_is_told_unless_hardly_any_of_it_is_blocks_or_the_best_depth_lies_far_beyond() -> None:
+    """Far beyond 3 to 80 layers: 500 of width 32 beside a vocabulary of two million, 460 after 1e20 tokens."""
+    assert asked(2e7, 1e9, Counting()).told
+    assert not asked(3e7, 1e9, Counting(rank=512)).told
+    assert not asked(1.5e7, 1e9, Counting()).told
+    assert not asked(125e6, 2.5e9, Counting(vocab_size=2_000_000)).told
+    assert not asked(1.3e9, 1e20, Counting()).told
+
+
+def test_the_tokens_of_the_first_look_have_its_best_depths() -> None:
+    """14 to 15 and 22 to 24 layers at equal blocks, 27 to 31 and 29 to 33 at equal totals (V = 50,304, untied)."""
+    untied = Counting(vocab_size=50304)
+    for size, counting, low, high in (
+        (125e6, BLOCK, 13, 17),
+        (350e6, BLOCK, 21, 27),
+        (125e6, untied, 25, 32),
+        (350e6, untied, 27, 36),
+    ):
+        assert low <= asked(size, 3e10, counting).best.depth <= high
+
+
+def test_at_equal_time_the_best_is_shallower_and_has_the_asked_size() -> None:
+    question = {"counting": Counting(vocab_size=32000)}
+    slow, fast = asked(1.3e9, **question), asked(1.3e9, **question, equal_time=True)
+    assert fast.best.depth < slow.best.depth
+    assert fast.size_at(fast.best.depth) == pytest.approx(1.3e9, rel=0.02)
+    assert fast.size_at(8) > fast.size_at(64)
+    for depth in (8, 16, 64):
+        assert fast.relative_time(depth) == pytest.approx(1.0, abs=0.02)
+
+
+def test_times_follow_work_and_depth() -> None:
+    """Work is what a token multiplies."""
+    blocks = 12 * 12 * 768**2
+    work = float(np.exp(log_work(np.log([blocks]), np.log([12]), 50257, 1024))[0])
+    assert work == pytest.approx(blocks + 50257 * 768 + 2 * 1024 * 12 * 768)
+    found = asked(1.3e9, 3e10, Counting(vocab_size=32000))
+    assert found.relative_time(40) / found.relative_time(24) == pytest.approx(1.2, abs=0.05)
+    longer = asked(1.3e9, 3e10, Counting(vocab_size=32000), context=32768)
+    assert longer.best.depth == found.best.depth
+    ratios = [one.relative_time(40) / one.relative_time(24) for one in (found, longer)]
+    assert ratios[0] < ratios[1]
+
+
+def test_a_machine_s_own_times_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "speed.csv"
+    rows = [(12, 2.0e8, 1e-6), (24, 2.0e8, 1.4e-6), (48, 2.0e8, 2.2e-6)]
+    lines = ["# made", "depth,width,block_params,seconds_per_token"]
+    file.write_text("\n".join([*lines, *(f"{L},512,{n},{s}" for L, n, s in rows)]), encoding="utf-8")
+    clock = read_clock(file, 257, 128, PUBLIC)
+    work = log_work(np.log([2e8] * 3), np.log([12.0, 24.0, 48.0]), 257, 128)
+    times = np.exp(clock.at(work, np.log([12.0, 24.0, 48.0])))
+    assert times / times[0] == pytest.approx(np.array([1.0, 1.4, 2.2]), rel=1e-6)
+    assert clock.exponent == 0.7
+    # the table's own vocabulary and context, where it has them
+    more = [f"{line},257,128" for line in file.read_text(encoding="utf-8").splitlines()[2:]]
+    file.write_text("\n".join([lines[1] + ",vocab_size,context_length", *more]), encoding="utf-8")
+    assert read_clock(file, 50257, 2048, PUBLIC).log_time == pytest.approx(clock.log_time)
+
+
+def test_times_of_several_sizes_say_how_time_follows_size(tmp_path: Path) -> None:
+    file = tmp_path / "speed.csv"
+    rows = []
+    for depth in (12, 24):
+        for blocks in (1e8, 4e8):
+            work = float(np.exp(log_work(np.log([blocks]), np.log([float(depth)]), 257, 128))[0])
+            rows.append(f"{depth},{blocks},{work**0.9 * depth**0.2}")
+    file.write_text("\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8")
+    clock = read_clock(file, 257, 128, PUBLIC)
+    assert clock.exponent == pytest.approx(0.9)
+    assert np.diff(clock.log_time)[0] == pytest.approx(0.2 * math.log(2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("depth,seconds\n12,1", "is no table of `shapelaw speed`; it needs numbers in depth, block_params"),
+        ("depth,block_params,seconds_per_token\n12,1e8,1e-6", "has times of 1 depth"),
+        ("depth,block_params,seconds_per_token\n12,1e8,fast", "is no table of"),
+    ],
+)
+def test_a_wrong_table_of_times_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "speed.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=sentence):
+        read_clock(file, 257, 128, PUBLIC)
+    with pytest.raises(UserError, match="can't be read"):
+        read_clock(tmp_path / "none.csv", 257, 128, PUBLIC)
+
+
+def test_times_between_depths_have_no_corner_that_draws_the_best_depth() -> None:
+    """Lines from 12 to 24 to 48 layers made every second draw's best depth 24."""
+    clock = Clock(0.8, np.log([12.0, 24.0, 48.0]), np.log([1.0, 1.05, 1.27]), "made")
+    depths = np.log(np.geomspace(6.0, 96.0, 400))
+    slopes = np.diff(clock.at(np.zeros_like(depths), depths)) / np.diff(depths)
+    assert np.abs(np.diff(slopes)).max() < 0.01
+    assert slopes[0] == pytest.approx(slopes[1])  # straight beyond
+    line = Clock(1.0, np.log([10.0, 20.0]), np.log([1.0, 2.0]), "made")
+    beyond = np.exp(line.at(np.zeros(3), np.log([5.0, 14.142135623730951, 40.0])))
+    assert beyond == pytest.approx(np.array([0.5, math.sqrt(2.0), 4.0]))
+    assert np.exp(clock.at(np.zeros(3), clock.log_depth)) == pytest.approx([1.0, 1.05, 1.27])
+
+
+def test_the_errors_of_times_are_in_the_intervals_at_equal_time() -> None:
+    counting = Counting(vocab_size=32000)
+    exact = Clock(0.8, np.log([12.0, 24.0, 48.0]), np.log([1.0, 1.05, 1.27]), "made")
+    found = []
+    for error in (0.0, 0.05, 0.2):
+        clock = replace(exact, time_err=np.full(3, error))
+        found.append(ask(EVIDENCE, Question(1.3e9, counting, 3e10, clock, equal_time=True)))
+    widths = [math.log(one.best.high / one.best.low) for one in found]
+    assert widths[0] < 1.1 * widths[0] < widths[1] < 1.5 * widths[1] < widths[2]
+    costs = [one.at(40) for one in found]
+    assert len({one.value for one in costs}) == 1
+    assert costs[0].high < costs[1].high < costs[2].high
+    sure = ask(EVIDENCE, Question(1.3e9, counting, 3e10, replace(exact, time_err=None), equal_time=True))
+    assert sure.best == found[0].best
+
+
+def test_a_table_of_times_tells_their_errors_by_its_steps_or_its_scatter(tmp_path: Path) -> None:
+    file, head = tmp_path / "speed.csv", "depth,block_params,seconds_per_token,low,high\n"
+    file.write_text(head + "12,1e8,1.0,0.98,1.02\n24,1e8,1.2,,\n48,1e8,1.6,1.5,1.7\n", encoding="utf-8")
+    errors = read_clock(file, 257, 128, PUBLIC).time_err
+    assert errors == pytest.approx([0.02, 0.0, math.log(1.7 / 1.5) / 2], rel=1e-3, abs=1e-9)
+    scattered = [(6, 1.0), (12, 1.3), (24, 1.0), (48, 1.3), (96, 1.0)]
+    file.write_text(head + "".join(f"{L},1e8,{s},{s},{s}\n" for L, s in scattered), encoding="utf-8")
+    errors = read_clock(file, 257, 128, PUBLIC).time_err
+    assert errors is not None
+    assert (errors > 0.1).all()
+
+
+@pytest.mark.parametrize("size", [1e8, 1.3e9, 6.7e9])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_published_law_says_as_a_witness_what_it_says_by_itself(size: float, tied: bool) -> None:
+    law = transitions_of(CONTENT["law"])
+    counting = Counting(vocab_size=50257, tied=tied, block="gpt2")
+    depth, low, high = law.depth(asked(size, 3e10, counting))
+
+    def blocks(depths: Floats) -> Floats:
+        return np.array([12.0 * one * counting.width_at(size, one) ** 2 for one in depths])
+
+    firsts = first_depths(read_law(PUBLISHED).forms, blocks)
+    own_low, own, own_high = np.quantile(firsts, (INTERVAL[0], 0.5, INTERVAL[1]))
+    assert depth == pytest.approx(own, rel=0.03)
+    assert low <= own_low * 1.02
+    assert high >= own_high * 0.98
+
+
+def test_the_published_law_gives_gpt_3_s_sizes_the_depths_of_its_table_1() -> None:
+    """Of Levine et al. 2020, who take the embedding of the trained width off the size, where we take the advised."""
+    law = transitions_of(CONTENT["law"])
+    for row in published("projection").itertuples():
+        found = asked(row.params, 3e11, Counting(tied=True, block="gpt2"))
+        assert law.depth(found)[0] == pytest.approx(row.optimal_depth, abs=1.0)
+
+
+def test_a_law_that_no_depth_satisfies_says_so() -> None:
+    law = transitions_of(CONTENT["law"])
+    flat = replace(law, log_blocks=tuple(np.minimum(curve, 15.0) for curve in law.log_blocks))  # type: ignore[arg-type]
+    assert flat.depth(asked(1.3e9))[0] == math.inf

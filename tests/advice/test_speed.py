@@ -1,0 +1,88 @@
+"""Training steps timed: what is measured, what doesn't fit, and how many tokens a step gets."""
+
+import statistics
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from shapelaw.advice.answer import speed
+from shapelaw.advice.answer.speed import DoesNotFit, Setting, StepTimes, step_times, tokens_for
+from shapelaw.specs.shapes import make_shape
+
+CPU = torch.device("cpu")
+SHAPE = make_shape(2, 32, 2, 50, 1, block="llama")
+SETTING = Setting(CPU, "float32", batch_size=2, context=16, seconds=0.2, compiled=None)
+
+
+@pytest.mark.parametrize("block", ["llama", "gpt2"])
+def test_steps_are_training_steps_of_the_whole_batch(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+    forward = speed.Decoder.forward
+    weights: list[torch.Tensor] = []
+
+    def watched(model: speed.Decoder, ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        seen.append(tuple(ids.shape))  # type: ignore[arg-type]
+        weights.append(model.classifier.weight.detach().clone())
+        return forward(model, ids, targets)
+
+    monkeypatch.setattr(speed.Decoder, "forward", watched)
+    found = step_times(replace(SHAPE, block=block), SETTING)  # type: ignore[arg-type]
+    assert set(seen) == {(2, 16)}
+    assert len(seen) >= len(found.seconds) + speed.WARM_UP[0]
+    assert not torch.equal(weights[0], weights[-1])  # the optimizer steps too
+
+
+def test_a_shape_takes_no_longer_than_it_may() -> None:
+    def slow() -> None:
+        time.sleep(0.02)
+
+    begun = time.perf_counter()
+    seconds = speed._timed(slow, 0.1, 1, 200)
+    assert time.perf_counter() - begun < 1.0
+    assert 1 <= len(seconds) <= 5
+    assert len(speed._timed(slow, 0.0, 2, 200)) == 2
+    assert len(speed._timed(lambda: None, 10.0, 1, 7)) == 7
+
+
+def test_median_and_spread_of_steps() -> None:
+    times = StepTimes((1.0, 1.0, 1.2, 1.0, 9.0))
+    assert times.median == statistics.median(times.seconds) == 1.0
+    low, high = times.spread
+    assert low == 1.0
+    assert 1.2 < high < 9.0
+
+
+def test_what_needs_more_memory_than_there_is_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "_free_memory", lambda device: 2**20)
+    large = replace(SHAPE, width=1024, attention_dim=512, vocab_size=50257)
+    with pytest.raises(DoesNotFit, match=r"^it takes at least 1\.\d GiB, and 0\.0 are free$"):
+        step_times(large, SETTING)
+
+
+def test_a_step_that_runs_out_of_memory_does_not_fit_and_other_errors_are_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(error: Exception) -> None:
+        def step(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(speed, "_step", step)
+
+    fails(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"))
+    with pytest.raises(DoesNotFit, match="ran out of memory"):
+        step_times(SHAPE, SETTING)
+    fails(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="mat1"):
+        step_times(SHAPE, SETTING)
+
+
+def test_tokens_are_fewer_for_costly_shapes_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "peak_flops", lambda device, precision: 1e11)
+    small = tokens_for(make_shape(2, 64, 1, 257, 1, block="llama"), CPU, "float32", 256)
+    large = tokens_for(make_shape(24, 1024, 8, 257, 1, block="llama"), CPU, "float32", 256)
+    assert small == speed.MOST_TOKENS
+    assert large == 128  # the least; a second is worth 22 of its tokens
+    monkeypatch.setattr(speed, "peak_flops", lambda device, precision: 4e14)
+    assert tokens_for(make_shape(24, 1024, 8, 257, 1, block="llama"), CPU, "bfloat16", 1024) == 16_384

@@ -1,0 +1,65 @@
+"""The runs of its own table that a study compares, and those that it leaves out by name."""
+
+import pandas as pd
+import pytest
+from loss_surfaces import grid_of, simulate
+
+from shapelaw.errors import UserError
+from shapelaw.studies.study_runs import measured_runs, study_runs
+
+
+def written(path, table):
+    table.to_csv(path / "runs.csv", index=False)
+    return path / "runs.csv"
+
+
+def trained():
+    """The runs of a study as its runs.parquet has them, two seeds a shape."""
+    runs = simulate(grid_of((2, 4, 8), 1e5, 1e7, 5), {2: 60.0, 4: 120.0}, seeds=2).round({"test_loss": 5})
+    keys = [f"wiki-L{run.depth}-d{run.width}-s{run.seed}" for run in runs.itertuples()]
+    return runs.assign(key=keys, status="FINISHED", corpus="wiki")
+
+
+def test_a_studys_own_runs_that_cannot_be_used_are_left_out_by_name(tmp_path):
+    runs = trained()
+    runs.loc[3, "test_loss"] = float("nan")
+    runs.loc[[6, 10], "status"] = ["RUNNING", "FAILED"]
+    runs.loc[13, "test_loss"] = float("inf")
+    runs.loc[15, "test_loss"] = 9.87
+    runs.to_parquet(tmp_path / "runs.parquet")
+    found = study_runs(tmp_path / "runs.parquet")
+    keys = runs["key"]
+    assert [note.removeprefix(f"Read from {tmp_path}/runs.parquet: ") for note in found.notes] == [
+        f"2 runs that did not finish are left out: {keys[6]}, {keys[10]}.",
+        f"1 run without a loss is left out: {keys[3]}.",
+        f"1 run with a loss that is not finite is left out: {keys[13]}.",
+        f"1 run more than 6 robust deviations off other seeds of their shape is left out: {keys[15]} "
+        "(--keep keeps them).",
+    ]
+    assert found.table["key"].tolist() == [key for key in keys if key not in set(keys[[3, 6, 10, 13, 15]])]
+    kept = study_runs(tmp_path / "runs.parquet", keep=True)
+    assert set(keys[[6, 10, 15]]) < set(kept.table["key"])
+
+
+def test_a_rate_at_which_a_run_diverges_is_held_against_its_own_cell(tmp_path):
+    slow = trained().assign(learning_rate=0.001, embedding_rank=None)
+    fast = slow.assign(learning_rate=0.004, test_loss=slow["test_loss"] + 1.0)
+    both = pd.concat([slow, fast], ignore_index=True).drop(columns="key")
+    both.loc[40, "test_loss"] = 9.87
+    found = study_runs(written(tmp_path, both))
+    assert len(found.notes) == 1
+    assert found.notes[0].endswith("is left out: row 41 (--keep keeps them).")
+    assert len(study_runs(written(tmp_path, both.drop(index=40))).notes) == 0
+
+
+def test_runs_that_measure_something_else_need_that(tmp_path):
+    runs = pd.DataFrame(
+        {"status": "FINISHED", "loss": [0.1, None, None], "diverged_at_step": [None, 30.0, None]}
+    )
+    found = measured_runs(written(tmp_path, runs), False, ("loss", "diverged_at_step"))
+    assert found.table.index.tolist() == [0, 1]
+    assert found.notes[0].endswith("1 run without a loss is left out: row 3.")
+    with pytest.raises(
+        UserError, match=r"has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"
+    ):
+        measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))
