@@ -1,4 +1,4 @@
-"""Write the tables of docs/answer.md anew, between their markers, and its figure.
+"""Write the tables of docs/advice/answer.md anew, between their markers, and its figure.
 
   python scripts/answer_page.py
 
@@ -31,7 +31,7 @@ from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE, CHECKS = Path("docs/answer.md"), Path("docs/results/evidence_checks.csv")
+PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
 SPEED = Path("docs/results/h200_speed.csv")  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48`
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9

@@ -1,6 +1,6 @@
 """Write the tables of README and docs from committed results.
 
-  python scripts/page_tables.py            every table of every page, those of docs/answer.md with its figure too
+  python scripts/page_tables.py            every table of every page, those of docs/advice/answer.md with its figure too
   python scripts/page_tables.py --check    exit with 1 and name the pages whose tables differ; for CI
 
 A table of a page stands between two comments. The first says where its numbers come from, as YAML:

@@ -64,6 +64,20 @@ def test_a_reader_who_has_read_enough_is_no_error() -> None:
     assert process.stderr.read() == ""
 
 
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_brings_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def work(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    assert exit_code(lambda: work("matplotlib.figure")) == 2
+    assert capsys.readouterr().err.endswith("pip install '.[fit]'.\n")
+    assert exit_code(lambda: work("flint")) == 2
+    assert capsys.readouterr().err.endswith("pip install '.[studies]'.\n")
+    with pytest.raises(ModuleNotFoundError):  # one of our own
+        exit_code(lambda: work("shapelaw.nowhere"))
+
+
 def test_what_is_said_last_comes_after_all_else() -> None:
     code = (
         "import sys; from shapelaw.errors import say, say_last\n"

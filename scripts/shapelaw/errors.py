@@ -10,6 +10,11 @@ from contextlib import suppress
 
 COMMAND_VARIABLE = "SHAPELAW_COMMAND"  # in which `shapelaw` tells a script by which name it was called
 
+# packages that not every installation has, and the extra of pyproject.toml that brings each
+_EXTRA_OF = dict.fromkeys(("lmfit", "matplotlib", "pyarrow", "jinja2", "tabulate"), "fit") | dict.fromkeys(
+    ("pydantic", "yaml", "flint", "torch", "tokenizers", "mlflow"), "studies"
+)
+
 
 class UserError(Exception):
     """A mistake in what the user gave: a config, a file, a corpus, a command line.
@@ -98,7 +103,7 @@ def exit_code(work: Callable[[], int | None]) -> int:
 
     Returns:
         Its own code, 0 when it has none or where whoever reads the output, such as `head`, has read enough, 2 where a
-        user's mistake was reported.
+        user's mistake or a missing package was reported.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
         with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
@@ -108,6 +113,12 @@ def exit_code(work: Callable[[], int | None]) -> int:
         sys.stdout.flush()
     except UserError as error:
         say(error)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA_OF:
+            raise
+        extra = _EXTRA_OF[error.name.partition(".")[0]]
+        say(f"This needs the package {error.name}; in the folder of the project: pip install '.[{extra}]'.")
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end

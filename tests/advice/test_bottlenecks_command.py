@@ -15,7 +15,7 @@ from shapelaw.studies.study import REFERENCE
 
 ARCHITECTURES = pd.read_csv(REFERENCE / "architectures.csv")
 TABLE = REPOSITORY / "docs" / "results" / "bottlenecks.csv"
-PAGE = REPOSITORY / "docs" / "bottlenecks.md"
+PAGE = REPOSITORY / "docs" / "advice" / "bottlenecks.md"
 NOT_PLAIN = (  # shared blocks, a decoder beside, gated or expert feed-forward networks, halves of maps
     *("ALBERT", "T5", "ByT5", "Llama", "Gemma", "Qwen", "gpt-oss", "Sparse Transformer CIFAR-10"),
     "ImageGPT-XL",  # its heads are not published

@@ -244,7 +244,8 @@ def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> N
         "import runpy, sys, time\n"
         f"sys.argv = ['shape.py', '1.3B', '--vocab', '32k']; sys.path.insert(0, {str(SCRIPTS)!r})\n"
         f"runpy.run_path({str(command_path('shape'))!r}, run_name='shape')['main']()\n"
-        "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers'} & set(sys.modules)\n"
+        "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers', 'pydantic', 'flint'}"
+        " & set(sys.modules)\n"
         "print('HEAVY', sorted(heavy), time.process_time() < 2.0)\n"
     )
     done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)

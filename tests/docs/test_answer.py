@@ -40,7 +40,7 @@ def test_the_readme_s_answer_is_the_page_s() -> None:
 def test_what_pages_show_of_a_fit_is_the_command_s(tmp_path: Path) -> None:
     runs = "docs/results/laptop_depth_width.parquet"
     said = run_here(command_path("fit_surface"), runs, "--out", tmp_path, cwd=REPOSITORY).stdout.splitlines()
-    for page in ("README.md", "docs/own_runs.md"):
+    for page in ("README.md", "docs/advice/own_runs.md"):
         text = (REPOSITORY / page).read_text(encoding="utf-8")
         shown = re.search(rf"```sh\nshapelaw fit {re.escape(runs)}.*\n```\n\n```.*\n((?:.*\n)*?)```", text)
         assert shown is not None, page

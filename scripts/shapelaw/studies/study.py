@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 
-from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, Kind
 from shapelaw.specs.runs import Run
+
+if TYPE_CHECKING:  # pydantic, which an answer for a size does without
+    from shapelaw.settings.sections import Settings
 
 OURS = "our own"  # published nowhere else
 OTHER_FOLDERS = frozenset(  # in results/, of no study

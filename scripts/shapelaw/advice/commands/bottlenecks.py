@@ -243,7 +243,8 @@ def text_of(found: Sequence[Finding]) -> str:
     else:
         known = [one.redundancy for one in found if one.redundancy is not None]
         sources = [f"  {source}" for source in dict.fromkeys(one.source for one in known)]
-        notes = "V of patches: the numbers of a patch; r: min(V, r, d); intervals: 68%. Caveats: docs/bottlenecks.md."
+        notes = "V of patches: the numbers of a patch; r: min(V, r, d); intervals: 68%."
+        notes += " Caveats: docs/advice/bottlenecks.md."
         lines += ["Redundancies were measured in:", *sources, notes]
     return "\n".join(lines)
 

@@ -4,8 +4,8 @@
   shapelaw fit runs.csv --sizes 60M,300M,1.3B --size total --out DIR
 
 Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
-CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). Depths and widths need
-form no grid; eight shapes are the least, and they must differ in depth at one size.
+CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/advice/own_runs.md). Depths and widths
+need form no grid; eight shapes are the least, and they must differ in depth at one size.
 
 Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (what each shape gives away
 against the best one of its size), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and the figures

@@ -7,7 +7,7 @@
   shapelaw shape 6.7e9 --model FOLDER
   shapelaw shape 2e7 --vocab 257 --fit DIR --json
 
-It rests on fits of public losses (workflow/reference/evidence.json, docs/answer.md) and on the published law of
+It rests on fits of public losses (workflow/reference/evidence.json, docs/advice/answer.md) and on the published law of
 transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw fit`, of `shapelaw transitions`
 or of the study of depth against width. --depth and --width are a shape to price, --model one in a folder with a
 config.json of transformers. Numbers are read as people write them: 1.3B, 350M, 32k, 1300000000.
