@@ -6,9 +6,9 @@
 Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
 CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/advice/own_runs.md). For each pair of
 adjacent depths the transition is found by the paper's rule (Levine et al. 2020, section 5.2.2) and by a bootstrap of
-the smooth loss curves. Transitions are rows of `depth, width, width_err`, such as a transitions.csv that this command wrote. Then
-comes the weighted line log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it projects for
-larger sizes.
+the smooth loss curves. Transitions are rows of `depth, width, width_err`, such as a transitions.csv that this command
+wrote. Then comes the weighted line log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it
+projects for larger sizes.
 
 Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
 .csv, .md and .tex, fit.json, and the figures as .svg and .png; with several token budgets one folder for each. Networks
