@@ -26,6 +26,7 @@ import pandas as pd
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.write import Answer, Results, Table, check_declared, show_results
 from shapelaw.studies.grid.study import grid_study
+from shapelaw.studies.published import ANSWER, published
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 from shapelaw.studies.study_runs import diverged_in
@@ -80,8 +81,9 @@ def main() -> None:
         if not (lost := diverged_in(arguments.input)):
             raise
         found = _without_results(study, f"{lost}. {error}")
-    if study.published and found.answer and not found.answer.published:
-        found = replace(found, answer=replace(found.answer, published=study.published))
+    theirs = study.published or published(study.name, ANSWER).value
+    if found.answer and not found.answer.published:
+        found = replace(found, answer=replace(found.answer, published=theirs))
     check_declared(found, study.tables, study.figures)
     show_results(found, arguments.out, study.name)
 

@@ -36,7 +36,7 @@ from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.transitions.analysis import Options, analyse_runs
+from shapelaw.studies.transitions.analysis import PUBLISHED, Options, analyse_runs
 from shapelaw.studies.transitions.results import add_options, analyse, options_of, present
 
 LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
@@ -52,7 +52,8 @@ def main() -> None:
         "--transitions",
         type=Path,
         metavar="FILE",
-        help="one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts",
+        help=f"one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts; "
+        f"`{PUBLISHED}`: those of Levine et al. 2020",
     )
     add_out_option(parser, ENDING)
     add_column_options(parser)

@@ -61,7 +61,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "h200_heads": _grid("h200_heads", "heads"),
     "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),
     "h200_parametrization": _grid("h200_parametrization", "parametrization", "learning_rate"),
-    "published": ["fit_transitions.py", "--transitions", REFERENCE / "levine2020_transitions.csv"],
+    "published": ["fit_transitions.py", "--transitions", "published"],
     "laptop_images": _analysed("vocabulary", "laptop_images_8000.csv"),
     "laptop_undertraining": _analysed("undertraining", "laptop_undertraining.csv"),
     "laptop_todays_decoder": _analysed("todays_decoder", "laptop_todays_decoder.csv"),

@@ -46,7 +46,7 @@ from shapelaw.settings.sections import parse_source
 from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import check_writable, has, replacing
-from shapelaw.studies.study import published_json
+from shapelaw.studies.published import published_of
 from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (
     DocumentLoss,
@@ -357,12 +357,8 @@ def read_documents(given: argparse.Namespace) -> list[str]:
 
 def text_of(model: Model, context: int, losses: Losses) -> str:
     """The losses with their intervals, and the published ones."""
-    published = published_json("vocabulary_findings")["gpt2_perplexity_owt_100docs_stride1"]
-    theirs = ", ".join(
-        f"{'GPT-2' if who == 'gpt2' else 'the paper'} {size} {value}"
-        for size, found in published.items()
-        for who, value in found.items()
-    )
+    published = published_of("perplexity", "perplexity of OpenWebText")
+    theirs = ", ".join(f"{model} {one.value}" for model, one in published.items())
     lines = [
         f"{model.name}: {losses.documents} documents, {losses.tokens:,} tokens, {losses.bytes:,} bytes, "
         f"context {context}, stride 1",

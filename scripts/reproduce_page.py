@@ -12,7 +12,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from page_tables import MADE
+import pandas as pd
+
+from page_tables import MADE, REFERENCE
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.plan import device_hours, speed_of
@@ -42,63 +44,32 @@ PICTURES = {  # figure of a study: ours in docs/figures/, drawn from committed r
     "assumptions/pass_rate": "assumptions_pass_rate",
 }
 
-_MEMORIZED = "numbers of the text:memorization_findings.json"
-POINTS = {  # figure of a study: what is known of the published one, and the file in workflow/reference/
-    "depth_width/loss_adjacent": "its shapes:depth_width_grid.csv",
-    "depth_width/loss_doubled": "its shapes:depth_width_grid.csv",
-    "depth_width/transition_width": "drawn: 5 transitions:levine2020_transitions.csv",
-    "depth_width/transition_size": "5 transitions:levine2020_transitions.csv",
-    "depth_width/best_depth": "its fit:levine2020_fit.json",
-    "depth_width/extrapolation": "drawn: its projection:levine2020_projection.csv",
-    "vocabulary/losses": "its shapes:vocabulary_grid.csv",
-    "embedding_rank/losses": "its redundancy:vocabulary_findings.json",
-    "attention_ratio/losses": "its shapes:attention_ratio_grid.csv",
-    "attention_ratio/depths": "its redundancy:vocabulary_findings.json",
-    "positional_rank/losses": "its ranks:positional_rank_findings.json",
-    "memorization_heads/share": _MEMORIZED,
-    "memorization_context/share": _MEMORIZED,
-    "memorization_head_dim/share": _MEMORIZED,
-    "memorization_saturation/saturation": _MEMORIZED,
+DRAWN = {  # figure of a study: published numbers that our figure shows
+    "depth_width/transition_width": "drawn: [5 transitions](../workflow/reference/published.csv)",
+    "depth_width/extrapolation": "drawn: [its projection](../workflow/reference/levine2020_projection.csv)",
 }
-TABLES = {  # of the papers: ours, published numbers, study
+TABLES = {  # of the papers: ours, and the studies
     "table 1 of the depth-width paper: trained and projected shapes": (
-        "`results/depth_width/projection.csv`",
-        "numbers:levine2020_projection.csv",
+        "`results/depth_width/projection.csv`, [theirs](../workflow/reference/levine2020_projection.csv)",
         "depth_width",
     ),
-    "table 2 of the depth-width paper: shapes": (
-        "[scale paper](#scale-paper)",
-        "shapes:depth_width_grid.csv",
-        "depth_width",
-    ),
-    "table 3 of the depth-width paper: seed noise": (
-        "`results/depth_width/seed_noise.csv`",
-        "numbers:levine2020_seed_std.csv",
-        "depth_width",
-    ),
+    "table 2 of the depth-width paper: shapes": ("[scale paper](#scale-paper)", "depth_width"),
+    "table 3 of the depth-width paper: seed noise": ("`results/depth_width/seed_noise.csv`", "depth_width"),
     "table 4a of the depth-width paper: transitions": (
         "[beside theirs](results/depth_width.md), `results/depth_width/transitions.csv`",
-        "numbers:levine2020_transitions.csv",
         "depth_width",
     ),
     "table 1 of the vocabulary paper: perplexity": (
         "[ours](results/perplexity.csv), [how](results/depth_width.md)",
-        "numbers:vocabulary_findings.json",
         "perplexity",
     ),
     "tables 3 and 5 of the vocabulary paper: shapes": (
         "[scale paper](#scale-paper)",
-        "one:vocabulary_grid.csv, other:attention_ratio_grid.csv",
         "vocabulary, attention_ratio",
     ),
-    "table 4 of the vocabulary paper: seed noise": (
-        "`results/vocabulary/seed_noise.csv`",
-        "numbers:vocabulary_seed_std.csv",
-        "vocabulary",
-    ),
+    "table 4 of the vocabulary paper: seed noise": ("`results/vocabulary/seed_noise.csv`", "vocabulary"),
     "tables 1 and 3 of the memorization paper: assumptions": (
         "[beside theirs](results/assumptions.md)",
-        "images:assumptions_vit.csv, language:assumptions_language.csv",
         "assumptions",
     ),
 }
@@ -113,10 +84,15 @@ def page_of(text: str) -> str:
     return with_parts(text, {"published": _published, "commands": _commands, "hours": _costs}, str(PAGE))
 
 
-def _linked(points: str) -> str:
-    """Links to published numbers from `SAID:FILE`, several with commas; a dash where there are none."""
-    named = [one.rpartition(":") for one in points.split(", ") if one]
-    return ", ".join(f"[{said}](../workflow/reference/{file})" for said, _, file in named) or "–"
+def _links(studies: str) -> str:
+    """Links to the published numbers and shapes of some studies; a dash where there are none."""
+    names = studies.split(", ")
+    numbered = set(pd.read_csv(REFERENCE / "published.csv")["study"]) & {*names}
+    links = ["[numbers](../workflow/reference/published.csv)"] if numbered else []
+    for path in sorted(REFERENCE.glob("*_grid.csv")):
+        if any(name.startswith(path.name.removesuffix("_grid.csv")) for name in names):
+            links.append(f"[shapes](../workflow/reference/{path.name})")
+    return ", ".join(links) or "–"
 
 
 def _published() -> str:
@@ -128,8 +104,9 @@ def _published() -> str:
             if source.startswith(OURS) or (study.extra and study.name != "assumptions"):
                 continue
             picture = f"[picture](figures/{PICTURES[name]}.svg), " if name in PICTURES else ""
-            rows.append((source, f"{picture}`results/{name}.svg`", _linked(POINTS.get(name, "")), study.name))
-    rows += [(table, ours, _linked(points), study) for table, (ours, points, study) in TABLES.items()]
+            theirs = DRAWN.get(name) or _links(study.name)
+            rows.append((source, f"{picture}`results/{name}.svg`", theirs, study.name))
+    rows += [(table, ours, _links(studies), studies) for table, (ours, studies) in TABLES.items()]
     return pipe_table(rows)
 
 

@@ -31,7 +31,7 @@ INPUTS = "inputs"
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 SHOWN = 5  # of a kind of difference in a table
 RUNS, MADE, FINISHED = "docs/results/laptop_", f"{INPUTS}/", f"{INPUTS}/finished/"
-PUBLISHED = "workflow/reference/levine2020_transitions.csv"
+PUBLISHED = "published"  # the transitions of Levine et al. 2020
 
 _ANALYSES = {  # folder of tables: the study, its input, and options
     "depth_width": f"depth_width {RUNS}depth_width.parquet",

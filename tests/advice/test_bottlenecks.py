@@ -11,12 +11,11 @@ from shapelaw.advice.models.bottlenecks import (
     redundancy_text,
     sentences,
 )
-from shapelaw.fits.redundancy import Basis, Estimate, published_series
+from shapelaw.fits.redundancy import Basis, Estimate
 from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.redundancies import known_redundancies
-from shapelaw.studies.study import published_json
+from shapelaw.studies.redundancies import known_redundancies, published_redundancies
 
-PUBLISHED = published_series(published_json("vocabulary_findings"))
+PUBLISHED = published_redundancies()
 ESM = make_architecture("ESM-1b", width=1280, vocab_size=33, heads=20, depth=33)
 BOTH = make_architecture("both", width=64, vocab_size=32, heads=2, attention_dim=64)
 FREE = make_architecture("free", width=64, vocab_size=100)

@@ -14,7 +14,6 @@ from small import REPOSITORY
 from shapelaw.specs.cost import read_cost_model
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
-TABLE_4A = REPOSITORY / "workflow" / "reference" / "levine2020_transitions.csv"
 SURFACE, TRANSITIONS = "fit_surface", "fit_transitions"
 
 
@@ -62,7 +61,7 @@ def test_several_token_budgets_are_one_fit_each(command: str, tmp_path: Path) ->
 
 
 def test_published_transitions(tmp_path: Path) -> None:
-    said = output_of(TRANSITIONS, "--transitions", TABLE_4A, "--out", "out", cwd=tmp_path)
+    said = output_of(TRANSITIONS, "--transitions", "published", "--out", "out", cwd=tmp_path)
     fit = fit_in(tmp_path / "out")
     assert fit["status"] == "converged"
     assert fit["a"] == pytest.approx(5.0397, abs=5e-5)
@@ -134,7 +133,7 @@ def test_wrong_input_is_one_sentence(tmp_path: Path, command: str, arguments: st
     table.astype({"n_layer": object}).assign(n_layer="deep").to_csv(tmp_path / "wrong.csv", index=False)
     order = np.random.default_rng(0).permutation(20)
     table.assign(tokens=np.geomspace(1e9, 1e11, 20)[order]).to_csv(tmp_path / "mixed.csv", index=False)
-    (tmp_path / "t.csv").write_bytes(TABLE_4A.read_bytes())
+    (tmp_path / "t.csv").write_text("depth,width,width_err\n6,214,6\n12,308,12\n")
     (tmp_path / "bad.csv").write_text("depth,width,width_err\n6,214,6\n12,-308,12\n")
     assert words in sentence_of(command, *arguments.split(), "--out", "out", cwd=tmp_path)
     assert not (tmp_path / "out").exists()
@@ -142,7 +141,7 @@ def test_wrong_input_is_one_sentence(tmp_path: Path, command: str, arguments: st
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    said = sentence_of(TRANSITIONS, "--transitions", TABLE_4A, "--out", "file/out", cwd=tmp_path)
+    said = sentence_of(TRANSITIONS, "--transitions", "published", "--out", "file/out", cwd=tmp_path)
     assert "can't be written" in said
 
 

@@ -19,7 +19,7 @@ from shapelaw.fits.noise import INTERVAL
 from shapelaw.fits.projection import first_depths
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.study import published_json
-from shapelaw.studies.transitions.analysis import published
+from shapelaw.studies.transitions.analysis import published_projection
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
@@ -251,7 +251,7 @@ def test_the_published_law_says_as_a_witness_what_it_says_by_itself(size: float,
 def test_the_published_law_gives_gpt_3_s_sizes_the_depths_of_its_table_1() -> None:
     """Of Levine et al. 2020, who take the embedding of the trained width off the size, where we take the advised."""
     law = transitions_of(CONTENT["law"])
-    for row in published("projection").itertuples():
+    for row in published_projection().itertuples():
         found = asked(row.params, 3e11, Counting(tied=True, block="gpt2"))
         assert law.depth(found)[0] == pytest.approx(row.optimal_depth, abs=1.0)
 

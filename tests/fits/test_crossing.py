@@ -30,7 +30,7 @@ from shapelaw.fits.curves import (
 )
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
 from shapelaw.studies.study import REFERENCE
-from shapelaw.studies.transitions.analysis import published
+from shapelaw.studies.transitions.analysis import published_transitions
 
 SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT, *BY_SIZE)}
 
@@ -395,7 +395,7 @@ def test_published_brackets_come_back_over_the_published_grid(depth, seed):
     """
     grid = pd.read_csv(REFERENCE / "depth_width_grid.csv")
     grid = grid[grid["source"].str.endswith("table 2")]  # not the earlier version's
-    table = published("transitions").set_index("depth")
+    table = published_transitions().set_index("depth")
     widths = {d: sorted(set(rows["width"])) for d, rows in grid.groupby("depth") if d in (*table.index, 36)}
     true = (0.95 * table["width"]).to_dict()  # significance lags behind the crossing
     runs = simulate(widths, true, noise=0.001446, seed=seed, seeds=1, gain=0.05)

@@ -9,7 +9,7 @@ import yaml
 from small import REPOSITORY
 
 from config_reference import SCALES, files, json_schema
-from reproduce_page import PAGE, PICTURES, POINTS, page_of
+from reproduce_page import DRAWN, PAGE, PICTURES, page_of
 from shapelaw.studies.registry import STUDIES
 
 SCALE_FILES = sorted((REPOSITORY / "workflow" / "scales").rglob("*.yaml"))
@@ -33,11 +33,9 @@ def test_the_papers_figures_and_tables_are_up_to_date() -> None:
 
 def test_what_they_name_is_there_and_of_a_study() -> None:
     figures = {f"{study.name}/{figure}" for study in STUDIES.values() for figure in study.figures}
-    assert (PICTURES.keys() | POINTS.keys()) <= figures
+    assert (PICTURES.keys() | DRAWN.keys()) <= figures
     for name in PICTURES.values():
         assert (REPOSITORY / "docs" / "figures" / f"{name}.svg").is_file()
-    for points in POINTS.values():
-        assert (REPOSITORY / "workflow" / "reference" / points.rpartition(":")[2]).is_file()
 
 
 def test_every_key_has_a_sentence(schema: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape
 from shapelaw.studies.embedding_rank.study import warnings
+from shapelaw.studies.published import published_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 EMBEDDING = {
@@ -171,10 +172,8 @@ def test_scale_paper_is_the_paper_s_grid_of_embedding_ranks() -> None:
     assert ours == set(zip(grid["depth"], grid["width"], ranks, strict=True))
     assert {run.shape.vocab_size for run in runs} == {2000}  # type: ignore[union-attr]
     seeds = Counter((run.shape.width, run.shape.embedding_rank or run.shape.width) for run in runs)  # type: ignore[union-attr]
-    std = pd.read_csv(REPOSITORY / "workflow" / "reference" / "embedding_rank_seed_std.csv")
-    assert {shape for shape, count in seeds.items() if count >= 5} == set(
-        zip(std["width"], std["embedding_rank"], strict=True)
-    )
+    repeated = {f"r = {rank} of d = {width}" for (width, rank), count in seeds.items() if count >= 5}
+    assert repeated == published_of("embedding_rank", "std of the loss over 5 seeds").keys()
 
 
 def test_the_grid_is_the_plain_network_and_every_rank() -> None:

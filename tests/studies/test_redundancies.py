@@ -8,6 +8,7 @@ from golden_tables import golden
 
 from shapelaw.fits.redundancy import AS_T5, RANK, RATIO, TOKENS, Basis, Redundancy, RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
+from shapelaw.studies.published import published
 from shapelaw.studies.redundancies import (
     MEASURED,
     Drawn,
@@ -35,9 +36,10 @@ def found(status: RedundancyStatus, value: float) -> Redundancy:
 )
 def test_a_bound_agrees_only_on_its_side(status: RedundancyStatus, value: float, agrees: str) -> None:
     """With 0.225 to 0.275, "about 75%"."""
-    row = compared_redundancy("redundancy", "r = 4", found(status, value), 0.25, 0.225, 0.275)
+    theirs = published("attention_ratio", "redundancy", 4)
+    row = compared_redundancy(theirs, "redundancy of ratio 4", "L = 12", found(status, value))
+    assert (row["ours"], row["published"], row["status"]) == (value, "0.25", status.value)
     assert row["agrees"] == agrees
-    assert (row["ours"], row["published"], row["status"]) == (value, 0.25, status.value)
 
 
 def test_bounds_and_intervals_are_named_apart() -> None:

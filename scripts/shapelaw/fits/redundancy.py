@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -363,18 +362,16 @@ def attention_setting(ff_width: int | None, width: int, attention_width: int) ->
     return AS_GPT if math.isclose(ff_width, 4 * width, rel_tol=_SAME_WIDTH) else OTHER
 
 
-def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
+def published_series(rank: float, ratios: Mapping[float, float]) -> tuple[Series, ...]:
     """The published redundancies of a low rank and of a high attention ratio; 0 without a bottleneck, by definition.
 
     The one at r/d = 16/680 holds up to ALBERT-xxlarge's 128/4096, as section 5.1 has it ("close to"). The paper itself
     projects them to larger networks (T5-11B), not to smaller ones.
 
     Args:
-        findings: content of workflow/reference/vocabulary_findings.json.
+        rank: the redundancy at r/d = 16/680.
+        ratios: the redundancy of each ratio.
     """
-    published = findings["redundancy"]
-    rank = published["rank 16 of width 680 (about 70M) matches a network smaller by"]
-    wasted = {r: round(1 - published[f"ratio {r} needs baseline fraction"], 6) for r in (4, 16)}
     none = Point(1.0, 1.0, 0.0)
     return (
         Series(
@@ -391,7 +388,7 @@ def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
             Basis.PUBLISHED,
             f"{_PAPER}, figure 4 and section 5.3: H d_a/d of 4 and 16 with d_ff = 4 H d_a, 30M to 70M parameters"
             f"{_SHARE}",
-            (none, *(Point(ratio, ratio, share) for ratio, share in wasted.items())),
+            (none, *(Point(ratio, ratio, share) for ratio, share in ratios.items())),
             _PUBLISHED_SIZES,
         ),
     )

@@ -1,7 +1,7 @@
 """What the studies of bottlenecks share: their runs, and costs and redundancies as tables, sentences and figures.
 
 A redundancy is ours with an interval (`fits/redundancy.py`) and stands beside a published number. `agrees` says whether
-our interval overlaps that number, or our bound lies on its side; open where ours can't tell.
+our interval overlaps that number's, or our bound lies on its side; open where ours can't tell.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.study import REFERENCE, published_json
+from shapelaw.studies.published import Published, published_of
+from shapelaw.studies.study import REFERENCE
 
 SIZES = tuple(SIZE_COLUMNS.values())
 REDUNDANCY: Columns = {
@@ -43,6 +44,7 @@ REDUNDANCY: Columns = {
     **{name: f"redundancy.{name}" for name in ("low", "high", "p_value", "status", "significant")},
 }
 SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
+REDUNDANT = "redundancy"  # of workflow/reference/published.csv
 COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
 NO_NOISE = "no noise estimate"
 _BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
@@ -127,24 +129,27 @@ class Keyed(NamedTuple):
     value: Any
 
 
-def compared(quantity: str, setting: str, numbers: Sequence[float], *said: object) -> dict[str, object]:
+def compared(
+    theirs: Published, setting: str, numbers: Sequence[float], status: str, agrees: str, quantity: str = ""
+) -> dict[str, object]:
     """A row of a comparison: ours with its interval beside what was published.
 
     Args:
+        setting: of ours.
         numbers: ours, and the two ends of its interval.
-        said: the status, what was published, and whether they agree (`yes_or_no`).
+        agrees: whether the two agree (`yes_or_no`).
+        quantity: ours, where it isn't the published one.
     """
-    return dict(zip(COMPARED, (quantity, setting, *numbers, *said), strict=True))
+    said = (quantity or theirs.quantity, setting, *numbers, status, theirs.value, agrees)
+    return dict(zip(COMPARED, said, strict=True))
 
 
 def compared_redundancy(
-    quantity: str, setting: str, found: Redundancy, published: object, low: float, high: float
+    theirs: Published, quantity: str, setting: str, found: Redundancy
 ) -> dict[str, object]:
-    """A row of a comparison for a redundancy, beside a published one between two ends."""
-    numbers = found.value, found.low, found.high
-    return compared(
-        quantity, setting, numbers, found.status.value, published, yes_or_no(found.agrees(low, high))
-    )
+    """A row of a comparison for a redundancy."""
+    numbers, agrees = (found.value, found.low, found.high), found.agrees(theirs.low, theirs.high)
+    return compared(theirs, setting, numbers, found.status.value, yes_or_no(agrees), quantity)
 
 
 def wasted_words(row: pd.Series) -> str:
@@ -252,4 +257,11 @@ def known_redundancies(axis: SizeAxis = SizeAxis.TOTAL, fits: Iterable[Path] = (
         for study in _STUDIES
         for one in fitted_series(MEASURED / study, axis, f"docs/results/laptop_{study}.csv")
     ]
-    return [*theirs, *ours, *published_series(published_json("vocabulary_findings"))]
+    return [*theirs, *ours, *published_redundancies()]
+
+
+def published_redundancies() -> tuple[Series, ...]:
+    """Those of the vocabulary paper, shares of all parameters."""
+    ranks, ratios = (published_of(study, REDUNDANT) for study in _STUDIES)
+    (rank,) = (one.number for one in ranks.values())
+    return published_series(rank, {float(ratio): one.number for ratio, one in ratios.items()})

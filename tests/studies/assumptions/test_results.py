@@ -4,16 +4,10 @@ import pandas as pd
 import pytest
 
 from shapelaw.report.write import Table
-from shapelaw.studies.assumptions.results import answer, pass_rate_figure, present, published, verdict_table
+from shapelaw.studies.assumptions.results import answer, pass_rate_figure, present, verdict_table
 
 
 def test_published_tables_are_beside_ours(rows):
-    theirs = published()
-    assert theirs["vit", "trained", "trained_vit"] == {
-        "general_position": False, "assumption_1": True, "assumption_2": True
-    }  # fmt: skip
-    assert theirs["vit_base", "random", "embedding"]["assumption_3"]
-    assert not theirs["gpt2", "trained", "layer 1"]["assumption_2"]
     table = verdict_table(rows)
     assert table["model"].tolist() == ["vit"] * 8 + ["bert"] * 4 + ["decoder"] * 4
     first = table.iloc[:4].set_index("assumption")

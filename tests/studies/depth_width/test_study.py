@@ -14,7 +14,7 @@ from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.studies.depth_width.study import by_information
-from shapelaw.studies.transitions.analysis import published_fit
+from shapelaw.studies.published import published_log_width
 
 
 def test_scale_paper_is_the_papers_grid() -> None:
@@ -90,7 +90,7 @@ def test_each_mistake_in_its_keys_is_a_sentence(own: dict[str, Any], sentence: s
 
 def crossing_width(depth: int) -> float:
     """Of the published line, for this depth and the next."""
-    return math.exp(published_fit()["a"] + published_fit()["b"] * depth)
+    return math.exp(published_log_width(depth))
 
 
 def test_the_width_at_the_published_crossing_is_first() -> None:

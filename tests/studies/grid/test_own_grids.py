@@ -14,6 +14,8 @@ from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import Run
+from shapelaw.studies.published import published_of
+from shapelaw.studies.vocabulary.analysis import name_of
 
 UNDERTRAINING, TODAYS, VOCABULARY = "undertraining", "todays_decoder", "vocabulary"
 SMALL: dict[str, dict[str, Any]] = {
@@ -276,7 +278,6 @@ def test_a_rank_above_the_vocabulary_is_told() -> None:
 
 
 def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
-    reference = REPOSITORY / "workflow" / "reference"
     config = load_config({"scale": "paper", "studies": [VOCABULARY]}, SCALES, REPOSITORY)
     seeds: dict[tuple[int, int, int, int | None], int] = {}
     for run in runs_of(config, VOCABULARY, REPOSITORY).values():
@@ -284,13 +285,15 @@ def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
         key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
         seeds[key] = seeds.get(key, 0) + 1
 
-    def keys(name: str) -> set[tuple[int, int, int, int | None]]:
-        table = pd.read_csv(reference / name)
-        ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
-        return set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
-
-    assert set(seeds) == keys("vocabulary_grid.csv")
-    assert {key for key, count in seeds.items() if count == 5} == keys("vocabulary_seed_std.csv")
+    table = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_grid.csv")
+    ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
+    assert set(seeds) == set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
+    repeated = {
+        f"{name_of(vocab_size, rank)}, L = {depth}, d = {width}"
+        for (vocab_size, depth, width, rank), count in seeds.items()
+        if count == 5
+    }
+    assert repeated == published_of(VOCABULARY, "std of the loss over 5 seeds").keys()
     assert set(seeds.values()) == {1, 5}
 
 

@@ -8,7 +8,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_runs,
     analyse_transitions,
     check_transitions,
-    published,
+    published_transitions,
 )
 
 
@@ -21,4 +21,4 @@ def analysis():
 @pytest.fixture(scope="session")
 def refitted():
     """The published line, fitted to the published transitions."""
-    return analyse_transitions(check_transitions(published("transitions"), "table 4a"))
+    return analyse_transitions(check_transitions(published_transitions(), "table 4a"))

@@ -18,7 +18,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_runs,
     analyse_transitions,
     check_transitions,
-    published,
+    published_transitions,
 )
 from shapelaw.studies.transitions.figures import curves_panel
 from shapelaw.studies.transitions.results import present, present_cells, summary
@@ -44,7 +44,7 @@ def test_figures_draw_a_usable_fit(analysis, refitted):
 
 
 def test_figures_say_that_there_is_no_fit_and_draw_none():
-    two = analyse_transitions(check_transitions(published("transitions").head(2), "two"))
+    two = analyse_transitions(check_transitions(published_transitions().head(2), "two"))
     drawn = present(two).figures
     widths = drawn["transition_width"].figure()
     assert any("too few points" in text for text in words(widths))

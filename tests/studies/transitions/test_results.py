@@ -129,7 +129,6 @@ def test_depths_without_common_sizes_are_sent_to_the_surface():
 
 
 NAN = math.nan
-PUBLISHED = [("transition width at depth 1 (published: by the line)", 163.1), ("a", 5.039), ("b", 0.0555)]
 
 
 def tables(rows, **fit):
@@ -137,7 +136,6 @@ def tables(rows, **fit):
     frames = {
         "transitions": pd.DataFrame(rows, columns=columns).assign(method="bootstrap"),
         "fit": pd.DataFrame([{"method": "bootstrap", "status": "too few points", **fit}]),
-        "comparison": pd.DataFrame(PUBLISHED, columns=["quantity", "published"]),
     }
     return {name: Table(frame, "") for name, frame in frames.items()}
 
@@ -146,7 +144,10 @@ def test_a_crossing_stands_beside_the_published_width():
     found = answer(tables([(1, 2, 137.2, 133.0, 141.4, "crossing", None, NAN)]))
     assert found.decided
     assert found.sentence == "Depth 2 overtakes depth 1 at width 137 (68%: 133 to 141)."
-    assert found.published == "width 163 at depth 1; log d = 5.039 + 0.0555 L (Levine et al. 2020)."
+    line = "log d = 5.039 + 0.0555 L (Levine et al. 2020)."
+    assert found.published == f"width 163 at depth 1; {line}"
+    deeper = answer(tables([(depth, 24, 300.0, NAN, NAN, "crossing", None, NAN) for depth in (6, 12)]))
+    assert deeper.published == f"width 214 at depth 6, width 308 at depth 12; {line}"
 
 
 def test_the_law_follows_where_the_line_converged():

@@ -32,7 +32,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_transitions,
     check_transitions,
     crossings,
-    published,
+    published_transitions,
 )
 
 PUBLISHED = "published"
@@ -71,9 +71,8 @@ def read_law(fit: str) -> Law:
         UserError: the folder has no transitions, or no rising line goes through them.
     """
     if fit == PUBLISHED:
-        return _law(
-            analyse_transitions(check_transitions(published("transitions"), PUBLISHED)), PUBLISHED_SOURCE
-        )
+        theirs = check_transitions(published_transitions(), PUBLISHED)
+        return _law(analyse_transitions(theirs), PUBLISHED_SOURCE)
     path = Path(fit) / "transitions.csv"
     if not path.is_file() and has_surface(fit):
         raise UserError(

@@ -23,11 +23,12 @@ from typing import Any
 from shapelaw.advice.answer.template import page_of
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.storage.files import replacing
+from shapelaw.studies.published import published_of
 from shapelaw.studies.study import REFERENCE
 
 READY = REFERENCE / "advisor.json"  # the numbers at hand
 RENEW = "shapelaw advisor --out workflow/reference/advisor.json"
-INPUTS = ("evidence.json", "models.csv", "vocabulary_findings.json")
+INPUTS = ("evidence.json", "models.csv")  # beside the published redundancies
 
 
 def main() -> None:
@@ -64,9 +65,9 @@ def main() -> None:
 
 def made_of() -> str:
     """The digest of the files that the page without options is computed from."""
-    return hashlib.sha256(
-        "".join((REFERENCE / name).read_text("utf-8") for name in INPUTS).encode()
-    ).hexdigest()
+    texts = [(REFERENCE / name).read_text("utf-8") for name in INPUTS]
+    known = [published_of(study, "redundancy") for study in ("embedding_rank", "attention_ratio")]
+    return hashlib.sha256("".join([*texts, repr(known)]).encode()).hexdigest()
 
 
 def ready() -> dict[str, Any] | None:
@@ -91,9 +92,8 @@ def computed(fit: str | None, speed: Path | None) -> dict[str, Any]:
     from shapelaw.advice.answer.page import content_of
     from shapelaw.advice.evidence.clocks import read_clock
     from shapelaw.advice.evidence.public import public_evidence, published_law, shipped_models
-    from shapelaw.fits.redundancy import published_series
     from shapelaw.specs.sizes import Counting, SizeAxis
-    from shapelaw.studies.study import published_json
+    from shapelaw.studies.redundancies import published_redundancies
     from shapelaw.training.launch import keep_freed_memory
 
     keep_freed_memory()  # of thousands of answers
@@ -104,7 +104,7 @@ def computed(fit: str | None, speed: Path | None) -> dict[str, Any]:
         usual = any_size.counting.vocab_size, any_size.context
         any_size = replace(any_size, clock=read_clock(speed, *usual, evidence.clock))
     models = {axis: shipped_models(axis) for axis in (SizeAxis.TOTAL, SizeAxis.BLOCK, SizeAxis.FLOPS)}
-    series = published_series(published_json("vocabulary_findings"))
+    series = published_redundancies()
     return {"made_of": made_of(), **content_of(any_size, evidence, [*own, published_law()], models, series)}
 
 

@@ -37,6 +37,7 @@ from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.transitions.analysis import published_transitions
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
@@ -436,7 +437,7 @@ def _published(analysis: SurfaceAnalysis, sizes: Floats) -> Iterator[Mark]:
     if analysis.axis is SizeAxis.FLOPS:
         return
     if analysis.axis is SizeAxis.BLOCK:
-        table = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
+        table = published_transitions()
         width, err = table["width"].to_numpy(), table["width_err"].to_numpy()
         line = fit_line(table["depth"], np.log(width), err / width)
         depths, words = (

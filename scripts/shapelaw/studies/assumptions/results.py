@@ -8,9 +8,8 @@ figure 1 for every network: pass rate against subset size, a curve for each tole
 from __future__ import annotations
 
 import argparse
-import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +29,7 @@ from shapelaw.studies.assumptions.findings import (
     read_rows,
 )
 from shapelaw.studies.assumptions.study import NAME
-from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.published import Published, published
 from shapelaw.theory.memorization import TOLERANCE
 
 ASSUMPTIONS = {
@@ -41,10 +40,6 @@ ORDER = ("vit", "vit_base", "bert", "decoder", "gpt2")
 IMAGE_MODELS = ("vit", "vit_base")
 LAYERS = ("embedding", "random_attention", "random_vit", "trained_embedding", "trained_vit")
 HOLDS, FAILS = "holds", "fails"
-PUBLISHED_KRUSKAL = {
-    ("bert", "trained", "layer 1"): 291,
-    ("bert", "random", "layer 1"): 349,
-}  # appendix J, n = 512
 EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
 NAMES = {"random_attention": "random attention", "random_vit": "random ViT", "trained_vit": "trained ViT"}
 _MODELS = {
@@ -66,20 +61,6 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def published() -> dict[tuple[str, str, str], dict[str, bool]]:
-    """Tables 1 and 3 of Mahdavi et al. 2024 by model, weights and layer; both ViT shapes have table 1's rows."""
-    found: dict[tuple[str, str, str], dict[str, bool]] = {}
-    for line, verdicts in _lines("assumptions_vit.csv"):
-        if line["model"] == "embedding":
-            verdicts["assumption_3"] = True  # section 5.1, in words
-        weights = "trained" if line["model"] == "trained_vit" else "random"
-        for model in IMAGE_MODELS:
-            found[model, weights, line["model"]] = verdicts
-    for line, verdicts in _lines("assumptions_language.csv"):
-        found[line["model"], line["weights"], f"layer {line['layer']}"] = verdicts
-    return found
-
-
 def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
     """One line for each layer and assumption.
 
@@ -87,16 +68,15 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
     independent subsets, or of contexts of full rank, among `trials`. `holds_below` is the largest tolerance at which
     the verdict would be that it holds: 99% of the subsets, or all contexts, pass.
     """
-    theirs, lines = published(), []
+    lines = []
     for row in in_order(rows):
         found = row.findings
         ours, float32 = found.verdicts(TOLERANCE), found.verdicts()
-        known = theirs.get((row.model, row.weights, row.layer), {})
         for name, words in ASSUMPTIONS.items():
             subsets = found.tested[name]
             verdicts = {
                 "assumption": words,
-                "published": _word(known.get(name)),
+                "published": _published(words, row).value or None,
                 "ours_float32": _word(float32[name]),
                 "ours": _word(ours[name]),
             }
@@ -122,9 +102,7 @@ _LAYER_COLUMNS: Columns = {
     "kruskal_rank": "findings.kruskal",
     "kruskal_rank_float32": "findings.kruskal_float32",
     "float32_tolerance": lambda row: float32_tolerance(row.findings.context, row.findings.width),
-    "kruskal_rank_published": lambda row: float(
-        PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer), math.nan)
-    ),
+    "kruskal_rank_published": lambda row: _published("Kruskal rank", row).number,
     "full_contexts": "findings.contexts.rate.rate",
     "weights_from": "note",
     "inputs": "inputs",
@@ -163,11 +141,10 @@ def _word(holds: bool | None) -> str | None:
     return None if holds is None else HOLDS if holds else FAILS
 
 
-def _lines(name: str) -> Iterator[tuple[dict[str, str], dict[str, bool]]]:
-    """The lines of a published table, each with the verdicts that it has."""
-    with (REFERENCE / name).open(newline="", encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            yield line, {name: line[name] == "1" for name in ASSUMPTIONS if name in line}
+def _published(quantity: str, row: Row) -> Published:
+    """What tables 1 and 3 of Mahdavi et al. 2024 say of a layer; both shapes of ViT stand beside table 1's."""
+    model = IMAGE_MODELS[0] if row.model in IMAGE_MODELS else row.model
+    return published(NAME, quantity, f"{model}, {row.weights}, {row.layer}")
 
 
 TABLES = {

@@ -34,11 +34,11 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.study import NAME
-from shapelaw.studies.study import published_json
+from shapelaw.studies.published import published, published_of
 from shapelaw.studies.study_runs import study_runs
 
-PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
-ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"
+FALL = "largest fall of the loss from a ratio to a larger one"
+SPREAD = "spread of the loss over ratios, less that over depths"
 SIGNIFICANT = 0.025  # two-sided 95%
 _LARGER, _SMALLER = "larger", "smaller"
 _AGREES = {_LARGER: YES, _SMALLER: NO, Monotony.RISING: YES, Monotony.FALLING: NO}  # else open
@@ -132,20 +132,16 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     """The redundancy of the widest attention at the largest size, in the blocks' parameters.
 
     Args:
-        tables: `redundancy` and `comparison` of the study.
+        tables: `redundancy` of the study.
     """
     found = shared.of_blocks(tables)
-    printed = tables["comparison"].frame
-    shares = pd.to_numeric(printed["published"], errors="coerce").dropna()
-    published = f"{shares.iloc[0]:.0%} ({printed.loc[shares.index[0], 'quantity']})." if len(shares) else ""
     if found.empty:
-        return Answer("No redundancy can be measured: no wide network can be compared.", False, published)
+        return Answer("No redundancy can be measured: no wide network can be compared.", False)
     row = found.sort_values(["ratio", "size"], ascending=False, kind="stable").iloc[0]
     return Answer(
         f"At H d_a / d = {row['ratio']:g} and {short_number(row['size'])} parameters in the blocks, "
         f"{shared.wasted_words(row)} of them are wasted ({row['status']}).",
         row["significant"] == "yes",
-        published,
     )
 
 
@@ -249,43 +245,28 @@ def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
 
 
 def _redundancies(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
-    for ratio, share in _published().items():
+    for ratio, theirs in published_of(NAME, shared.REDUNDANT).items():
         for axis in SizeAxis:
             for one in analysis.compared(ATTENTION, axis):
-                if one.ratio == ratio and one.redundancy is not None:
-                    yield shared.compared_redundancy(
-                        f"redundancy of ratio {ratio} in {SIZE_LABELS[axis]}",
-                        f"L = {one.at.best_depth}, size {short_number(one.at.size)}",
-                        one.redundancy,
-                        f"{share:.2f}",
-                        share - ROUNDING,
-                        share + ROUNDING,
-                    )
+                if one.ratio == float(ratio) and one.redundancy is not None:
+                    quantity = f"redundancy of ratio {ratio} in {SIZE_LABELS[axis]}"
+                    setting = f"L = {one.at.best_depth}, size {short_number(one.at.size)}"
+                    yield shared.compared_redundancy(theirs, quantity, setting, one.redundancy)
 
 
 def _losses(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
     """The order and the spread of the losses, each at the largest size."""
     sizes = [size for feed_forward, size in analysis.monotony if feed_forward == ATTENTION]
     if sizes:
-        test = analysis.monotony[ATTENTION, max(sizes)]
+        test, theirs = analysis.monotony[ATTENTION, max(sizes)], published(NAME, FALL)
         fall, err = test.largest_fall, test.largest_fall_err
-        said = test.verdict.value, "none", _AGREES.get(test.verdict, OPEN)
-        quantity = "largest fall of the loss from a ratio to a larger one"
-        yield shared.compared(
-            quantity, f"size {short_number(max(sizes))}", (fall, fall - err, fall + err), *said
-        )
+        numbers, agrees = (fall, fall - err, fall + err), _AGREES.get(test.verdict, OPEN)
+        yield shared.compared(theirs, f"size {short_number(max(sizes))}", numbers, test.verdict.value, agrees)
     spreads = [one for one in analysis.spreads if one.feed_forward == ATTENTION]
     if spreads:
-        one = max(spreads, key=lambda one: one.size)
-        said = _larger(one), "larger by far", _AGREES.get(_larger(one), OPEN)
-        quantity = "spread of the loss over ratios, less that over depths"
-        yield shared.compared(quantity, f"size {short_number(one.size)}", one.difference, *said)
-
-
-def _published() -> dict[float, float]:
-    """The published redundancy of each ratio."""
-    theirs = published_json("vocabulary_findings")["redundancy"]
-    return {ratio: 1 - float(theirs[finding]) for ratio, finding in PUBLISHED.items()}
+        one, theirs = max(spreads, key=lambda one: one.size), published(NAME, SPREAD)
+        setting, larger = f"size {short_number(one.size)}", _larger(one)
+        yield shared.compared(theirs, setting, one.difference, larger, _AGREES.get(larger, OPEN))
 
 
 def _tables(equal: str) -> dict[str, TableOf]:
@@ -366,4 +347,5 @@ def redundancy_figure(analysis: RatioAnalysis) -> Chart:
         if one.redundancy is not None:
             series, place = _LABELS[one.feed_forward], (one.at.size, one.feed_forward)
             panels.setdefault(one.axis, []).append(shared.Drawn(series, one.ratio, one.redundancy, place))
-    return shared.redundancy_figure(panels, _LOOKS, _RATIO, analysis.noise, _published())
+    theirs = {float(ratio): one.number for ratio, one in published_of(NAME, shared.REDUNDANT).items()}
+    return shared.redundancy_figure(panels, _LOOKS, _RATIO, analysis.noise, theirs)

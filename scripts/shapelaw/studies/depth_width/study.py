@@ -22,8 +22,9 @@ from shapelaw.studies.grid.expansion import Block, Defaults, reasons
 from shapelaw.studies.grid.language import block_of
 from shapelaw.studies.grid.settings import BlockKeys, Combinations, Repeats
 from shapelaw.studies.grid.study import Grid, block_warnings, defaults_of, own_keys, sections_problems
+from shapelaw.studies.published import published_log_width
 from shapelaw.studies.shape_grids import absent_shapes
-from shapelaw.studies.study import Key, Study, published_json
+from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
 LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
@@ -97,9 +98,9 @@ def by_information(runs: Iterable[Run]) -> list[Run]:
     A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
     to the next deeper of the grid, or to its depth from the one before: the nearer one.
     """
-    chosen, line = list(runs), published_json("levine2020_fit")
+    chosen = list(runs)
     depths = sorted({run.shape.depth for run in chosen})
-    sizes = {depth: math.log(12 * depth) + 2 * (line["a"] + line["b"] * depth) for depth in depths}
+    sizes = {depth: math.log(12 * depth) + 2 * published_log_width(depth) for depth in depths}
 
     def distance(run: Run) -> float:
         place, shape = depths.index(run.shape.depth), run.shape

@@ -26,13 +26,12 @@ from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.study import published_json
+from shapelaw.studies.published import published_of
 from shapelaw.studies.study_runs import study_runs
 
 FULL, LOW = "full rank", "low rank"
 POSITIONS = {True: "of that rank too", False: "of full rank"}
-PUBLISHED_RANK, PUBLISHED_WIDTH = 16, 680
-_FINDING = "rank 16 of width 680 (about 70M) matches a network smaller by"
+PUBLISHED_SHARE = 16 / 680  # rank over width
 _NETWORK = ["series", "width", "embedding_rank", "positional_rank"]
 _LOOKS = {
     f"positions {POSITIONS[True]}": (plots.ACCENT, "s"),
@@ -41,7 +40,7 @@ _LOOKS = {
 
 _FORMATS = {
     "test_loss": ".4f",
-    **dict.fromkeys(("rank_over_width", "ours", "published"), ".3f"),
+    **dict.fromkeys(("rank_over_width", "ours"), ".3f"),
     **shared.SHARES,
 }
 
@@ -161,24 +160,19 @@ def summary(analysis: EmbeddingAnalysis) -> str:
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
-    """The redundancy of the lowest rank, in the blocks' parameters, beside the published one.
+    """The redundancy of the lowest rank, in the blocks' parameters.
 
     Args:
-        tables: `redundancy` and `comparison` of the study.
+        tables: `redundancy` of the study.
     """
-    found, printed = shared.of_blocks(tables), tables["comparison"].frame
-    known = printed[printed["published"].notna()].head(1).to_dict("records")
-    published = "".join(f"{row['published']:.0%} at {row['published_setting']}." for row in known)
+    found = shared.of_blocks(tables)
     if found.empty:
-        return Answer(
-            "No redundancy can be measured: no network of low rank can be compared.", False, published
-        )
+        return Answer("No redundancy can be measured: no network of low rank can be compared.", False)
     row = found.sort_values("rank_over_width", kind="stable").iloc[0]
     return Answer(
         f"At rank {row['embedding_rank']:.0f}, {row['rank_over_width']:.2g} of the width, {shared.wasted_words(row)} "
         f"of the blocks' parameters are wasted (positions {row['positions']}; {row['status']}).",
         row["significant"] == "yes",
-        published,
     )
 
 
@@ -190,18 +184,17 @@ def redundancy_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
 
 def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     """The paper's statement beside ours at the nearest r / d: r / d = 16 / 680 wastes 25% of about 70M parameters."""
-    share, rows = PUBLISHED_RANK / PUBLISHED_WIDTH, []
-    theirs = float(published_json("vocabulary_findings")["redundancy"][_FINDING])
-    for axis in SizeAxis:
-        mine = [one for one in analysis.found if one.axis is axis and one.positions == POSITIONS[True]]
-        if mine:
-            one = min(mine, key=lambda one: abs(one.over_width - share))
-            quantity = f"redundancy in {SIZE_LABELS[axis]}"
-            setting = f"r = {one.rank} of d = {one.width}"
-            rows.append(shared.compared_redundancy(quantity, setting, one.redundancy, theirs, theirs, theirs))
-    table = pd.DataFrame(rows, columns=shared.COMPARED)
-    table.insert(len(shared.COMPARED) - 1, "published_setting", "r = 16 of d = 680")
-    return table
+    rows = []
+    for setting, theirs in published_of(NAME, shared.REDUNDANT).items():
+        for axis in SizeAxis:
+            mine = [one for one in analysis.found if one.axis is axis and one.positions == POSITIONS[True]]
+            if mine:
+                one = min(mine, key=lambda one: abs(one.over_width - PUBLISHED_SHARE))
+                quantity, ours = f"redundancy in {SIZE_LABELS[axis]}", f"r = {one.rank} of d = {one.width}"
+                row = shared.compared_redundancy(theirs, quantity, ours, one.redundancy)
+                rows.append(row | {"published_setting": setting})
+    columns = (*shared.COMPARED[:-1], "published_setting", shared.COMPARED[-1])
+    return pd.DataFrame(rows, columns=columns)
 
 
 _TABLES = {

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,6 @@ from shapelaw.fits.memorized import (
 from shapelaw.fits.plateau import KneeFit, fit_knee
 from shapelaw.fits.significance import MonotonyTest, monotony
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS
-from shapelaw.studies.study import published_json
 from shapelaw.theory.memorization import memorizable_examples
 
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
@@ -114,11 +112,6 @@ class MemorizationAnalysis:
     @property
     def along(self) -> str:
         return ALONG[self.study]
-
-
-def published() -> dict[str, Any]:
-    """The paper's findings: its settings, R², and the largest T that were memorized perfectly."""
-    return published_json("memorization_findings")
 
 
 def analyse_runs(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:

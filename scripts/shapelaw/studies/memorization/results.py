@@ -72,12 +72,6 @@ NUMBERS = {  # the one number of an answer: a row of `comparison`, and its words
     SATURATION: (QUANTITIES[SATURATION], "{ours:.0%} of them"),
 }
 FITS = {ALONG_HEADS: "linear_part", ALONG_CONTEXT: "monotony", ALONG_HEAD_DIM: "knee"}  # tables
-PUBLISHED = {
-    ALONG_HEADS: "a line below saturation, R\u00b2 of 0.98 and more (Mahdavi et al. 2024).",
-    ALONG_CONTEXT: "it grows with the context (Mahdavi et al. 2024).",
-    ALONG_HEAD_DIM: "a knee at d_h = n (Mahdavi et al. 2024).",
-    SATURATION: "the majority of heads is, and almost every example has one that is not (Mahdavi et al. 2024).",
-}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -208,7 +202,7 @@ def answer(study: str, tables: Mapping[str, Table]) -> Answer:
     counted = {says: int((mine["agrees"] == says).sum()) for says in (YES, NO, OPEN)}
     decided = counted[YES] + counted[NO]
     if not decided:
-        return Answer(f"Not at these sizes: {_reason(mine)}.", False, PUBLISHED[study])
+        return Answer(f"Not at these sizes: {_reason(mine)}.", False)
     still_open = f"; {counted[OPEN]} are open" if counted[OPEN] else ""
     claimed = (
         f"{CLAIMS[study].capitalize()} in {counted[YES]} of {decided} settings that can tell{still_open}."
@@ -217,7 +211,7 @@ def answer(study: str, tables: Mapping[str, Table]) -> Answer:
         "No" if not counted[YES] else "Yes" if not counted[NO] else f"In {counted[YES]} of {decided} settings"
     )
     number = _growth(tables["points"].frame) if study == ALONG_CONTEXT else _number(study, rows)
-    return Answer(f"{yes_or_no}{number}.", True, PUBLISHED[study], claimed + _best_fit(study, tables))
+    return Answer(f"{yes_or_no}{number}.", True, more=claimed + _best_fit(study, tables))
 
 
 def _number(study: str, rows: pd.DataFrame) -> str:

@@ -29,10 +29,11 @@ from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, key
 from shapelaw.report.tables import Columns, frame_of, plain_rows, says
 from shapelaw.report.write import Results, TableOf, tables_of
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
-from shapelaw.studies.memorization.analysis import published
 from shapelaw.studies.memorization.study import SATURATION
+from shapelaw.studies.published import beside_published, published
 from shapelaw.theory.memorization import memorizable_examples
 
+LARGEST = "largest T memorized perfectly"
 SHOWN_EXAMPLES = 20
 BINS = 40
 
@@ -221,8 +222,7 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
             smaller = ", and no smaller T was tried" if some.empty else ""
             message = f"T = {beyond.min()} is not memorized{smaller}"
         edge = FitStatus.AT_EDGE if len(per_size) > 1 else FitStatus.TOO_FEW_POINTS
-        alike = context == published()["saturation"]["n"] and head_dim == width == 64
-        same = alike and kept["context_type"] == "shared"
+        setting = f"{kept['context_type']} context, H = {heads}, n = {context}, d_h = {head_dim}, d = {width}"
         rows.append(
             kept
             | {
@@ -231,7 +231,7 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "not_memorized": None if beyond.empty else beyond.min(),
                 "seeds": int(per_size["size"].min()),
                 "theory": memorizable_examples(heads, context, head_dim) if context < width else None,
-                "published": published()["saturation"]["max_T"].get(f"H={heads}") if same else None,
+                "published": published(SATURATION, LARGEST, setting).number,
                 "bound": bound,
                 "status": FitStatus.CONVERGED if bound is CapacityStatus.FOUND else edge,
                 "message": message,
@@ -269,17 +269,18 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
         setting = f"H = {heads}, T = {examples:,} ({counted(len(runs))})"
         share, free = runs["saturated"].mean(), runs["some_head_not_saturated"].mean()
         majority, nearly_all = says(True, share > 0.5), says(True, free > 0.9)
-        rows.append(("share of saturated heads", setting, share, "the majority", majority))
-        rows.append(("examples with a head not saturated", setting, free, "almost all", nearly_all))
+        rows.append(("share of saturated heads", setting, share, "", majority))
+        rows.append(("examples with a head not saturated", setting, free, "", nearly_all))
     for row in _perfect_rows(found):
         there = not pd.isna(row["published"])
         ours = float("nan") if pd.isna(row["largest_any"]) else float(row["largest_any"])
         reached = there and ours >= 0.9 * row["published"]
         agrees = says(there and (reached or row["bound"] != CapacityStatus.AT_LEAST), reached)
-        printed = f"about {row['published']}" if there else "–"
+        printed = f"about {row['published']}" if there else ""
         setting = f"{_shape(row)} ({row['bound']})"
-        rows.append(("largest T memorized perfectly", setting, ours, printed, agrees))
-    return pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
+        rows.append((LARGEST, setting, ours, printed, agrees))
+    table = pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
+    return beside_published(SATURATION, table)
 
 
 TABLES = {

@@ -27,8 +27,8 @@ from shapelaw.studies.memorization.analysis import (
     CurveAnalysis,
     MemorizationAnalysis,
     guaranteed_examples,
-    published,
 )
+from shapelaw.studies.published import beside_published
 
 TOLD = 0.05  # of the share: a gain that a test must be able to show before its silence says anything
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
@@ -199,13 +199,16 @@ def capacity_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
 
 
 def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
-    """The paper's findings beside ours, one row per finding and curve; `agrees` is yes, no, or open with a note."""
+    """The paper's findings beside ours, one row per finding and curve; `agrees` is yes, no, or open with a note.
+
+    Theory stands in the place of a finding where it says a number for our setting.
+    """
     rows = [
         (name, one.curve.setting, *rest)
         for one in analysis.curves
         for name, *rest in (*_line_rows(one), *_knee_rows(one), _monotony_row(one), _theory_row(one))
     ]
-    return pd.DataFrame(rows, columns=list(_COMPARED))
+    return beside_published(analysis.study, pd.DataFrame(rows, columns=list(_COMPARED)))
 
 
 def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
@@ -213,7 +216,6 @@ def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
         return
     part, growth = one.linear, one.growth
     theory, per_head = theory_per_head(one.curve), examples_per_head(one)
-    printed = f"a line, R² >= {published()['linear_in_heads_r_squared_at_least']}"
     bend = part.line.message
     if math.isfinite(part.line.r_squared):
         bend += f"; R² = {part.line.r_squared:.3f} over {part.line.n_points} points doesn't show a line"
@@ -221,8 +223,8 @@ def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
     straight = says(known, part.curvature_p >= BENT)
     if not part.tells and part.curvature_p >= BENT:
         bend += f"; H^{POWER} would pass for a line as well"
-    yield "p-value of a line in H", part.curvature_p, math.nan, printed, straight, bend
-    yield "exponent of the share in H", growth.exponent, growth.err, "–", OPEN, growth.message
+    yield "p-value of a line in H", part.curvature_p, math.nan, "", straight, bend
+    yield "exponent of the share in H", growth.exponent, growth.err, "", OPEN, growth.message
     guaranteed = f"theory guarantees {theory}, for real labels"
     enough = says(one.needed.status is CapacityStatus.FOUND, per_head >= theory)
     name = "examples per head where 99% are memorized"
@@ -254,7 +256,7 @@ def _knee_rows(one: CurveAnalysis) -> Iterator[Row]:
     note = gain.reason or chance_words(gain.p_value)
     if gain.p_value >= 0.05 and 2 * gain.err >= TOLD:
         note += f"; a gain of {TOLD} would not have shown"
-    yield "gain in share beyond d_h = n", gain.gain, gain.err, "none", flat, note
+    yield "gain in share beyond d_h = n", gain.gain, gain.err, "", flat, note
 
 
 def _monotony_row(one: CurveAnalysis) -> Row:
@@ -266,7 +268,7 @@ def _monotony_row(one: CurveAnalysis) -> Row:
     if tested:
         note += f" ({chance_words(test.falls_p)})"
     name = f"largest fall of the share in {symbol}"
-    return name, test.largest_fall, test.largest_fall_err, "none", says(tested, not falls), note
+    return name, test.largest_fall, test.largest_fall_err, "", says(tested, not falls), note
 
 
 def _theory_row(one: CurveAnalysis) -> Row:

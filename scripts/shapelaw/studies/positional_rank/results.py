@@ -26,11 +26,13 @@ from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
-from shapelaw.studies.study import published_json
+from shapelaw.studies.published import published
 from shapelaw.studies.study_runs import study_runs
 
 PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
 FACTORED = "factored at full rank"
+LOST = "positional rank from which nothing is lost"
+EQUIVALENT = "vocabulary rank that costs as much as positional rank 1"
 _ONE = ("depth", "width", "vocab_size", "context_length")  # for all networks
 _RANKS = {POSITIONAL: "positional_rank", VOCABULARY: "embedding_rank"}
 BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank"
@@ -240,27 +242,23 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     """The rank from which nothing is lost, with the largest rank that is too small.
 
     Args:
-        tables: `needed` and `comparison` of the study.
+        tables: `needed` of the study.
     """
-    needed, printed = tables["needed"].frame, tables["comparison"].frame
-    published = f"{printed['published'].iloc[0]} ({printed['quantity'].iloc[0]})." if len(printed) else ""
+    needed = tables["needed"].frame
     mine = needed[needed["series"] == POSITIONAL]
     if mine.empty:
-        return Answer("No positional rank can be compared.", False, published)
+        return Answer("No positional rank can be compared.", False)
     row = mine.iloc[0]
     unseen = "" if pd.isna(row["unseen"]) else f"; a cost below {row['unseen']:.2g} nats would not be seen"
     if pd.isna(row["too_small"]):
-        return Answer(f"No rank tried is significantly worse than full rank{unseen}.", False, published)
+        return Answer(f"No rank tried is significantly worse than full rank{unseen}.", False)
     if pd.isna(row["enough"]):
         return Answer(
-            f"More than {row['too_small']:.0f}: every rank tried is significantly worse than full rank.",
-            True,
-            published,
+            f"More than {row['too_small']:.0f}: every rank tried is significantly worse than full rank.", True
         )
     return Answer(
         f"{row['enough']:.0f} is enough, {row['too_small']:.0f} too small, of {row['full_rank']:.0f}{unseen}.",
         True,
-        published,
     )
 
 
@@ -291,47 +289,32 @@ def comparison_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     equivalent of positional rank 1, the ranks that are significantly worse and better leave room for theirs, as shares
     of the full rank. Open where ours can't tell.
     """
-    theirs = published_json("positional_rank_findings")
-    rows = [_compared_rank(analysis, int(theirs["nothing_lost_from_positional_rank"]))]
-    low, high = theirs["positional_rank_1_costs_vocabulary_rank"]
-    full, most = int(theirs["full_rank"]), analysis.full_ranks[VOCABULARY]
+    theirs, rows = published(NAME, EQUIVALENT), [_lost(analysis)]
+    full, most = published(NAME, "full rank").number, analysis.full_ranks[VOCABULARY]
     for one in analysis.equivalents:
         if one.positional_rank == 1:
             above, below = (one.worse or 0) / most, (one.better or math.inf) / most
             known = one.worse is not None or one.better is not None
-            agrees = above <= high / full and low / full <= below if known else None
-            rows.append(
-                shared.compared(
-                    "vocabulary rank that costs as much as positional rank 1",
-                    f"full rank {most}",
-                    (one.vocabulary_rank, one.low, one.high),
-                    one.status,
-                    f"{low} to {high} of {full}",
-                    yes_or_no(agrees),
-                )
-            )
+            agrees = above <= theirs.high / full and theirs.low / full <= below if known else None
+            numbers, setting = (one.vocabulary_rank, one.low, one.high), f"full rank {most}"
+            rows.append(shared.compared(theirs, setting, numbers, one.status, yes_or_no(agrees)))
     return pd.DataFrame(rows)
 
 
-def _compared_rank(analysis: PositionalAnalysis, theirs: int) -> dict[str, object]:
+def _lost(analysis: PositionalAnalysis) -> dict[str, object]:
     """The rank from which nothing is lost: above the largest that is too small, at most the one that is enough."""
     against = FACTORED if (POSITIONAL, FACTORED) in analysis.needed else PLAIN
     found, most = analysis.needed.get((POSITIONAL, against)), analysis.full_ranks[POSITIONAL]
     ours, low, status, agrees = math.nan, math.nan, shared.NO_NOISE, None
+    theirs = published(NAME, LOST)
     if found is not None:
         ours, status = float(found.enough or most), "no rank is significantly worse"
         if found.too_small is not None:
             low = float(found.too_small)
             status = "measured" if found.enough is not None else "every rank is worse"
-            agrees = False if low >= theirs else True if ours <= theirs else None
-    return shared.compared(
-        "positional rank from which nothing is lost",
-        f"full rank {most}, against {against}",
-        (ours, low, ours),
-        status,
-        f"{theirs}, within 2 standard deviations",
-        yes_or_no(agrees),
-    )
+            agrees = False if low >= theirs.high else True if ours <= theirs.high else None
+    setting = f"full rank {most}, against {against}"
+    return shared.compared(theirs, setting, (ours, low, ours), status, yes_or_no(agrees))
 
 
 def needed_table(analysis: PositionalAnalysis) -> pd.DataFrame:

@@ -19,7 +19,8 @@ from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.study import REFERENCE, published_json
+from shapelaw.studies.published import DEPTH_WIDTH, published_of
+from shapelaw.studies.study import REFERENCE
 
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
 OPTIONAL_COLUMNS = (
@@ -30,6 +31,8 @@ GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
 NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
 GPT3_VOCABULARY = 50257
+PUBLISHED = "published"  # transitions in the place of a file
+WIDTH = "transition width at depth"
 LOSS_LABELS = {"test_loss": "test loss (nats per token)", "bits_per_byte": "bits per byte"}
 
 
@@ -112,14 +115,16 @@ class TransitionAnalysis:
         return fit_forms(depth, np.log(width), err / width)
 
 
-def published(name: str) -> pd.DataFrame:
-    """The paper's `transitions`, `seed_std` or `projection`, each row with its table in `source`."""
-    return pd.read_csv(REFERENCE / f"levine2020_{name}.csv")
+def published_transitions() -> pd.DataFrame:
+    """The transitions of Levine et al. 2020, table 4a."""
+    found = published_of(DEPTH_WIDTH, WIDTH).items()
+    rows = [(int(depth), one.number, one.err) for depth, one in found]
+    return pd.DataFrame(rows, columns=list(TRANSITION_COLUMNS), dtype="int64")
 
 
-def published_fit() -> dict[str, Any]:
-    """The paper's fit: eq. 11, its chi2 and R2, and its `n_transition` (depth -> [size, error])."""
-    return published_json("levine2020_fit")
+def published_projection() -> pd.DataFrame:
+    """The sizes of Levine et al. 2020, table 1, with the projected and the trained shape of each."""
+    return pd.read_csv(REFERENCE / "levine2020_projection.csv")
 
 
 def analyse_runs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,14 +19,15 @@ from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
+from shapelaw.studies.published import published_log_width
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Pair,
     Runs,
     TransitionAnalysis,
     crossings,
-    published,
-    published_fit,
+    published_projection,
+    published_transitions,
 )
 from shapelaw.studies.transitions.tables import Ranking, rank_depths
 
@@ -239,7 +241,7 @@ def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
     """The paper's transitions and line beside those of our runs."""
     if analysis.runs is None:
         return
-    reference, fit = published("transitions"), published_fit()
+    reference = published_transitions()
     look = {"markersize": 3, "elinewidth": 0.7}
     yield Points(
         reference["depth"], reference["width"], "Levine et al. 2020, ± one σ", SECOND, "^",
@@ -247,7 +249,7 @@ def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
     )  # fmt: skip
     depths = [*analysis.runs.curves, *reference["depth"]]
     depth = np.linspace(min(depths), max(depths), 50)
-    line, look = np.exp(fit["a"] + fit["b"] * depth), {"linewidth": 0.9, "zorder": 1}
+    line, look = [math.exp(published_log_width(one)) for one in depth], {"linewidth": 0.9, "zorder": 1}
     yield Points(depth, line, "their line", SECOND, line=":", more=look)
 
 
@@ -262,7 +264,7 @@ def extrapolation_panel(analysis: TransitionAnalysis) -> Panel | str:
     """Figure 4: `N_transition(L)` to 100 layers, with the trained GPT-3 models of table 1; or why there is no curve."""
     if reason := projection.why_no_projection(analysis.fit):
         return reason
-    models = published("projection").dropna(subset="trained_depth")
+    models = published_projection().dropna(subset="trained_depth")
     depths, sizes = models["trained_depth"], models["params"] - GPT3_VOCABULARY * models["trained_width"]
     together = models.groupby("trained_depth")["params"]
     apart = 1.5 * (together.rank() - (together.transform("size") + 1) / 2)  # names of one depth, in points

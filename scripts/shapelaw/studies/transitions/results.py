@@ -23,14 +23,18 @@ from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of
 from shapelaw.specs.sizes import LEAST_SIZES, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
+from shapelaw.studies.published import DEPTH_WIDTH, published, published_log_width, published_of
 from shapelaw.studies.transitions import tables as tabled
 from shapelaw.studies.transitions.analysis import (
+    PUBLISHED,
+    WIDTH,
     Options,
     Runs,
     TransitionAnalysis,
     analyse_transitions,
     check_transitions,
     crossings,
+    published_transitions,
 )
 from shapelaw.studies.transitions.figures import figures_of
 
@@ -69,7 +73,7 @@ TABLES = {
 }
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
-ANSWERING = ("fit", "transitions", "comparison")  # tables that the answer is read from
+ANSWERING = ("fit", "transitions")  # tables that the answer is read from
 NO_ONE_BETTER: dict[str, str] = {
     TransitionStatus.SHALLOWER_BETTER: "the shallower network is better at every size tried",
     TransitionStatus.DEEPER_BETTER: "the deeper network is better at every size tried",
@@ -103,14 +107,15 @@ TABLES_OF_RUNS = {
 
 
 def analyse(transitions: Path, options: Options | None = None) -> TransitionAnalysis:
-    """Read a table of transitions (.csv or .parquet; `depth, width, width_err`) and fit them.
+    """Read a table of transitions (.csv or .parquet; `depth, width, width_err`), or the published ones, and fit them.
 
     Raises:
         UserError: the table can't be used.
     """
     options = options or Options()
     check_bootstrap(options.noise, options.draws)
-    given = check_transitions(read_table(transitions), str(transitions))
+    table = published_transitions() if str(transitions) == PUBLISHED else read_table(transitions)
+    given = check_transitions(table, str(transitions))
     return analyse_transitions(given, options.method)
 
 
@@ -349,7 +354,7 @@ def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:
     """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
     found = crossings(analysis.transitions, analysis.method)
     for row in found[found["reportable_low"].notna()].to_dict("records"):
-        line = tabled.published_line(row["depth"])
+        line = math.exp(published_log_width(row["depth"]))
         low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
         yield (
             f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
@@ -373,10 +378,8 @@ def answer(tables: Mapping[str, Table]) -> Answer:
         law = f"Law: log d = a + b L, {', '.join(values)}."
         if fit["p_value"] < SIGNIFICANT:
             law = f"Law: a line log d = a + b L fits badly ({chance_words(fit['p_value'])}); other forms: table forms."
-    comparison = tables["comparison"].frame
     found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
-    published = _published_widths(comparison, found[:SHOWN]) + _published_law(comparison)
-    return replace(said, published=published, more=law)
+    return replace(said, published=_published([row["depth"] for row in found[:SHOWN]]), more=law)
 
 
 def overtaken(transitions: pd.DataFrame) -> Answer:
@@ -406,21 +409,15 @@ def _overtaken(row: Mapping[Hashable, Any]) -> str:
     return f"{deeper} overtakes depth {row['depth']:.0f} at width {row['width']:.0f}{interval}"
 
 
-def _published_law(comparison: pd.DataFrame) -> str:
-    known = comparison.set_index("quantity")["published"]
-    return f"log d = {known['a']:.3f} + {known['b']:.4f} L (Levine et al. 2020)."
-
-
-def _published_widths(comparison: pd.DataFrame, found: list[dict[Hashable, Any]]) -> str:
-    """The published widths at the depths that were found."""
-    names = comparison["quantity"].str.extract(r"^transition width at depth (\d+)")[0]
-    known = dict(zip(names, comparison["published"], strict=True))
-    said = [
-        f"width {known[depth]:.0f} at depth {depth}"
-        for depth in (f"{row['depth']:.0f}" for row in found)
-        if depth in known and not pd.isna(known[depth])
-    ]
-    return f"{', '.join(said)}; " if said else ""
+def _published(depths: Sequence[float]) -> str:
+    """The published widths at some depths, by the line where none was measured, and the line."""
+    known, words = published_of(DEPTH_WIDTH, WIDTH), ""
+    for depth in depths:
+        place = f"{depth:.0f}"
+        width = known[place].number if place in known else math.exp(published_log_width(depth))
+        words += f"{', ' if words else ''}width {width:.0f} at depth {place}"
+    a, b = (published(DEPTH_WIDTH, name).number for name in ("a", "b"))
+    return f"{words}{'; ' if words else ''}log d = {a:.3f} + {b:.4f} L (Levine et al. 2020)."
 
 
 def _why_none(mine: pd.DataFrame) -> str:

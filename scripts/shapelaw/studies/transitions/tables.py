@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from shapelaw.fits.curves import Curve, gaps_of, smooth_loss
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
+from shapelaw.studies.published import DEPTH_WIDTH, Published, published, published_log_width, published_of
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
+    PUBLISHED,
+    WIDTH,
     Runs,
     TransitionAnalysis,
     crossings,
-    published,
-    published_fit,
+    published_projection,
 )
 
 SIZES_PER_DECADE = 100
@@ -33,6 +36,11 @@ GAPS = [
     *("deeper_by", "deeper_by_err", "better"),
 ]
 BETTER = {1: "deeper", -1: "shallower", 0: "neither"}
+SEED_STD = "std of the loss over 3 seeds"
+COMPARED = (
+    *("ours", "ours_err", "published", "published_err"),
+    *("reportable_low", "reportable_high", "forms_low", "forms_high"),
+)
 SPREAD_COLUMNS = tuple(projection.Spread.__dataclass_fields__)
 
 
@@ -75,7 +83,7 @@ def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
     points scatter more than their errors; `depth_low` to `width_high` are 68% intervals over several `forms`, with no
     upper depth (inf) where too many of their draws never reach the size, a share of `unreached`.
     """
-    table = published("projection")
+    table = published_projection()
     embedding = GPT3_VOCABULARY * table["trained_width"].fillna(0)
     sizes = (table["params"] - embedding).to_numpy(dtype=np.float64)
     reason, line = projection.why_no_projection(fit), projection.widened(fit)
@@ -123,9 +131,10 @@ def fit_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     methods = sorted(analysis.fits, key=lambda method: method != analysis.method)
     rows = [{"method": method, **analysis.fits[method].to_dict()} for method in methods]
     names = [str(name) for name in rows[0]]
-    reference = published_fit()
-    printed = {"method": "published", "status": "as printed", "message": reference["source"]}
-    rows.append({name: reference.get(name) for name in names} | printed)
+    theirs = {name: published(DEPTH_WIDTH, name.removesuffix("_err")) for name in names}
+    numbers = {name: one.err if name.endswith("_err") else one.number for name, one in theirs.items()}
+    printed = {"method": PUBLISHED, "status": "as printed", "message": theirs["a"].source}
+    rows.append({**numbers, **printed})
     return pd.DataFrame(rows).convert_dtypes()
 
 
@@ -136,57 +145,56 @@ def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     confirms nothing. `N_transition` and its error are conditional on the line, as published; `forms_low` to
     `forms_high` is the 68% interval over several forms.
     """
-    fit, reference, nan = projection.widened(analysis.fit), published_fit(), float("nan")
+    rows = [*_compared_widths(analysis), *_compared_line(analysis)]
+    table = pd.DataFrame(rows, columns=["quantity", *COMPARED])
+    return table.astype(dict.fromkeys(COMPARED, "float64"))
+
+
+def _beside(theirs: Published) -> dict[Any, Any]:
+    return {"published": theirs.number, "published_err": theirs.err}
+
+
+def _compared_widths(analysis: TransitionAnalysis) -> Iterator[dict[Any, Any]]:
+    """The transition widths, at the depths of ours and of the published ones."""
     table = analysis.transitions[analysis.transitions["method"] == analysis.method].set_index("depth")
-    known = published("transitions").set_index("depth")[["width", "width_err"]]
-    places = [*table.index.difference(known.index), *known.index]
     used = crossings(analysis.transitions, analysis.method).set_index("depth")[["width", "width_err"]]
-    ours, reach = used.reindex(places), table[["reportable_low", "reportable_high"]].reindex(places)
-    no_reach = nan, nan  # only a width has what could be reported
-    rows: list[tuple[Any, ...]] = []
-    for depth in places:
-        printed = depth in known.index
-        name = f"transition width at depth {depth:.0f}{'' if printed else ' (published: by the line)'}"
-        theirs = known.loc[depth] if printed else (published_line(depth), nan)
-        rows.append((name, *ours.loc[depth], *theirs, *reach.loc[depth]))
-    for name in ("a", "b"):
-        err = f"{name}_err"
-        rows.append((name, getattr(fit, name), getattr(fit, err), reference[name], reference[err], *no_reach))
-    for name in ("cov_aa", "cov_ab", "cov_bb", "chi2_reduced", "r_squared"):
-        rows.append((name, getattr(fit, name), nan, reference[name], nan, *no_reach))
-    depths = [*reference["n_transition"], "100"]
-    sizes = {
-        depth: projection.transition_size(fit, float(depth)) if fit.usable else (nan, nan) for depth in depths
-    }
-    for depth, theirs in reference["n_transition"].items():
-        rows.append((f"N_transition({depth})", *map(float, sizes[depth]), *theirs, *no_reach))
-    relative = float(sizes["100"][1] / sizes["100"][0])
-    theirs = reference["relative_error_at_depth_100"]
-    rows.append(("relative error of N_transition(100)", relative, nan, theirs, nan, *no_reach))
-    names = ("ours", "ours_err", "published", "published_err", "reportable_low", "reportable_high")
-    compared = pd.DataFrame(rows, columns=["quantity", *names]).astype(dict.fromkeys(names, "float64"))
-    forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
-    for depth in reference["n_transition"] if forms else ():
-        interval = projection.sizes_between(forms, [float(depth)], INTERVAL)[:, 0]
-        compared.loc[compared["quantity"] == f"N_transition({depth})", ["forms_low", "forms_high"]] = interval
-    return compared
+    known = {int(depth): one for depth, one in published_of(DEPTH_WIDTH, WIDTH).items()}
+    places = [*table.index.difference([*known]), *known]
+    ours = table[["reportable_low", "reportable_high"]].join(used.set_axis(["ours", "ours_err"], axis=1))
+    for depth, row in zip(places, ours.reindex(places).to_dict("records"), strict=True):
+        name = f"{WIDTH} {depth:.0f}"
+        if depth in known:
+            yield {**row, "quantity": name, **_beside(known[depth])}
+        else:
+            by_line = math.exp(published_log_width(depth))
+            yield {**row, "quantity": f"{name} (published: by the line)", "published": by_line}
 
 
-def published_line(depth: float) -> float:
-    """The transition width of the published fit at a depth, also where it extrapolates."""
-    reference = published_fit()
-    return math.exp(reference["a"] + reference["b"] * depth)
+def _compared_line(analysis: TransitionAnalysis) -> Iterator[dict[Any, Any]]:
+    """The line's numbers, and the sizes of the transitions to which it extrapolates."""
+    fit, forms, nothing = projection.widened(analysis.fit), analysis.forms, (math.nan, math.nan)
+    for name in ("a", "b", "cov_aa", "cov_ab", "cov_bb", "chi2_reduced", "r_squared"):
+        ours = {"ours": getattr(fit, name), "ours_err": getattr(fit, f"{name}_err", math.nan)}
+        yield {"quantity": name, **ours, **_beside(published(DEPTH_WIDTH, name))}
+    for name in ("N_transition", "relative error of N_transition"):
+        for depth, theirs in published_of(DEPTH_WIDTH, name).items():
+            size, err = projection.transition_size(fit, float(depth)) if fit.usable else nothing
+            row = {"quantity": f"{name}({depth})", **_beside(theirs)}
+            if name.startswith("relative"):
+                yield {**row, "ours": err / size}
+                continue
+            ends = projection.sizes_between(forms, [float(depth)], INTERVAL)[:, 0] if forms else nothing
+            yield {**row, "ours": size, "ours_err": err, "forms_low": ends[0], "forms_high": ends[1]}
 
 
 def seed_noise_table(runs: Runs) -> pd.DataFrame:
     """Loss mean and std of every repeated shape beside the published std, and the pooled one (Levine, table 3)."""
-    reference = published("seed_std")
     repeated = runs.seed_noise[runs.seed_noise["seeds"] > 1]
-    table = repeated.merge(
-        reference[["depth", "width", "loss_std"]].rename(columns={"loss_std": "published_std"}), how="left"
-    ).astype({"depth": object, "width": object})
-    published_std = float((reference["loss_std"] ** 2).mean() ** 0.5)
-    names = {"depth": "pooled", "width": "", "published_std": published_std}
+    shapes = zip(repeated["depth"], repeated["width"], strict=True)
+    theirs = [published(DEPTH_WIDTH, SEED_STD, f"L = {depth}, d = {width}").number for depth, width in shapes]
+    table = repeated.assign(published_std=theirs).astype({"depth": object, "width": object})
+    pooled = fmean(one.number**2 for one in published_of(DEPTH_WIDTH, SEED_STD).values()) ** 0.5
+    names = {"depth": "pooled", "width": "", "published_std": pooled}
     return pd.concat([table, pooled_row(repeated, runs.noise, **names)], ignore_index=True)
 
 

@@ -23,15 +23,16 @@ from shapelaw.specs.sizes import SIZE_LABELS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
-from shapelaw.studies.study import published_json
+from shapelaw.studies.published import published
 from shapelaw.studies.transitions.analysis import Options, limits_of, points_of
 from shapelaw.studies.transitions.tables import mean_losses
+from shapelaw.studies.vocabulary.study import NAME
 
 KEYS = ("vocab_size", "embedding_rank", "patch_embedding")
 NAT = math.log(2)  # a bit in nats
-# where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
-PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
-DEPTHS = (24, 48)
+TRANSITION = "transition width"
+PUBLISHED_BOTTLENECK = 500  # min(V, r) of both published ones: of one matrix, and of two factors
+PUBLISHED_ONE, PUBLISHED_TWO = (f"{name}: depth 24 against 48" for name in ("V = 500", "V = 2,000, r = 500"))
 OURS = {"ours": "width", "low": "width_low", "high": "width_high"}
 POWER, LEVEL = "power", "level"
 LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wrong
@@ -294,10 +295,10 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     for one in analysis.series:
         for row in one.transitions.bootstrap_rows:
             crossing = row["status"] == "crossing"
-            depths = row["depth"], row["deeper_depth"]
+            setting = f"{one.name}: depth {row['depth']} against {row['deeper_depth']}"
             rows.append(
                 {
-                    "setting": f"{one.name}: depth {depths[0]} against {depths[1]}",
+                    "setting": setting,
                     "bottleneck": one.bottleneck,
                     **{name: row[of] if crossing else math.nan for name, of in OURS.items()},
                     **{name: row[name] for name in ("bound", "bound_err", "side")},
@@ -305,7 +306,7 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                     "at_equal": SIZE_LABELS[one.compared.size],
                     "over_bottleneck": (row["width"] if crossing else row["bound"]) / one.bottleneck,
                     "agrees_with_bottleneck": _agrees(row, one.bottleneck),
-                    **_published_beside(one, depths),
+                    **_published_beside(one, setting),
                 }
             )
     return pd.DataFrame(rows)
@@ -322,17 +323,11 @@ def _agrees(row: Mapping[Hashable, Any], bottleneck: int) -> str:
     return YES if side == Side.AT else OPEN
 
 
-def _published_beside(one: Series, depths: tuple[int, int]) -> dict[str, object]:
+def _published_beside(one: Series, setting: str) -> dict[str, object]:
     """The paper's width for a series, and over its bottleneck that for the same kind of embedding."""
-    if one.patches:
-        return {"published": math.nan, "published_over_bottleneck": math.nan, "published_setting": ""}
-    widths = published_json("vocabulary_findings")["depth_efficiency_width_24_vs_48"]
-    (theirs,) = [key for key in PUBLISHED if (key[1] is None) == (one.rank is None)]
-    vocab_size, rank = theirs
-    width = float(widths[PUBLISHED[theirs]])
-    same = theirs == (one.vocab_size, one.rank) and depths == DEPTHS
+    kind = "" if one.patches else PUBLISHED_ONE if one.rank is None else PUBLISHED_TWO
     return {
-        "published": width if same else math.nan,
-        "published_over_bottleneck": width / (rank or vocab_size),
-        "published_setting": f"{name_of(vocab_size, rank)}: depth {DEPTHS[0]} against {DEPTHS[1]}",
+        "published": published(NAME, TRANSITION, setting).number,
+        "published_over_bottleneck": published(NAME, TRANSITION, kind).number / PUBLISHED_BOTTLENECK,
+        "published_setting": kind,
     }

@@ -46,7 +46,6 @@ from shapelaw.studies.vocabulary.study import NAME
 
 __all__ = ["add_options", "results"]
 CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
-PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
 TABLES = {
     "relation": TableOf(relation_table, "The dependence of the transition on min(V, r)."),
     "losses": TableOf(
@@ -164,9 +163,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     power, level = rows[of, "power"], rows[of, "level"]
     note = MIXED if of == "all" and alone is not None else ""
     if pd.isna(power["b"]):
-        return Answer(
-            f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False, PUBLISHED
-        )
+        return Answer(f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False)
     if power["status"] == FitStatus.CURVED:
         return _without_a_power(power, level, note)
     decided = power["p_none"] < SIGNIFICANT or power["p_proportional"] < SIGNIFICANT
@@ -175,7 +172,6 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     return Answer(
         f"The width where depth pays goes as min(V, r)^b with b = {value}{said}{note}.",
         bool(decided),
-        PUBLISHED,
     )
 
 
@@ -184,15 +180,12 @@ def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: s
     wrong = f"The width where depth pays follows no power of min(V, r) ({chance_words(power['p_fit'])})"
     better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
     if not better:
-        return Answer(
-            f"{wrong}; a level beyond some width does not explain it either{note}.", False, PUBLISHED
-        )
+        return Answer(f"{wrong}; a level beyond some width does not explain it either{note}.", False)
     return Answer(
         f"The width where depth pays is {level['ratio']:.2f} \u00b1 {level['ratio_err']:.2f} of min(V, r) up to width "
         f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and the same beyond; no power of min(V, r) "
         f"fits ({chance_words(power['p_fit'])}){note}.",
         True,
-        PUBLISHED,
     )
 
 
