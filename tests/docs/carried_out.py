@@ -69,6 +69,7 @@ ELSEWHERE = {
     "python scripts/check_assumptions.py --models vit,bert": "16 minutes, wheels of networks and photographs",
     "python scripts/check_assumptions.py --models vit_base": "a model of a hub: docs/results/assumptions.md",
     "shapelaw evidence": "losses that are not committed",
+    "shapelaw fit results/mine/runs.parquet": "the runs of that page's grid; the command by docs/advice/own_runs.md",
     "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
     # what these write is what is committed: held by a test of their own
     "shapelaw advisor --out workflow/reference/advisor.json": "tests/advice/test_advisor_page.py",
