@@ -97,7 +97,7 @@ def _as_heads(value: Any) -> Any:
     """Heads as a number or a rule, so that anything else is one problem and not one of each."""
     if isinstance(value, HeadDim):
         return value
-    number = _numbers(value["dim"] if isinstance(value, Mapping) and set(value) == {"dim"} else value)
+    number = plain_values(value["dim"] if isinstance(value, Mapping) and set(value) == {"dim"} else value)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise ValueError("give a number of heads such as 2, or their dimension as {dim: 64}")
     return HeadDim(dim=number) if isinstance(value, Mapping) else number
@@ -139,7 +139,7 @@ def _as_meant(kind: Any, value: Any) -> Any:
         return value  # its own fields are converted by its own model
     if _takes_text(kind):
         return None if value == "null" and type(None) in get_args(kind) else value
-    return _numbers(value)
+    return plain_values(value)
 
 
 def _takes_text(kind: Any) -> bool:
@@ -147,12 +147,12 @@ def _takes_text(kind: Any) -> bool:
     return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
 
 
-def _numbers(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """The value with texts that spell numbers, true, false or null turned into those."""
     if isinstance(value, Mapping):
-        return {_numbers(key): _numbers(item) for key, item in value.items()}
+        return {plain_values(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_numbers(item) for item in value]
+        return [plain_values(item) for item in value]
     if not isinstance(value, str):
         return value
     if value in _WORDS:

@@ -310,7 +310,7 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
         degree: degree of linear attention; None means softmax.
 
     Raises:
-        ValueError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.
+        ShapeError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.
     """
     maps = replace(shape, attention_degree=degree).attention_maps + 1
     exact = shape.attention_dim * (shape.attention_maps + 1) / maps
@@ -320,10 +320,12 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
     ]
     best = min(near, key=lambda one: abs(one.block_params - shape.block_params))
     if abs(best.block_params - shape.block_params) > EQUAL_SHARE * shape.block_params:
-        raise ValueError(
-            f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
-            f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
-            f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
+        raise ShapeError(
+            [
+                f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
+                f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
+                f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
+            ]
         )
     return best
 

@@ -59,7 +59,7 @@ def _keys(study: DepthWidth, **more: Any) -> BlockKeys:
     """The section as a block of the grid language, with other widths where they are given."""
     if study.rates.base_width is not None:
         more["base_width"] = study.rates.base_width
-    return own_keys(study, **more)
+    return own_keys(study, but=["grid_file"], **more)
 
 
 def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
@@ -169,7 +169,7 @@ class DepthWidthGrid(Grid):
                 )
             if study.widths is not None or axes:
                 defaults = defaults_of(config, {} if found else study.recipe, NAME)
-                found += sections_problems(config, NAME, self.sections(config), defaults)
+                found += sections_problems(config, NAME, self.sections(config), defaults, root)
         elif not found:
             scaling = config.training.spec(study.recipe).parametrization
             if sentence := depth_scaling_sentence(study.block, scaling):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from shapelaw.errors import UserError
 from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems_at, step_problems
 from shapelaw.settings.sections import Settings
@@ -48,30 +51,59 @@ def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str,
 
 
 def block_of(
-    where: str, keys: BlockKeys, *, any_rank: bool = False, paths: Mapping[str, str] | None = None
+    where: str, keys: BlockKeys, root: Path | None = None, *, paths: Mapping[str, str] | None = None
 ) -> Block:
     """The block of a section of the grid language, its values in the order of the language.
 
     Args:
         where: the section's place in the config.
         keys: a section without problems.
-        any_rank: a rank above what it maps makes a network too.
+        root: folder that a relative `grid_file` starts from; None leaves the file alone, and the block has no shapes.
         paths: where fields stand in the section, if not by their names or in `axes`.
+
+    Raises:
+        UserError: the grid file can't be used.
     """
+    widths = keys.widths
+    if keys.grid_file is not None:
+        widths = {} if root is None else read_grid(where, root / keys.grid_file)
     axes = axes_values(keys.axes)
     values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes})
     return Block(
         where,
         {name: tuple(values[name]) for name in ALL_AXES if name in values},
-        keys.widths,
+        widths,
         seeds=keys.seeds,
         repeated=keys.repeated,
         repeated_seeds=keys.repeated_seeds,
         leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
-        any_rank=any_rank,
         paths={**{name: f"axes.{name}" for name in axes}, **(paths or {})},
     )
+
+
+def read_grid(where: str, path: Path) -> dict[int, list[int]]:
+    """The widths of every depth of a CSV with columns depth and width; others are ignored.
+
+    Raises:
+        UserError: the file or a column is missing, or rows are no whole numbers; the message has all such rows.
+    """
+    said, widths, wrong = f"{where}.grid_file {path}", dict[int, list[int]](), list[str]()
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{said} can't be read ({error}).") from error
+    if not rows or not {"depth", "width"} <= rows[0].keys():
+        raise UserError(f"{said} must be a CSV with columns depth and width, and rows.")
+    for number, row in enumerate(rows, start=2):
+        try:
+            widths.setdefault(int(row["depth"]), []).append(int(row["width"]))
+        except (TypeError, ValueError):
+            wrong.append(f"line {number}")
+    if wrong:
+        raise UserError(f"{said}: depth and width must be whole numbers ({', '.join(wrong)}).")
+    return widths
 
 
 def axes_values(axes: Given) -> dict[str, list[Any]]:
@@ -99,12 +131,13 @@ def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> list[str]:
+def section_problems(where: str, keys: BlockKeys, corpora: Collection[str], root: Path) -> list[str]:
     """A sentence for each problem that a block's section shows before it is expanded.
 
     Args:
         where: its place in the config.
         corpora: the names of all corpora that the config defines.
+        root: folder that a relative `grid_file` starts from.
     """
     single, axes = keys.values(), axes_values(keys.axes)
     found = [
@@ -113,7 +146,7 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> l
         if name in axes
     ]
     every: dict[str, Any] = {name: [value] for name, value in single.items()} | axes
-    found += _shape_problems(where, keys, every, axes)
+    found += _shape_problems(where, keys, every, axes, root)
     for pair in (("head_dim", "attention_dim"), ("steps", *BUDGETS)):
         given = [_place(where, name, axes) for name in pair if name in every]
         if len(given) > 1:
@@ -139,17 +172,24 @@ def _place(where: str, name: str, axes: Collection[str]) -> str:
 
 
 def _shape_problems(
-    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str]
+    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str], root: Path
 ) -> Iterator[str]:
-    """Sentences on depth, width, widths and block_params: one too many, or none."""
-    if keys.widths is not None:
-        for name in _SHAPES:
-            if name in every:
-                yield (
-                    f"{_place(where, name, axes)} and {where}.widths are both set, and widths has the depths and their "
-                    "widths; leave one of them out"
-                )
-        yield from _table_problems(where, keys, list(keys.widths))
+    """Sentences on depth, width, widths, grid_file and block_params: one too many, or none; an unusable file."""
+    table = "widths" if keys.grid_file is None else "grid_file"
+    if keys.widths is not None or keys.grid_file is not None:
+        others = [_place(where, name, axes) for name in _SHAPES if name in every]
+        others += [f"{where}.widths"] if keys.widths is not None and table == "grid_file" else []
+        for other in others:
+            yield (
+                f"{other} and {where}.{table} are both set, and {table} has the depths and their widths; leave one of "
+                "them out"
+            )
+        try:
+            block = block_of(where, keys, root)
+        except UserError as error:
+            yield str(error).removesuffix(".")
+        else:
+            yield from _table_problems(where, keys, block.depths)
         return
     if "width" in every and "block_params" in every:
         yield (
@@ -188,6 +228,8 @@ def _leave_out_problems(where: str, keys: BlockKeys, every: Mapping[str, Any]) -
         }
     if "block_params" in every:
         known["width"] = None  # not known yet
+    if keys.grid_file is not None:
+        known |= {"depth": None, "width": None}
     for place, one in enumerate(keys.leave_out):
         at, given = f"{where}.leave_out.{ordinal(place)}", axes_values(one)
         if not given:

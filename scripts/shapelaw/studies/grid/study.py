@@ -122,16 +122,17 @@ def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None, name:
 
 
 def sections_problems(
-    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
+    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults, root: Path
 ) -> list[str]:
     """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
-    found = [one for at, keys in sections for one in language.section_problems(at, keys, config.all_corpora)]
+    corpora = config.all_corpora
+    found = [one for at, keys in sections for one in language.section_problems(at, keys, corpora, root)]
     sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
     if len(sizes) > 1:
         found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
     if found:
         return found
-    blocks = [language.block_of(at, keys) for at, keys in sections]
+    blocks = [language.block_of(at, keys, root) for at, keys in sections]
     return language.size_problems(where, blocks) or language.network_problems(config, where, blocks, defaults)
 
 
@@ -167,9 +168,13 @@ class Grid:
         found: Any = config.section(name, object) if name == self.place else grids_of(config)[name]
         return language.placed(self.place, found)
 
-    def blocks(self, config: Settings, _root: Path | None = None) -> list[Block]:
-        """Its blocks, without problems; relative paths start from the folder given."""
-        return [language.block_of(where, keys) for where, keys in self.sections(config)]
+    def blocks(self, config: Settings, root: Path | None = None) -> list[Block]:
+        """Its blocks, without problems; a relative `grid_file` starts from the folder given, and None leaves it alone.
+
+        Raises:
+            UserError: a grid file can't be used.
+        """
+        return [language.block_of(where, keys, root) for where, keys in self.sections(config)]
 
     def defaults(self, config: Settings) -> Defaults:
         """What its blocks leave out."""
@@ -190,13 +195,15 @@ class Grid:
         """All runs."""
         yield from runs_of_networks(networks_of(self.blocks(config, root), self.defaults(config)))
 
-    def problems(self, config: Settings, _root: Path) -> list[str]:
+    def problems(self, config: Settings, root: Path) -> list[str]:
         """A sentence for each problem (`sections_problems`)."""
-        return sections_problems(config, self.place, self.sections(config), self.defaults(config))
+        return sections_problems(config, self.place, self.sections(config), self.defaults(config), root)
 
-    def warnings(self, config: Settings, _root: Path) -> list[str]:
+    def warnings(self, config: Settings, root: Path) -> list[str]:
         """A sentence for each result that it can't give (`block_warnings`)."""
-        return block_warnings(self.place, self.blocks(config), self.defaults(config), self.size_axis(config))
+        return block_warnings(
+            self.place, self.blocks(config, root), self.defaults(config), self.size_axis(config)
+        )
 
     def costs(self, config: Settings) -> list[str]:
         """Lines of `snakemake plan` (`width_lines`)."""
@@ -219,7 +226,6 @@ class OwnGrids(Grid):
         compared: the columns that the study compares, beside depth and width.
         instead: keys of the section that axes replace.
         decided: keys of `training` that the study decides itself, and why.
-        any_rank: a rank above what it maps makes a network too, in the listed grids.
         paths: where the fields of a block stand in a listed grid (`Block.paths`).
     """
 
@@ -229,7 +235,6 @@ class OwnGrids(Grid):
     compared: Sequence[str]
     instead: Sequence[str] = ("grids",)
     decided: Mapping[str, str] = field(default_factory=dict)
-    any_rank: bool = False
     paths: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: int) -> str:
@@ -250,10 +255,7 @@ class OwnGrids(Grid):
         """The blocks, without problems."""
         if self._section(config).axes.values():
             return super().blocks(config)
-        return [
-            language.block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
-            for where, keys in self.sections(config)
-        ]
+        return [language.block_of(where, keys, paths=self.paths) for where, keys in self.sections(config)]
 
     def defaults(self, config: Settings) -> Defaults:
         """What the blocks leave out."""
@@ -276,7 +278,7 @@ class OwnGrids(Grid):
         found += self._list_problems(section)
         few = list[str]()
         for where, keys in dict(self.sections(config)).items():
-            found += language.section_problems(where, keys, config.all_corpora)
+            found += language.section_problems(where, keys, config.all_corpora, root)
             few += depth_problems(keys.widths or {}, where)
         if not found:
             blocks, defaults = self.blocks(config), self.defaults(config)
@@ -350,7 +352,25 @@ def block_warnings(
     found = list[str]()
     for block in blocks:
         found += [*language.left_out(block, defaults), *pairing_warnings(block)]
+    found += rank_warnings(where, networks_of(blocks, defaults))
     return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis, **shapes)
+
+
+def rank_warnings(where: str, networks: Iterable[Network]) -> list[str]:
+    """A sentence for each rank that is above what it maps."""
+    maps = (
+        ("embedding_rank", "embedding_inputs", "inputs of the embedding"),
+        ("positional_rank", "context_length", "positions of a window"),
+    )
+    return list(
+        dict.fromkeys(
+            f"{where}: {name} {rank:,} is above the {most:,} {what}: the two factors bound nothing and have more "
+            "parameters than one matrix"
+            for one in networks
+            for name, of, what in maps
+            if (rank := getattr(one.shape, name)) and rank > (most := getattr(one.shape, of))
+        )
+    )
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:

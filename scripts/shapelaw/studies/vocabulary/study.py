@@ -107,7 +107,6 @@ GRIDS = OwnGrids(
     "{vocab_size: 257, widths: {1: [32, 64], 2: [24, 48]}}",
     _repeats,
     ("vocab_size", "embedding_rank", "patch_embedding"),
-    any_rank=True,
 )
 
 
