@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import section_of
@@ -30,7 +30,15 @@ _SECTIONS: dict[str, Any] = {
     for study in STUDIES.values()
     for name, key in study.sections.items()
 }
+_DECLARED = {name: study.grid for name, study in STUDIES.items() if study.grid is not None}
 _INHERITED = Settings.model_fields
+
+
+def _with_declared(grids: Any) -> Any:
+    """The grids with those that studies declare and a config leaves as they are."""
+    return {**_DECLARED, **grids} if isinstance(grids, Mapping) else grids
+
+
 Config: type[Settings] = create_model(
     "Config",
     __base__=Settings,
@@ -40,8 +48,13 @@ Config: type[Settings] = create_model(
         Field([_ASKED[0]], min_length=1, description=_INHERITED["studies"].description),
     ),
     grids=(
-        Grids,
-        Field({}, description="Grids of your own, by name: each is a study, which `studies` can name."),
+        Annotated[Grids, BeforeValidator(_with_declared)],
+        Field(
+            {},
+            validate_default=True,
+            description="Grids by name: each is a study, which `studies` can name. One named like a study of a grid is "
+            "that study's.",
+        ),
     ),
     extras=(
         list[Literal[_EXTRAS]],  # type: ignore[valid-type]
@@ -66,7 +79,7 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
     Raises:
         UserError: the config has problems; the message has one line for each.
     """
-    return load_settings(Config, values, scales, lambda config: config_problems(config, root))
+    return load_settings(Config, values, scales, lambda config: config_problems(config, root), _DECLARED)
 
 
 def config_problems(config: Settings, root: Path) -> list[str]:

@@ -25,7 +25,7 @@ from shapelaw.specs.shapes import (
     with_attention_degree,
 )
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.grid.settings import ALL_AXES, EQUAL_PARAMS, OF_ATTENTION, RECIPE_AXES, Ratio
+from shapelaw.studies.grid.settings import ALL_AXES, EQUAL_PARAMS, OF_ATTENTION, OF_TOKENS, RECIPE_AXES, Ratio
 from shapelaw.studies.shape_grids import Widths, common_sizes
 
 Settings = Mapping[str, Any]  # a value for each name
@@ -82,15 +82,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a block takes where it says nothing.
-
-    Attributes:
-        places: where fields of the recipe stand in the config, those that don't stand in `training`.
-    """
+    """What a block takes where it says nothing."""
 
     corpus: str
     training: Training
-    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,12 +128,6 @@ def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]
                 combination = {**settings, **shape, **dict(zip(inner, rest, strict=True))}
                 if not any(_matches(combination, unwanted) for unwanted in block.leave_out):
                     yield _network(block, combination, defaults)
-
-
-def reasons(block: Block) -> list[str]:
-    """Why the shapes of a block make no network."""
-    combinations = expanded(block, Defaults("", Training(1, 1)))
-    return [reason for one in combinations if isinstance(one, Impossible) for reason in one.reasons]
 
 
 def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
@@ -380,6 +369,8 @@ def _unscaled(settings: Settings) -> Shape:
         ShapeError: it makes none; the error has a sentence for every problem.
     """
     options = {name: settings[name] for name in _SHAPE_OPTIONS if name in settings}
+    if options.get("positional_rank") == OF_TOKENS:
+        options["positional_rank"] = options.get("embedding_rank")
     follows = options.get("ff_width") == OF_ATTENTION
     if follows:
         del options["ff_width"]

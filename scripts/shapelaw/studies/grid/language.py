@@ -10,7 +10,7 @@ from typing import Any
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import MOST_STEPS
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems_at, step_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import Training
@@ -28,6 +28,7 @@ from shapelaw.studies.grid.expansion import (
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
 from shapelaw.studies.shape_grids import repeated_problems
 
+IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
@@ -50,16 +51,13 @@ def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str,
     return [(f"{where}.{ordinal(place)}", one) for place, one in enumerate(keys)]
 
 
-def block_of(
-    where: str, keys: BlockKeys, root: Path | None = None, *, paths: Mapping[str, str] | None = None
-) -> Block:
+def block_of(where: str, keys: BlockKeys, root: Path | None = None) -> Block:
     """The block of a section of the grid language, its values in the order of the language.
 
     Args:
         where: the section's place in the config.
         keys: a section without problems.
         root: folder that a relative `grid_file` starts from; None leaves the file alone, and the block has no shapes.
-        paths: where fields stand in the section, if not by their names or in `axes`.
 
     Raises:
         UserError: the grid file can't be used.
@@ -78,7 +76,7 @@ def block_of(
         repeated_seeds=keys.repeated_seeds,
         leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
-        paths={**{name: f"axes.{name}" for name in axes}, **(paths or {})},
+        paths={name: f"axes.{name}" for name in axes},
     )
 
 
@@ -131,15 +129,15 @@ def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def section_problems(where: str, keys: BlockKeys, corpora: Collection[str], root: Path) -> list[str]:
+def section_problems(where: str, keys: BlockKeys, config: Settings, root: Path) -> list[str]:
     """A sentence for each problem that a block's section shows before it is expanded.
 
     Args:
         where: its place in the config.
-        corpora: the names of all corpora that the config defines.
+        config: has the corpora.
         root: folder that a relative `grid_file` starts from.
     """
-    single, axes = keys.values(), axes_values(keys.axes)
+    single, axes, corpora = keys.values(), axes_values(keys.axes), config.all_corpora
     found = [
         f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out"
         for name in single
@@ -163,6 +161,12 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str], root
         for name, values in axes.items()
         if len(values) > 1 and name not in _COMPARED
     ]
+    texts = [corpora[name] for name in every.get("corpus", [config.corpus.name]) if name in corpora]
+    if True in every.get("patch_embedding", ()) and any(text.sources != [IMAGES] for text in texts):
+        found.append(
+            f"{_place(where, 'patch_embedding', axes)} is true, and the corpus is not images; set corpus.sources to "
+            f"[{IMAGES}], and a name of its own (workflow/examples/images.yaml has both)"
+        )
     found += _leave_out_problems(where, keys, every)
     return found
 
@@ -258,14 +262,11 @@ def size_problems(name: str, blocks: Sequence[Block]) -> list[str]:
 ADVICE = "correct them, leave them out, or set impossible: leave_out"
 
 
-def network_problems(
-    config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults, advice: str = ADVICE
-) -> list[str]:
+def network_problems(config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults) -> list[str]:
     """A sentence for each block with combinations that make no network, and for each recipe that can't be.
 
     Args:
         name: the grid's place in the config.
-        advice: what to do with combinations that make no network.
     """
     found, networks = list[str](), 0
     for block in blocks:
@@ -275,8 +276,8 @@ def network_problems(
         found += _repeated_problems(block, made)
         if not block.skips_impossible:
             kin = [one for one in blocks if one.where == block.where]
-            found += impossible_sentences(block, every, advice, shown_names(kin))
-        found += recipe_sentences(config, block, made, defaults.places)
+            found += impossible_sentences(block, every, ADVICE, shown_names(kin))
+        found += recipe_sentences(config, block, made)
     if not networks and not found:
         found.append(f"{name} has no network left; leave out less")
     return list(dict.fromkeys(found))
@@ -317,10 +318,10 @@ def impossible_sentences(
 
 def shown_names(blocks: Iterable[Block]) -> list[str]:
     """The fields that tell a combination of some blocks from the others, depth and width first."""
-    values: dict[str, set[str]] = {}
-    for block in blocks:
-        for name, ones in block.values.items():
-            values.setdefault(name, set()).update(map(repr, ones))
+    every = list(blocks)
+    values: dict[str, set[str]] = {name: set() for block in every for name in block.values}
+    for name, found in values.items():
+        found.update(repr(one) for block in every for one in block.values.get(name, (DEFAULTS.get(name),)))
     others = [name for name, ones in values.items() if len(ones) > 1 and name not in _SHAPES]
     return ["depth", "width", *others]
 
@@ -337,17 +338,15 @@ def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
     )
 
 
-def recipe_sentences(
-    config: Settings, block: Block, networks: Sequence[Network], places: Mapping[str, str]
-) -> list[str]:
-    """A sentence for each problem of a block's recipes; `places` as in `Defaults`."""
+def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
+    """A sentence for each problem of a block's recipes."""
     budgets = [name for name in BUDGETS if name in block.values]
 
     def place(key: str) -> str:
         if key == "steps" and budgets:
             return f"the steps by {place(budgets[0])}"
         own = key in block.values
-        return f"{block.where}.{block.paths.get(key, key)}" if own else places.get(key, f"training.{key}")
+        return f"{block.where}.{block.paths.get(key, key)}" if own else f"training.{key}"
 
     most = max((one.training.steps for one in networks), default=0)
     if budgets and most > MOST_STEPS:
@@ -359,6 +358,6 @@ def recipe_sentences(
     told = (
         one
         for recipe in recipes
-        for one in (*recipe_problems_at(config, place, recipe), *step_problems(place, recipe))
+        for one in (*recipe_problems(config, place, recipe), *step_problems(place, recipe))
     )
     return list(dict.fromkeys(told))[:FEW]

@@ -29,7 +29,6 @@ from shapelaw.settings.fields import (
     plain_values,
     section_of,
 )
-from shapelaw.settings.sections import DecoderStudy
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Block, Gelu
 
@@ -47,6 +46,7 @@ class Ratio(Section):
 
 
 EQUAL_PARAMS = "equal_params"
+OF_TOKENS = "embedding_rank"
 OF_ATTENTION = "4 * heads * attention_dim"
 
 
@@ -69,6 +69,9 @@ HeadWidth = Annotated[
     Count | Ratio | Literal["equal_params"] | None,
     _spelled("a whole number, {ratio: 4} or equal_params", EQUAL_PARAMS, ratios=True),
 ]
+PositionalRank = Annotated[
+    Count | Literal["embedding_rank"] | None, _spelled("a whole number or embedding_rank", OF_TOKENS)
+]
 FeedForward = Annotated[
     Count | Literal["4 * heads * attention_dim"] | None,
     _spelled(f"a whole number or {OF_ATTENTION}", OF_ATTENTION),
@@ -86,7 +89,10 @@ SHAPE_AXES: dict[
     "context_length": (Tokens, "Tokens in a window. Default: 128."),
     "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
     "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
-    "positional_rank": (Count | None, "Rank of factored positional embeddings; null is one matrix."),
+    "positional_rank": (
+        PositionalRank,
+        "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
+    ),
     "block": (Block, "Blocks: `gpt2`, `llama` or `printed`."),
     "gelu": (Gelu, "GELU of GPT-2's block: `tanh`, or the exact `erf`."),
     "attention_degree": (Degree | None, "Degree of linear attention; null is softmax attention."),
@@ -257,10 +263,6 @@ class BlockKeys(Given, Repeats, Combinations):
     grid_file: str | None = Field(
         None, description="The same as a CSV file with columns depth and width; others are ignored."
     )
-
-
-class OwnAxes(Repeats, Combinations, DecoderStudy):
-    """The keys by which a study's section gives its grid as axes, in place of its list of grids."""
 
 
 GridBlock: type[BlockKeys] = create_model(
