@@ -112,7 +112,7 @@ def _measured_problems(config: Settings, studies: Mapping[str, Study]) -> Iterat
 
 
 def studies_of(config: Settings) -> dict[str, Study]:
-    """All studies of a config by name: those of the list, then its own grids."""
+    """All studies of a config by name: those of the list, then its further grids."""
     grids = {name: study_of(config, name) for name in grids_of(config) if name not in STUDIES}
     return {name: replace(study, place=config.results) for name, study in {**STUDIES, **grids}.items()}
 

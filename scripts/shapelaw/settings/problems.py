@@ -96,7 +96,7 @@ def _shown(path: str, value: object) -> str:
 
 
 def _path(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
-    """Where a value is, as `vocabulary.grids.2nd.widths.1`: the second grid's widths of depth 1."""
+    """Where a value is, as `grids.vocabulary.2nd.widths.1`: the second block's widths of depth 1."""
     parts, kind = [], cast(Any, whole)
     for part in location:
         if _is_tag(part):
