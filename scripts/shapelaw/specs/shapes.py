@@ -434,9 +434,7 @@ def _of_llama(shape: Shape) -> list[str]:
             twice = 2 * shape.heads
             below, above = shape.width // twice * twice, (shape.width // twice + 1) * twice
             near = f"width {below} or {above}" if below else f"width {above}"
-            near += (
-                f" with {shape.heads} heads or, where head_dim is {shape.attention_dim}, an even one"
-            )
+            near += f" with {shape.heads} heads or, where head_dim is {shape.attention_dim}, an even one"
         problems.append(
             f"the dimension of a head is {shape.attention_dim}, and rotary positions turn its numbers in pairs: "
             f"take an even one ({near})"
