@@ -73,17 +73,25 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
 
     Args:
         values: the content of config.yaml, with the values of `--config` on top.
-        scales: folder of the scale files.
-        root: folder that the config's relative paths (a folder of text, a tokenizer) start from.
+        scales: folder of the scale files; a relative `grid_file` starts from the project that it is two levels deep in.
+        root: folder that the config's other relative paths (a folder of text, a tokenizer) start from.
 
     Raises:
         UserError: the config has problems; the message has one line for each.
     """
-    return load_settings(Config, values, scales, lambda config: config_problems(config, root), _DECLARED)
+    project = scales.parent.parent
+    return load_settings(
+        Config, values, scales, lambda config: config_problems(config, root, project), _DECLARED
+    )
 
 
-def config_problems(config: Settings, root: Path) -> list[str]:
-    """A sentence for each problem that no single key shows, of the config's studies and of all extras."""
+def config_problems(config: Settings, root: Path, project: Path) -> list[str]:
+    """A sentence for each problem that no single key shows, of the config's studies and of all extras.
+
+    Args:
+        root: folder that relative paths start from, but for a `grid_file`.
+        project: folder that a relative `grid_file` starts from.
+    """
     studies, grids = studies_of(config), grids_of(config)
     asked = list(dict.fromkeys([*_ASKED, *grids]))
     problems = common_problems(config, root)
@@ -96,7 +104,7 @@ def config_problems(config: Settings, root: Path) -> list[str]:
     problems += _measured_problems(config, studies)
     for study in studies.values():
         if study.extra or study.name in config.studies or study.name not in STUDIES:
-            problems += study.problems(config, root)
+            problems += study.problems(config, project if study.name in grids else root)
     return list(dict.fromkeys(problems))
 
 

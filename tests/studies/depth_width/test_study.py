@@ -40,7 +40,7 @@ def test_scale_paper_is_the_papers_grid() -> None:
         assert max(sizes) <= 1.021 * min(sizes)
     assert len({(row["row"], row["depth"]) for row in rows}) == len(rows)
     runs = runs_of(
-        load_config(shipped(scale="paper"), SCALES, REPOSITORY), "depth_width", REPOSITORY
+        load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY
     ).values()
     assert {(run.shape.depth, run.shape.width) for run in runs} == grid
     assert len(runs) == len(grid) + 2 * 10
