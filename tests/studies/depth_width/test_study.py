@@ -39,9 +39,7 @@ def test_scale_paper_is_the_papers_grid() -> None:
         sizes = [int(row["depth"]) * int(row["width"]) ** 2 for row in rows if row["row"] == number]
         assert max(sizes) <= 1.021 * min(sizes)
     assert len({(row["row"], row["depth"]) for row in rows}) == len(rows)
-    runs = runs_of(
-        load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY
-    ).values()
+    runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
     assert {(run.shape.depth, run.shape.width) for run in runs} == grid
     assert len(runs) == len(grid) + 2 * 10
     training = next(iter(runs)).training

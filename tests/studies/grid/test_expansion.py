@@ -159,6 +159,10 @@ def test_the_papers_columns_follow_from_their_sizes() -> None:
             "base_width 7 at ratio 1.5",
         ),
         ({"attention_dim": ("equal_params",), "attention_degree": (4,)}, "attention of degree 4 within 2%"),
+        (
+            {"attention_dim": ("equal_params",), "attention_degree": (2,), "heads": (1,), "base_width": (2,)},
+            "of softmax attention at base_width 2 and 1 heads",
+        ),
         ({"base_width": (7,)}, "base_width 7 is not divisible by 2 heads"),
         ({"tied": (True,), "embedding_rank": (4,)}, "tied is true and embedding_rank is 4"),
     ],

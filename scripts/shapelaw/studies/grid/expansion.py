@@ -357,7 +357,7 @@ def _shape(settings: Settings) -> Shape | list[str]:
     try:
         base = _unscaled({**of_heads, "depth": 1, "width": base_width})
     except ShapeError as error:
-        return [f"base_{problem}" for problem in error.problems]
+        return [problem.replace("width", "base_width", 1) for problem in error.problems]
     fixed = isinstance(settings.get("attention_dim"), int)
     return replace(shape, base_width=base_width, base_attention_dim=None if fixed else base.attention_dim)
 
