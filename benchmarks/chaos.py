@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from chaos_report import Outcome, report
 from chaos_workflow import Disturbed, Plan
-from project import CONFIG, ColdProject, Project
+from project import CONFIG, GRID, ColdProject, Project
 from same_results import Difference, differences
 
 
@@ -54,7 +54,7 @@ class Work:
         grid = {"widths": {1: self.widths, 2: self.widths}, "repeated": {1: self.widths[:1]}}
         project.configure(
             training={**CONFIG["training"], "steps": self.steps, **often},
-            depth_width={**CONFIG["depth_width"], **grid, "seeds": seeds, "repeated_seeds": seeds + 1},
+            grids={"depth_width": {**GRID, **grid, "seeds": seeds, "repeated_seeds": seeds + 1}},
             execution={"checkpoint_minutes": 0.01, "job_minutes": self.job_minutes},
         )
 

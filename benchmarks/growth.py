@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from machine import machine
 from made_records import write_finished
-from project import CONFIG, ColdProject
+from project import CONFIG, GRID, ColdProject
 from small import PYTHON, REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
@@ -75,7 +75,7 @@ class GrownProject(ColdProject):
         super().__init__(
             folder,
             training={**CONFIG["training"], **brief},
-            depth_width={**CONFIG[STUDY], **grid},
+            grids={"depth_width": {**GRID, **grid}},
             execution={"job_minutes": 1.0},
         )
         shutil.copytree(REPOSITORY / "slurm", folder / "slurm")

@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -122,12 +123,16 @@ def noise_rows(surface: Surface, draws: int) -> list[dict[str, object]]:
     return rows
 
 
+def _gpu_grid() -> dict[str, Any]:
+    return dict(yaml.safe_load(GPU.read_text())["grids"]["depth_width"])
+
+
 def line(
     name: str, widths: dict[int, list[int]], truth: tuple[float, float], draws: int
 ) -> list[dict[str, object]]:
     """Rows of the fitted slope with and without limits, for runs on a grid whose transitions follow `truth` (a, b)."""
     a, b = truth
-    repeated = yaml.safe_load(GPU.read_text())["depth_width"]["repeated"]
+    repeated = _gpu_grid()["repeated"]
     slopes: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     last: Counter[str] = Counter()
     for number in range(draws):
@@ -220,9 +225,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     print(machine())
-    now = {
-        depth: list(row) for depth, row in yaml.safe_load(GPU.read_text())["depth_width"]["widths"].items()
-    }
+    now = {depth: list(row) for depth, row in _gpu_grid()["widths"].items()}
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
     truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
     tables = {

@@ -36,7 +36,7 @@ Written by `python scripts/config_reference.py` from the models in
 [studies](../scripts/shapelaw/studies/registry.py): change them there.
 
 A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the
-default. Sections are merged key by key; lists and tables of widths are replaced whole. Wrong and unknown keys are
+default. Sections are merged key by key; lists and each of the grids are replaced whole. Wrong and unknown keys are
 reported before anything runs. Lists and grids of the scales are only in the files of workflow/scales, such as
 [laptop.yaml](../workflow/scales/laptop.yaml). A key that a scale does not set has its default.
 """

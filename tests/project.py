@@ -32,22 +32,23 @@ CONFIG: dict[str, Any] = {
         "evaluate_every": 30,
         "test_sequences": 50,
     },
-    "depth_width": {
-        "block": "gpt2",
-        "seeds": 1,
-        "vocab_size": 300,
-        "context_length": 16,
-        "widths": {1: [4, 8, 12], 2: [4, 8]},
-        "repeated": {1: [8]},
-        "repeated_seeds": 2,
+    "grids": {
+        "depth_width": {
+            "vocab_size": 300,
+            "context_length": 16,
+            "widths": {1: [4, 8, 12], 2: [4, 8]},
+            "repeated": {1: [8]},
+            "repeated_seeds": 2,
+        },
     },
 }
+GRID: dict[str, Any] = CONFIG["grids"]["depth_width"]
 
 
 def key_of(depth: int, width: int, seed: int = 0, **sections: Any) -> str:
     """The key of a network of depth_width, whose config has these sections in place of `CONFIG`'s."""
     own = {"widths": {depth: [width]}, "repeated": {}, "seeds": seed + 1}
-    values = {**CONFIG, "depth_width": {**CONFIG["depth_width"], **own}, **sections}
+    values = {**CONFIG, "grids": {"depth_width": {**GRID, **own}}, **sections}
     values["corpus"] = {"name": "prose", "sources": ["wiki"]}  # read by nobody: keys have the name alone
     runs = runs_of(load_config(values, REPOSITORY / "workflow/scales"), "depth_width", REPOSITORY)
     (key,) = [key for key, run in runs.items() if run.seed == seed]

@@ -11,23 +11,19 @@ from shapelaw.errors import UserError
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
-# GPT-2's block may have any width; scale demo's own study has Llama's, and its recipe
-GPT2: dict[str, Any] = {"block": "gpt2", "vocab_size": 500, "seeds": 1, "repeated_seeds": 2}
-SHORT: dict[str, Any] = {"steps": 400, "learning_rate": 3.0e-3, "warmup_steps": 50, "beta2": 0.999}
+GPT2: dict[str, Any] = {"vocab_size": 500, "context_length": 64, "repeated_seeds": 2}
 
 
-def shipped(**changes: Any) -> dict[str, Any]:
-    """The content of config.yaml with other values for these keys."""
+def shipped(depth_width: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """The content of config.yaml with other values for these keys.
+
+    Args:
+        depth_width: the grid of that study, beside what is said here of GPT-2's blocks; None leaves the scale's.
+    """
     own = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
-    if "depth_width" in changes and changes.get("scale", own["scale"]) == "demo":
-        changes = with_gpt2(changes)
+    if depth_width is not None:
+        changes["grids"] = {"depth_width": {**GPT2, **depth_width}, **changes.get("grids", {})}
     return {**own, **changes}
-
-
-def with_gpt2(changes: dict[str, Any]) -> dict[str, Any]:
-    """The same for GPT-2's block and its recipe, which scale demo has not, wherever they say nothing else."""
-    depth_width = {**GPT2, **changes["depth_width"]}
-    return {**changes, "depth_width": depth_width, "training": {**SHORT, **changes.get("training", {})}}
 
 
 def problems_of(**changes: Any) -> str:

@@ -12,7 +12,6 @@ from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.campaign.config import Config, load_config, runs_of
-from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.studies.registry import STUDIES
 
@@ -38,18 +37,6 @@ def test_there_are_no_other_scales() -> None:
     assert sorted(path.stem for path in SCALES.glob("*.yaml")) == SCALE_NAMES
 
 
-@pytest.mark.parametrize("study", ["depth_width", "attention_degree"])
-def test_decoders_get_the_activation_of_their_section(study: str) -> None:
-    values = shipped(studies=[study], **{study: {"gelu": "erf"}})
-    exact = runs_of(load_config(values, SCALES), study, REPOSITORY)
-    del values[study]["gelu"]
-    usual = runs_of(load_config(values, SCALES), study, REPOSITORY)
-    assert {run.shape.gelu for run in exact.values() if isinstance(run, Run)} == {"erf"}
-    assert {run.shape.gelu for run in usual.values() if isinstance(run, Run)} == {"tanh"}
-    assert len(exact) == len(usual)
-    assert not exact.keys() & usual.keys()
-
-
 def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
     both, small, large = (
         runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
@@ -66,9 +53,9 @@ def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
         ({"scale": "../../x"}, "scale is '../../x'; it must be one of"),
         ({"scale": "/etc/passwd"}, "scale is '/etc/passwd'; it must be one of"),
         ({"studies": ["../x"]}, "studies.1st is '../x'"),
-        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/etc/shadow"}}, "must be a CSV with"),
-        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/nowhere/x.csv"}}, "can't be read"),
-        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "."}}, "can't be read"),
+        ({"depth_width": {"grid_file": "/etc/shadow"}}, "must be a CSV with"),
+        ({"depth_width": {"grid_file": "/nowhere/x.csv"}}, "can't be read"),
+        ({"depth_width": {"grid_file": "."}}, "can't be read"),
     ],
 )
 def test_other_values_that_name_files_are_only_read(changes: dict[str, Any], sentence: str) -> None:
@@ -88,27 +75,25 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
             elif "str" in str(kind):
                 yield above + name
 
-    listed = ("depth_width", "undertraining", "todays_decoder", "vocabulary")
-    assert set(texts(Config)) == {
-        "corpus.name",  # a folder in results/; its pattern has neither dots nor slashes
-        "corpus.sources",  # read, and quoted on command lines
-        "corpora",  # as those of corpus, and its names as corpus.name
-        "grids",  # names with a pattern, as corpus.name; a corpus in it is one of those names
-        "results",  # a folder; its pattern begins with results and has no slashes
-        "studies",  # names that are on the list, or of a grid
-        "corpus.gpt2_files",  # read
-        "perplexity.of",  # names that are studies or grids
-        "perplexity.source",  # compared, and quoted on command lines
-        "depth_width.grid_file",  # read
-        *(f"{name}.axes.corpus" for name in listed),  # names of corpora
-        "execution.cost_model",  # read
-        "execution.scratch",  # where the user wants checkpoints: any folder
-        "assumptions.images",  # read
-        "assumptions.source",  # read, and quoted on command lines
-        # keys of training: an optimizer and a number format, from lists
-        *(f"{name}.recipe" for name, study in STUDIES.items() if study.kind is LANGUAGE),
-        "tracking.uri",  # where the user wants the runs: any server or database
-    }
+    assert (
+        set(texts(Config))
+        == {
+            "corpus.name",  # a folder in results/; its pattern has neither dots nor slashes
+            "corpus.sources",  # read, and quoted on command lines
+            "corpora",  # as those of corpus, and its names as corpus.name
+            "grids",  # names with a pattern, as corpus.name; a corpus in it is one of those names, a grid_file is read
+            "results",  # a folder; its pattern begins with results and has no slashes
+            "studies",  # names that are on the list, or of a grid
+            "corpus.gpt2_files",  # read
+            "perplexity.of",  # names that are studies or grids
+            "perplexity.source",  # compared, and quoted on command lines
+            "execution.cost_model",  # read
+            "execution.scratch",  # where the user wants checkpoints: any folder
+            "assumptions.images",  # read
+            "assumptions.source",  # read, and quoted on command lines
+            "tracking.uri",  # where the user wants the runs: any server or database
+        }
+    )
 
 
 def test_every_key_of_the_shipped_config_is_explained() -> None:

@@ -35,7 +35,7 @@ def warned(cores: int | None = 8, **changes: Any) -> list[str]:
 def grid(widths: dict[int, list[int]], **keys: Any) -> dict[str, Any]:
     """A config of these widths alone."""
     section = {"widths": widths, "repeated": {depth: row[:1] for depth, row in widths.items()}, **keys}
-    return {"studies": ["depth_width"], "depth_width": section}
+    return {"studies": ["depth_width"], "depth_width": {"vocab_size": 500, **section}}
 
 
 FOUR = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48], 4: [8, 12, 16, 24, 32], 8: [6, 8, 12, 16, 24]}
@@ -44,7 +44,7 @@ FOUR = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48], 4: [8, 12, 16, 24, 32]
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_the_scales_can_be_trained_and_give_their_transitions(scale: str) -> None:
     said = warned(scale=scale)
-    assert not [sentence for sentence in said if not sentence.startswith("depth_width.widths can give")]
+    assert not [sentence for sentence in said if not sentence.startswith("grids.depth_width can give")]
     said = warned(scale=scale, studies=["undertraining", "todays_decoder"])
     assert not [sentence for sentence in said if "without seed noise" in sentence]
 
@@ -76,7 +76,7 @@ def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence:
     ("changes", "sentences"),
     [
         (grid(FOUR), []),  # all results
-        (grid({1: [16, 24]}), ["depth_width.widths has one depth, so no transition"]),
+        (grid({1: [16, 24]}), ["grids.depth_width has one depth, so no transition"]),
         (
             grid({1: [16, 32], 2: [12, 24]}),
             [
@@ -113,7 +113,7 @@ def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence:
             ["depth_width trains at a constant learning rate: without its fall all losses are too high"],
         ),
         (
-            {"studies": ["attention_degree"], "attention_degree": {"seeds": 1}},
+            {"studies": ["attention_degree"], "grids": {"attention_degree": {"widths": {1: [16], 2: [16]}}}},
             ["has one seed of each network"],
         ),
     ],
@@ -130,19 +130,14 @@ def test_a_recipe_that_a_study_overrules_is_told() -> None:
     """Grids of undertraining have steps and rates of their own, so the user's do nothing there."""
     own = {"steps": 2000, "learning_rate": 1.0e-3}
     assert warned(studies=["undertraining"], training=own) == [
-        f"training.{key}, and the runs of undertraining have {theirs}: what the section undertraining sets itself wins"
+        f"training.{key}, and the runs of undertraining have {theirs}: what the grid undertraining says itself wins"
         for key, theirs in (("steps is 2000", "200, 400"), ("learning_rate is 0.001", "0.0015, 0.003"))
     ]
-    (said,) = warned(studies=["vocabulary"], training={"steps": 800}, vocabulary={"recipe": {"steps": 900}})
-    assert said.startswith("training.steps is 800, and the runs of vocabulary have 900: what the section")
-    assert warned(studies=["vocabulary"], training=own, vocabulary={"recipe": own}) == []
-
-
-def test_grids_of_other_studies_are_named_by_their_place() -> None:
-    two = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}}
-    said = warned(studies=["vocabulary"], vocabulary={"grids": [two]})
-    assert said[0].startswith("vocabulary.grids.1st: every network has one seed")
-    assert said[1].startswith("vocabulary.grids.1st.widths: ")
+    grid = {"widths": FOUR, "repeated": {1: [16]}, "repeated_seeds": 2, "vocab_size": 300}
+    asked = {"studies": ["vocabulary"], "training": {"steps": 800}}
+    (said,) = warned(**asked, grids={"vocabulary": {**grid, "steps": 900}})
+    assert said.startswith("training.steps is 800, and the runs of vocabulary have 900: what the grid")
+    assert warned(**asked, grids={"vocabulary": {**grid, "steps": 800}}) == []
 
 
 def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:

@@ -58,8 +58,9 @@ def test_results_are_those_of_another_start_that_asks_for_the_same() -> None:
     same = changed(execution={"threads": 3}, tracking={"uri": "http://host:5000"})
     assert same.digest != submitted().digest
     assert same.results_digest == submitted().results_digest
-    others = [changed(depth_width={"size_axis": "total"}), changed(depth_width={"seeds": 3})]
-    assert len({one.results_digest for one in (submitted(), *others)}) == 3
+    widths = {"widths": {1: [16], 2: [16]}}
+    others = [changed(depth_width={**widths, **one}) for one in ({}, {"size_axis": "total"}, {"seeds": 3})]
+    assert len({one.results_digest for one in (submitted(), *others)}) == 4
 
 
 def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
@@ -104,11 +105,11 @@ def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_pa
 def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:
     """The config says the same: it names a file."""
     grid = tmp_path / "grid.csv"
-    values = shipped(depth_width={"grid_file": str(grid), "widths": None, "repeated": {}})
+    values = shipped(depth_width={"grid_file": str(grid)})
     digests = set()
     for width in (64, 128):
         grid.write_text(f"depth,width\n2,{width}\n")
-        digests.add(submission_of(load_config(values, SCALES, REPOSITORY), tmp_path, tmp_path).digest)
+        digests.add(submission_of(load_config(values, SCALES, tmp_path), tmp_path, tmp_path).digest)
     assert len(digests) == 2
 
 

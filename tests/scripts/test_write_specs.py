@@ -16,7 +16,7 @@ Kind = TypeVar("Kind", Run, MemorizationRun)
 GRID = {
     "scale": "gpu",
     "studies": ["depth_width", "memorization_head_dim"],
-    "depth_width": {"widths": {2: [64, 176, 352], 4: [64, 128, 256]}, "repeated": {2: [176]}},
+    "grids": {"depth_width": {"widths": {2: [64, 176, 352], 4: [64, 128, 256]}, "repeated": {2: [176]}}},
 }
 
 

@@ -16,8 +16,8 @@ from shapelaw.settings.command_line import command_line_problems
     ("line", "sentence"),
     [
         (
-            "--config depth_width={widths: {1: [16]}} --cores 1",
-            "--config has spaces; put quotes around them: --config depth_width='{widths: {1: [16]}}'",
+            "--config grids={mine: {widths: {1: [16]}}} --cores 1",
+            "--config has spaces; put quotes around them: --config grids='{mine: {widths: {1: [16]}}}'",
         ),
         ("--config scale", "--config has scale, which is not KEY=VALUE"),
         ("--config scale=", "--config has scale= without a value: --config scale=VALUE"),

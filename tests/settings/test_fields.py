@@ -1,4 +1,4 @@
-"""Keys as YAML and command lines spell them, sections of a spec's fields, budgets and rates of widths."""
+"""Keys as YAML and command lines spell them, and sections of a spec's fields."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,9 +7,10 @@ import pytest
 from pydantic import ValidationError
 from shipped import SCALES, problems_of, shipped
 
-from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.campaign.config import load_config
 from shapelaw.settings.fields import Section, section_of
-from shapelaw.specs.runs import KeyDoc, Run
+from shapelaw.specs.runs import KeyDoc
+from shapelaw.studies.grid.study import grids_of
 
 
 def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
@@ -21,7 +22,7 @@ def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
     config = load_config(shipped(**changes, depth_width=widths), SCALES)
     assert (config.training.spec().steps, config.training.spec().learning_rate) == (60, 1e-3)
     assert config.training.spec().gradient_clip is None
-    assert config.depth_width.widths == {1: [16, 24]}
+    assert grids_of(config)["depth_width"].widths == {1: [16, 24]}
 
 
 @pytest.mark.parametrize("name", ["2024", "007", "inf", "nan", "1_000", "1e3", "true", "null"])
@@ -89,50 +90,6 @@ def test_a_section_keeps_the_bounds_of_its_spec(values: dict[str, Any], key: str
 @pytest.mark.parametrize("steam", [None, "null", 0.5, "0.5"])
 def test_a_section_takes_null_where_its_spec_does(steam: object) -> None:
     assert OVEN(minutes="30", steam=steam).steam in (None, 0.5)
-
-
-GRID: dict[str, Any] = {"widths": {1: [64, 128], 2: [64]}, "repeated": {}}
-
-
-def runs_with(rates: dict[str, Any], **changes: Any) -> list[Run]:
-    config = load_config(shipped(depth_width={**GRID, "rates": rates, **changes}), SCALES)
-    return [run for run in runs_of(config, "depth_width", SCALES).values() if isinstance(run, Run)]
-
-
-def test_a_table_gives_each_width_its_rate_and_the_key_says_it() -> None:
-    runs = runs_with({"by_width": {64: 4e-3, 128: 2e-3}})
-    assert {(run.shape.width, run.training.learning_rate) for run in runs} == {(64, 4e-3), (128, 2e-3)}
-    assert {run.key.split("-H2-")[1].split("-")[0] for run in runs} == {"lr0.004", "lr0.002"}
-
-
-def test_the_rule_of_the_width_scales_every_shape_from_its_base() -> None:
-    runs = runs_with({"rule": "width", "base_width": 64})
-    assert {(run.shape.base_width, run.shape.base_attention_dim) for run in runs} == {(64, 32)}
-    assert {run.shape.width_ratio for run in runs} == {1.0, 0.5}
-    assert len({run.training.learning_rate for run in runs}) == 1
-    (of_dimension,) = {
-        run.shape.base_attention_dim
-        for run in runs_with({"rule": "width", "base_width": 64}, heads={"dim": 32})
-    }
-    assert of_dimension is None
-
-
-@pytest.mark.parametrize(
-    ("rates", "sentence"),
-    [
-        ({"rule": "width"}, "depth_width.rates.rule is width without base_width; give the width whose rate"),
-        ({"base_width": 64}, "depth_width.rates.base_width is 64 without a rule; add rule: width"),
-        ({"rule": "width", "base_width": 63}, "depth_width.rates.base_width 63 is not divisible by 2 heads"),
-        ({"by_width": {64: 1e-3}}, "depth_width.rates.by_width has no rate for width 128; give every width"),
-        (
-            {"by_width": {64: 1e-3, 128: 1e-3}, "rule": "width", "base_width": 64},
-            "depth_width.rates.by_width and depth_width.rates.rule are both set",
-        ),
-        ({"by_width": {64: -1.0}}, "depth_width.rates.by_width"),
-    ],
-)
-def test_each_mistake_is_a_sentence(rates: dict[str, Any], sentence: str) -> None:
-    assert sentence in problems_of(depth_width={**GRID, "rates": rates})
 
 
 def test_a_run_has_no_more_observations_than_are_kept() -> None:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from shipped import SCALES, problems_of
 from small import REPOSITORY
 
-from shapelaw.campaign.config import Config, load_config, runs_of
+from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered, load_settings, merge, read_values
 from shapelaw.specs.runs import Run
-from shapelaw.studies.depth_width.study import DepthWidth
+from shapelaw.studies.grid.settings import GridBlock
+from shapelaw.studies.grid.study import grids_of
+from shapelaw.studies.registry import STUDIES
 
 NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
 VALUES = st.dictionaries(
@@ -28,22 +30,13 @@ def test_all_mistakes_are_told_at_once() -> None:
         scale="laptop",
         training={"steps": 0, "batchsize": 3},
         corpus={"test_fraction": 2.0},
-        depth_width={"widths": {1: [33]}, "repeated": {2: [64]}},
+        grids={"depth_width": {"widths": {1: [33]}, "repeated": {2: [64]}}},
         colour="red",
     )
     assert said.startswith("The config has 6 problems:")
     assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
-    assert "depth_width.repeated names shapes that the grid does not have" in said
+    assert "grids.depth_width.repeated names shapes that the grid does not have" in said
     assert len(said.splitlines()) == 7
-
-
-def test_of_the_scale_s_repeats_those_stay_whose_shapes_the_user_s_widths_have() -> None:
-    for widths, left in (
-        ({1: [16, 24, 48, 64], 2: [16, 24, 32]}, {1: [16, 24], 2: [16]}),
-        ({3: [16]}, {}),
-    ):
-        config = load_config({"scale": "demo", "depth_width": {"widths": widths}}, SCALES)
-        assert config.section("depth_width", DepthWidth).repeated == left
 
 
 def test_a_scale_that_there_is_not_is_told_with_those_there_are() -> None:
@@ -59,12 +52,11 @@ def test_a_wrong_scale_hides_no_other_problem() -> None:
 
 
 def test_a_key_that_came_from_the_scale_is_said_to() -> None:
-    said = problems_of(training={"steps": 20})
-    assert "training.warmup_steps is 50, not below training.steps (20)" in said
-    heading, in_training, in_recipe = said.splitlines()
-    assert heading == "The config has 2 problems:"
-    assert in_training.endswith("(training.warmup_steps comes from scale demo)")
-    assert in_recipe.endswith("(depth_width.recipe.warmup_steps comes from scale demo)")
+    said = problems_of(training={"steps": 20}, studies=["vocabulary"])
+    assert said == (
+        "The config has 1 problem:\n  - training.warmup_steps is 50, not below training.steps (20); a tenth of the "
+        "steps is usual (training.warmup_steps comes from scale demo)"
+    )
     assert "comes from" not in problems_of(training={"steps": 20, "warmup_steps": 30})
 
 
@@ -73,35 +65,50 @@ def test_a_key_of_the_config_goes_over_that_of_its_scale_and_a_scales_over_those
 ) -> None:
     files = {
         "parts/recipe": {"training": {"steps": 10, "batch_size": 2, "warmup_steps": 0}},
-        "parts/sizes": {"depth_width": {"widths": {1: [8], 2: [8]}}, "training": {"batch_size": 3}},
+        "parts/sizes": {
+            "grids": {"depth_width": {"widths": {1: [8], 2: [8]}, "heads": 4}, "other": {"width": 8}},
+            "training": {"batch_size": 3},
+        },
         "tiny": {"include": ["recipe", "sizes"], "training": {"steps": 20}},
     }
     for name, values in files.items():
         path = tmp_path / f"{name}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(yaml.safe_dump(values))
-    own = {"scale": "tiny", "training": {"learning_rate": 0.01}, "depth_width": {"widths": {4: [8]}}}
-    config = load_settings(Config, own, tmp_path, lambda config: [])
+    own = {
+        "scale": "tiny",
+        "training": {"learning_rate": 0.01},
+        "grids": {"depth_width": {"widths": {4: [8]}}},
+    }
+    config = load_settings(Config, own, tmp_path, lambda config: [], {})
     training = config.training.spec()
     assert (training.steps, training.batch_size, training.learning_rate) == (20, 3, 0.01)
-    assert config.section("depth_width", DepthWidth).widths == {4: [8]}  # a grid is replaced whole
+    grids = grids_of(config)
+    assert grids["depth_width"] == GridBlock(widths={4: [8]})  # a grid is replaced whole
+    assert grids["other"] == GridBlock(width=8)
 
 
-@pytest.mark.parametrize(("recipe", "steps"), [({}, 500), ({"recipe": {"steps": 700}}, 700)])
-def test_the_users_training_goes_over_a_scales_recipe_of_a_study_and_their_recipe_over_both(
-    recipe: dict[str, Any], steps: int
-) -> None:
+def test_a_grid_s_own_recipe_goes_over_training() -> None:
     """Scale laptop's training has 4,000 steps, 400 of them warm-up, and its attention_ratio 2,500 and 250."""
-    own = {"scale": "laptop", "training": {"steps": 500}, "attention_ratio": recipe}
+    own = {"scale": "laptop", "training": {"steps": 500, "batch_size": 8}}
     runs = runs_of(load_config(own, SCALES), "attention_ratio", REPOSITORY).values()
-    told = {(run.training.steps, run.training.warmup_steps) for run in runs if isinstance(run, Run)}
-    assert told == {(steps, 250)}
+    told = {(run.training.steps, run.training.batch_size) for run in runs if isinstance(run, Run)}
+    assert told == {(2500, 8)}
 
 
-def test_no_study_gets_more_windows_of_test_text_than_its_scale_says_there_are() -> None:
-    own = {"scale": "laptop", "training": {"test_sequences": 900}}
-    runs = runs_of(load_config(own, SCALES), "embedding_rank", REPOSITORY).values()
-    assert {run.training.test_sequences for run in runs if isinstance(run, Run)} == {600}
+@pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if study.grid is not None])
+def test_a_section_of_old_gets_one_sentence_with_a_spelling_that_is_right(name: str) -> None:
+    """Whatever it says, beside the other problems of the config."""
+    with pytest.raises(UserError) as error:
+        load_config({"scale": "demo", name: {"widths": 5}, "colour": "red"}, SCALES)
+    told = f"  - {name} is a grid now and no section; write it under grids, such as grids: "
+    first, second, third = str(error.value).splitlines()
+    assert (first, second[: len(told)]) == ("The config has 2 problems:", told)
+    assert third.startswith("  - colour is not a key")
+    grid = yaml.safe_load(second.removeprefix(told))
+    config = load_config({"scale": "demo", "studies": [name], "grids": grid}, SCALES)
+    assert runs_of(config, name, REPOSITORY)
+    assert studies_of(config)[name].warnings(config, REPOSITORY) == []
 
 
 @given(VALUES, VALUES)
@@ -160,12 +167,13 @@ def test_overrides_win_at_every_depth(base: dict[Any, Any], top: dict[Any, Any])
 
 
 def test_an_override_of_a_grid_replaces_that_of_the_file(tmp_path: Path) -> None:
-    """As Snakemake passes on `--config depth_width='{widths: {1: [16, 34]}}'`."""
+    """As Snakemake passes on `--config grids='{depth_width: {widths: {1: [16, 34]}}}'`."""
     paths = [tmp_path / "config.yaml", tmp_path / "more.yaml"]
-    paths[0].write_text("depth_width: {widths: {1: [8], 2: [8]}, heads: 2}\nscale: demo\n")
+    paths[0].write_text("grids: {depth_width: {widths: {1: [8], 2: [8]}, heads: 2}}\nscale: demo\n")
     paths[1].write_text("scale: laptop\n")
-    values = layered(paths, {"depth_width": {"widths": {"1": ["16", "34"]}}})
-    assert values == {"depth_width": {"widths": {"1": ["16", "34"]}, "heads": 2}, "scale": "laptop"}
+    grid = {"widths": {"1": ["16", "34"]}}
+    values = layered(paths, {"grids": {"depth_width": grid}})
+    assert values == {"grids": {"depth_width": grid}, "scale": "laptop"}
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
         ({"training": 5}, ["training is 5: it must be keys with values, such as {steps: ...}"]),
         (
             {"depth_width": {"widths": [16]}},
-            ["depth_width.widths is [16]: it must be keys with values in braces"],
+            ["grids.depth_width.widths is [16]: it must be keys with values in braces"],
         ),
         ({"corpus": {"sources": "wiki"}}, ["corpus.sources is 'wiki': it must be a list, such as [a, b]"]),
         (
@@ -106,8 +106,8 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
             ["training.steps is not a key; write it inside of the section: training: {steps"],
         ),
         (
-            {"vocabulary": {"grids": [{"vocab_size": 300, "widths": {1: [8, 0]}}]}},
-            ["vocabulary.grids.1st.widths.1.2nd is 0"],
+            {"grids": {"vocabulary": [{"vocab_size": 300, "widths": {1: [8, 0]}}]}},
+            ["grids.vocabulary.1st.widths.1.2nd is 0"],
         ),
         ({"studies": ["depth"]}, ["studies.1st is 'depth'"]),
         ({"studies": ["depth_widht"]}, ["studies.1st is 'depth_widht'", "(did you mean depth_width?)"]),
@@ -119,8 +119,11 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
             {"training": {"batch_size": 10**9}},
             ["training.batch_size is 1000000000", "it must be at most 1,048,576"],
         ),
-        ({"depth_width": {"context_length": 10**9}}, ["depth_width.context_length is 1000000000"]),
-        ({"depth_width": {"seeds": 10**6}}, ["depth_width.seeds is 1000000", "it must be at most 1,000"]),
+        ({"depth_width": {"context_length": 10**9}}, ["grids.depth_width.context_length is 1000000000"]),
+        (
+            {"depth_width": {"seeds": 10**6}},
+            ["grids.depth_width.seeds is 1000000", "it must be at most 1,000"],
+        ),
         ({"execution": {"threads": 9999}}, ["execution.threads is 9999", "it must be at most 1,024"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
         ({"execution": {"threads": 1.5}}, ["execution.threads is 1.5: it must be a whole number"]),
@@ -141,22 +144,11 @@ def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str
 EMPTY = {1: [], 2: [12, 16]}
 
 
-@pytest.mark.parametrize(
-    ("study", "section"),
-    [
-        ("depth_width", {"widths": EMPTY, "repeated": {}}),
-        ("attention_degree", {"widths": EMPTY}),
-        ("attention_ratio", {"grids": [{"ratio": 1, "widths": EMPTY}]}),
-        ("undertraining", {"grids": [{"steps": 400, "learning_rates": [1e-3], "widths": EMPTY}]}),
-        ("todays_decoder", {"grids": [{"budget": {"steps": 400}, "widths": EMPTY}]}),
-        ("vocabulary", {"grids": [{"vocab_size": 257, "widths": EMPTY}]}),
-    ],
-)
-def test_a_depth_without_widths_is_a_sentence_of_every_study(study: str, section: dict[str, Any]) -> None:
-    said = problems_of(studies=[study], **{study: section})
-    where = f"{study}.grids.1st" if "grids" in section else study
-    assert f"{where}.widths.1 is []: give it at least 1 value" in said
-    assert said.startswith("The config has 1 problem")
+def test_a_depth_without_widths_is_a_sentence() -> None:
+    for grid, where in (({"widths": EMPTY}, "vocabulary"), ([{"widths": EMPTY}], "vocabulary.1st")):
+        said = problems_of(studies=["vocabulary"], grids={"vocabulary": grid})
+        assert f"grids.{where}.widths.1 is []: give it at least 1 value" in said
+        assert said.startswith("The config has 1 problem")
 
 
 def test_places_are_counted_as_people_do() -> None:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import torch
 from mlflow.tracking import MlflowClient
-from project import ALL_IN_ONE, CONFIG, KEYS, TWO_A_JOB, ColdProject, key_of, records_of
+from project import ALL_IN_ONE, CONFIG, GRID, KEYS, TWO_A_JOB, ColdProject, key_of, records_of
 from small import PYTHON, REPOSITORY
 
 SUBMITTED = re.compile(r"has been submitted with SLURM jobid \d+ \(log: \S+/rule_train_small/")
@@ -33,7 +33,7 @@ TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes"
 FITTED = "results/depth_width/fit.json"
 STORM = {  # two runs of 10 s or more; five faults, each a checkpoint after the one before, take 4 s of them
     "training": {**CONFIG["training"], "steps": 5000, "warmup_steps": 100, "log_every": 500},
-    "depth_width": {**CONFIG["depth_width"], "widths": {2: [8, 12]}, "repeated": {}},
+    "grids": {"depth_width": {**GRID, "widths": {2: [8, 12]}, "repeated": {}}},
     "execution": {"checkpoint_minutes": 0.01},
 }
 
@@ -179,7 +179,7 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     asked = {"execution": {"job_minutes": 0.0076, "submit_analysis": True}}
     edited = {
         "training": {**CONFIG["training"], "learning_rate": 1e-4},
-        "depth_width": {**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
+        "grids": {"depth_width": {**GRID, "widths": {1: [4, 16]}, "repeated": {}}},
     }
     command = [FITTED, *SLURM, *MEMORY]
     project.configure(**asked)
@@ -485,7 +485,7 @@ def test_jobs_without_memory_get_more_and_a_run_that_diverges_is_finished(
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
-        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
+        grids={"depth_width": {**GRID, "widths": {1: [512, 12]}, "repeated": {}}},
     )
     table = "results/depth_width/runs.parquet"
     said = project.snakemake(table, *SLURM[:-1], "--retries", "5").stderr

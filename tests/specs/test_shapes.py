@@ -44,7 +44,7 @@ PLAIN, SMALL = (6, 128, 2, 100, 8), (2, 16, 4, 257, 8)
             (2, 90, 2, 257, 128),
             LLAMA,
             "the dimension of a head is 45, and rotary positions turn its numbers in pairs: take an even one "
-            "(width 88 or 92 with 2 heads or, where heads is {dim: 45}, an even dim)",
+            "(width 88 or 92 with 2 heads or, where head_dim is 45, an even one)",
         ),
         (SMALL, {**LLAMA, "attention_dim": 3}, "take an even one (attention_dim 4 with 4 heads)"),
         (SMALL, {**LLAMA, "kv_heads": 3}, "kv_heads 3 does not divide 4 heads; use one of 1, 2, 4"),

@@ -3,20 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.studies.shape_grids import repeated_problems, shapes_of, transition_warnings
+from shapelaw.studies.shape_grids import repeated_problems, transition_warnings
 
 grids = st.dictionaries(st.integers(1, 4), st.lists(st.integers(1, 9), max_size=5), max_size=3)
-
-
-@given(grids, grids, st.integers(1, 4), st.integers(1, 4))
-def test_every_shape_comes_once_and_with_its_seeds(
-    widths: dict[int, list[int]], repeated: dict[int, list[int]], repeated_seeds: int, seeds: int
-) -> None:
-    found = list(shapes_of(widths, repeated, repeated_seeds, seeds))
-    assert len(found) == len({(depth, width) for depth, width, _ in found})
-    assert {(depth, width) for depth, width, _ in found} == {(d, w) for d, row in widths.items() for w in row}
-    for depth, width, count in found:
-        assert count == (max(seeds, repeated_seeds) if width in repeated.get(depth, []) else seeds)
 
 
 @given(grids, grids)

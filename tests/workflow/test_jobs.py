@@ -7,13 +7,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from project import CONFIG, KEYS, TWO_A_JOB, Project, key_of, records_of
+from project import CONFIG, GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
 CHANGED = key_of(2, 8)
 TABLE = "results/depth_width/runs.parquet"
-WIDER = {**CONFIG["depth_width"], "widths": {1: [4, 6, 8, 12], 2: [4, 8]}}
+WIDER = {**GRID, "widths": {1: [4, 6, 8, 12], 2: [4, 8]}}
 
 
 class SharedProject(Project):
@@ -70,7 +70,7 @@ def test_a_run_leaves_few_files(project: SharedProject) -> None:
 def test_an_added_width_makes_one_job_and_touches_no_other_run(project: SharedProject) -> None:
     before, runs = project.times(), project.in_mlflow()
     ends = {path: path.stat().st_mtime_ns for path in project.folder.glob("results/jobs/small/*")}
-    project.configure(depth_width=WIDER)
+    project.configure(grids={"depth_width": WIDER})
     assert project.counted() == "7 runs: 6 in the pool, 1 to train"
     assert project.planned(TABLE).count("train_small") == 1
     project.snakemake(TABLE, "--quiet", "rules")

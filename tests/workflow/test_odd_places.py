@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill, small_disk
-from project import CONFIG, TWO_A_JOB, ColdProject, Project
+from project import CONFIG, GRID, TWO_A_JOB, ColdProject, Project
 from small import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> ColdP
         path.chmod(path.stat().st_mode | stat.S_IWGRP)
     project.configure(
         corpus={**CONFIG["corpus"], "sources": [f"folder:{TEXTS}"]},
-        depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8]}, "repeated": {}},
+        grids={"depth_width": {**GRID, "widths": {1: [4, 8]}, "repeated": {}}},
         execution=TWO_A_JOB,
     )
     (folder / "texts").rename(folder / TEXTS)

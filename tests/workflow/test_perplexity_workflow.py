@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from gpt2_files import PAIRS, vocabulary_json
-from project import CONFIG, Project
+from project import CONFIG, GRID, Project
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path, job_mi
     (folder / "vocab.json").write_bytes(vocabulary_json())
     (folder / "merges.txt").write_bytes(PAIRS)
     sections = {
-        "depth_width": {**CONFIG["depth_width"], **TINY},
+        "grids": {"depth_width": {**GRID, **TINY}},
         "corpus": {**CONFIG["corpus"], "gpt2_files": "gpt2"},
         "execution": {"job_minutes": job_minutes},
     }
@@ -39,7 +39,7 @@ def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path, job_mi
     for path in results:
         found = json.loads(path.read_text())
         assert found["documents"] == 3
-        assert found["context"] == CONFIG["depth_width"]["context_length"]
+        assert found["context"] == GRID["context_length"]
         assert 2 < found["perplexity"]["value"] < 400
         nats = found["tokens"] * math.log(found["perplexity"]["value"])
         assert found["gpt2_tokens"] * math.log(found["gpt2_perplexity"]["value"]) == pytest.approx(nats)

@@ -21,20 +21,21 @@ from shapelaw.tracking.command import default_uri
 pytestmark = pytest.mark.slow
 
 BYTES: dict[str, Any] = {"vocab_size": 257, "context_length": 16}
-DEGREES: dict[str, Any] = {**BYTES, "widths": {1: [16]}, "heads": 1, "degrees": [None, 2, 3], "seeds": 2}
+DEGREES: dict[str, Any] = {
+    **BYTES,
+    "widths": {1: [16]},
+    "heads": 1,
+    "axes": {"attention_degree": [None, 2, 3], "attention_dim": "equal_params"},
+    "seeds": 2,
+}
 TODAYS: dict[str, Any] = {
     **BYTES,
-    "heads": 2,
-    "learning_rates": [1e-3, 4e-3],
-    "recipe": {"schedule": "constant", "evaluate_every": 10},
-    "grids": [
-        {
-            "budget": {"steps": 20},
-            "widths": {1: [8, 12, 16, 20], 2: [8, 12, 16]},
-            "repeated": {1: [12]},
-            "observed_steps": [10],
-        }
-    ],
+    "axes": {"block": ["gpt2", "llama"], "steps": [20], "learning_rate": [1e-3, 4e-3]},
+    "schedule": "constant",
+    "evaluate_every": 10,
+    "widths": {1: [8, 12, 16, 20], 2: [8, 12, 16]},
+    "repeated": {1: [12]},
+    "repeated_seeds": 2,
 }
 PRODUCTS: dict[str, Any] = {
     "target_ranks": [2],
@@ -64,8 +65,7 @@ ASSUMPTIONS: dict[str, Any] = {
 }
 SECTIONS: dict[str, Any] = {
     "training": {**CONFIG["training"], "steps": 20, "evaluate_every": 10, "warmup_steps": 1},
-    "attention_degree": DEGREES,
-    "todays_decoder": TODAYS,
+    "grids": {"attention_degree": DEGREES, "todays_decoder": TODAYS},
     "block_degree": [PRODUCTS, DIGITS],
     "memorization": {"width": 8, "classes": 5, "batch_size": 16, "evaluate_every": 20},
     "memorization_heads": [HEADS],
@@ -143,9 +143,9 @@ def test_todays_blocks_budgets_and_observations_end_in_tables(project: StudiesPr
         assert list(observed) == ["10", "20"]
         assert float(observed["20"]) == loss
     budgets = project.table("todays_decoder/losses.csv")["budget"]
-    assert set(budgets) == {"10 steps, undecayed", "20 steps, undecayed"}
+    assert set(budgets) == {"20 steps, undecayed"}
     crossings = project.table("todays_decoder/crossings.csv")
-    assert len(crossings) == 2 * 2 * 3  # blocks, budgets, two rates and the best
+    assert len(crossings) == 2 * 3  # blocks, two rates and the best
     assert project.fit("todays_decoder")["study"] == "todays_decoder"
 
 

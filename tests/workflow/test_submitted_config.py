@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import CONFIG, KEYS, Project, key_of, records_of
+from project import CONFIG, GRID, KEYS, Project, key_of, records_of
 
 from shapelaw.campaign.submission import latest_submission
 from shapelaw.jobs.ledger import done_path, read_ledger
@@ -36,11 +36,11 @@ def edit_once_started(project: Project, **changes: Any) -> None:
 
 
 def test_every_job_reads_the_config_of_the_start(project: Project) -> None:
-    other = {**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}}
-    edit_once_started(project, depth_width=other)
+    other = {**GRID, "widths": {1: [4, 16]}, "repeated": {}}
+    edit_once_started(project, grids={"depth_width": other})
     target = "results/depth_width/keys.txt"
     project.snakemake(target, "--quiet", "rules")
-    assert yaml.safe_load((project.folder / "config.yaml").read_text())["depth_width"] == other
+    assert yaml.safe_load((project.folder / "config.yaml").read_text())["grids"]["depth_width"] == other
     assert {line.split()[0] for line in (project.folder / target).read_text().splitlines()} == KEYS
     (submitted,) = (project.folder / "results/submitted").glob("*.json")
     (runs,) = (project.folder / "results/submitted/runs").glob("*.json")
@@ -75,9 +75,9 @@ def test_a_start_ignores_what_another_workflow_submitted(
 def test_what_configfile_and_config_say_stands_on_top_of_the_config(project: Project) -> None:
     """Also where a job starts: Snakemake hands both on to it, and it reads what was submitted."""
     more = project.folder / "more.yaml"
-    more.write_text(yaml.safe_dump({"depth_width": {"widths": {1: [4], 2: [8]}, "repeated": {}}}))
+    more.write_text(yaml.safe_dump({"grids": {"depth_width": {"widths": {1: [4], 2: [8]}}}}))
     target = "results/depth_width/keys.txt"
-    options = ("--configfile", str(more), "--config", "depth_width={widths: {1: [16]}}")
+    options = ("--configfile", str(more), "--config", "grids={depth_width: {widths: {1: [16]}}}")
     project.snakemake(target, *options, "--quiet", "rules")
     keys = (project.folder / target).read_text().splitlines()
     assert sorted(key.split("-")[2:4] for key in keys) == [["L1", "d16"], ["L2", "d8"]]
@@ -167,10 +167,10 @@ def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> N
 def test_a_table_has_the_runs_that_are_asked_for_and_no_others_of_the_pool(project: Project) -> None:
     """As those of a job of an earlier workflow that ended after its successor, or that were copied from elsewhere."""
     table, slow = "results/depth_width/runs.parquet", {**CONFIG["training"], "learning_rate": 1e-4}
-    one = {**CONFIG["depth_width"], "widths": {1: [4]}, "repeated": {}}
+    one = {**GRID, "widths": {1: [4]}, "repeated": {}}
     keys = [key_of(1, 4, training=slow), key_of(1, 4)]
     for key, training in zip(keys, (slow, CONFIG["training"]), strict=True):
-        project.configure(depth_width=one, training=training)
+        project.configure(grids={"depth_width": one}, training=training)
         project.snakemake(table, "--quiet", "rules")
         assert pq.read_table(project.folder / table)["key"].to_pylist() == [key]
     assert set(project.trained()) == set(keys)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from gpt2_files import PAIRS, vocabulary_json
-from project import CONFIG, KEYS, Project, key_of, records_of
+from project import CONFIG, GRID, KEYS, Project, key_of, records_of
 from small import REPOSITORY
 
 
@@ -78,7 +78,7 @@ def test_a_second_run_does_nothing(project: Project) -> None:
 def test_a_start_is_repeated_by_its_file_whatever_the_config_says_by_now(project: Project) -> None:
     page = (project.folder / "results" / "findings.html").read_text()
     (again,) = re.findall(r"<code>snakemake (--config submitted=\S+) --forcerun depth_width", page)
-    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
+    project.configure(grids={"depth_width": {**GRID, "widths": {1: [4, 8, 12], 2: [4, 10]}}})
     assert "Nothing to be done" in project.snakemake(*again.split(), "--quiet", "rules").stderr
     done = project.snakemake(*again.split(), "scale=laptop", ok=False)
     assert "nothing can be set beside it; leave out scale." in done.stderr
@@ -108,7 +108,7 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
 @pytest.mark.slow
 def test_one_changed_width_trains_one_run(project: Project) -> None:
     before = project.trained()
-    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
+    project.configure(grids={"depth_width": {**GRID, "widths": {1: [4, 8, 12], 2: [4, 10]}}})
     assert project.planned().count("train_small") == 1
     project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
     after = project.trained()
@@ -154,12 +154,10 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
 @pytest.mark.slow
 def test_two_studies_that_ask_for_one_network_train_it_once(tmp_path: Path, with_corpus: Path) -> None:
     widths = {1: [4, 8], 2: [4]}
-    again = {"steps": 30, "learning_rates": [3e-3], "widths": widths}
-    own = {"vocab_size": 300, "context_length": 16, "grids": [again], "repeated_seeds": 1}
-    one = {**CONFIG["depth_width"], "widths": widths, "repeated": {}}
-    project = Project(
-        tmp_path, with_corpus, studies=["depth_width", "undertraining"], depth_width=one, undertraining=own
-    )
+    one = {**GRID, "widths": widths, "repeated": {}}
+    again = {**one, "axes": {"steps": [30], "learning_rate": [3e-3]}}
+    grids = {"depth_width": one, "undertraining": again}
+    project = Project(tmp_path, with_corpus, studies=list(grids), grids=grids)
     tables = [f"results/{study}/runs.parquet" for study in ("depth_width", "undertraining")]
     assert project.planned(*tables).count("train_small") == 3
     project.snakemake(*tables, "--quiet", "rules")
@@ -214,7 +212,7 @@ def test_leads_alone_get_articles_at_the_largest_vocabulary(
     project = Project(tmp_path)
     project.configure(
         corpus={"name": "text", "sources": sources, "tokenizer_50257": "trained"},
-        depth_width={**CONFIG["depth_width"], "vocab_size": 50257},
+        grids={"depth_width": {**GRID, "vocab_size": 50257}},
     )
     said = project.snakemake("-n", "-p", "results/corpora/text/documents.parquet").stdout
     assert re.findall(r"--source (\w+)", said) == read
@@ -227,7 +225,7 @@ def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
     """Where a job would need it: another target starts, and so does a plan."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     project = Project(tmp_path, with_corpus)
-    project.configure(depth_width={**CONFIG["depth_width"], "vocab_size": 50257})
+    project.configure(grids={"depth_width": {**GRID, "vocab_size": 50257}})
     store = "results/corpora/prose/V50257/test.json"
     refused = project.snakemake(store, "--quiet", "all", ok=False).stderr
     assert not (project.folder / store).parent.exists()
@@ -243,7 +241,7 @@ def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
     (folder / "merges.txt").write_bytes(PAIRS)
     project.configure(
         corpus={**CONFIG["corpus"], "gpt2_files": "files"},
-        depth_width={**CONFIG["depth_width"], "vocab_size": 50257},
+        grids={"depth_width": {**GRID, "vocab_size": 50257}},
     )
     project.snakemake(store)
     assert (project.folder / store).exists()

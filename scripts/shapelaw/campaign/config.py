@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import section_of
@@ -30,7 +30,15 @@ _SECTIONS: dict[str, Any] = {
     for study in STUDIES.values()
     for name, key in study.sections.items()
 }
+_DECLARED = {name: study.grid for name, study in STUDIES.items() if study.grid is not None}
 _INHERITED = Settings.model_fields
+
+
+def _with_declared(grids: Any) -> Any:
+    """The grids with those that studies declare and a config leaves as they are."""
+    return {**_DECLARED, **grids} if isinstance(grids, Mapping) else grids
+
+
 Config: type[Settings] = create_model(
     "Config",
     __base__=Settings,
@@ -40,8 +48,13 @@ Config: type[Settings] = create_model(
         Field([_ASKED[0]], min_length=1, description=_INHERITED["studies"].description),
     ),
     grids=(
-        Grids,
-        Field({}, description="Grids of your own, by name: each is a study, which `studies` can name."),
+        Annotated[Grids, BeforeValidator(_with_declared)],
+        Field(
+            {},
+            validate_default=True,
+            description="Grids by name: each is a study, which `studies` can name. One named like a study of a grid is "
+            "that study's.",
+        ),
     ),
     extras=(
         list[Literal[_EXTRAS]],  # type: ignore[valid-type]
@@ -60,17 +73,25 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
 
     Args:
         values: the content of config.yaml, with the values of `--config` on top.
-        scales: folder of the scale files.
-        root: folder that the config's relative paths (a folder of text, a tokenizer) start from.
+        scales: folder of the scale files; a relative `grid_file` starts from the project that it is two levels deep in.
+        root: folder that the config's other relative paths (a folder of text, a tokenizer) start from.
 
     Raises:
         UserError: the config has problems; the message has one line for each.
     """
-    return load_settings(Config, values, scales, lambda config: config_problems(config, root))
+    project = scales.parent.parent
+    return load_settings(
+        Config, values, scales, lambda config: config_problems(config, root, project), _DECLARED
+    )
 
 
-def config_problems(config: Settings, root: Path) -> list[str]:
-    """A sentence for each problem that no single key shows, of the config's studies and of all extras."""
+def config_problems(config: Settings, root: Path, project: Path) -> list[str]:
+    """A sentence for each problem that no single key shows, of the config's studies and of all extras.
+
+    Args:
+        root: folder that relative paths start from, but for a `grid_file`.
+        project: folder that a relative `grid_file` starts from.
+    """
     studies, grids = studies_of(config), grids_of(config)
     asked = list(dict.fromkeys([*_ASKED, *grids]))
     problems = common_problems(config, root)
@@ -83,7 +104,7 @@ def config_problems(config: Settings, root: Path) -> list[str]:
     problems += _measured_problems(config, studies)
     for study in studies.values():
         if study.extra or study.name in config.studies or study.name not in STUDIES:
-            problems += study.problems(config, root)
+            problems += study.problems(config, project if study.name in grids else root)
     return list(dict.fromkeys(problems))
 
 
@@ -99,7 +120,7 @@ def _measured_problems(config: Settings, studies: Mapping[str, Study]) -> Iterat
 
 
 def studies_of(config: Settings) -> dict[str, Study]:
-    """All studies of a config by name: those of the list, then its own grids."""
+    """All studies of a config by name: those of the list, then its further grids."""
     grids = {name: study_of(config, name) for name in grids_of(config) if name not in STUDIES}
     return {name: replace(study, place=config.results) for name, study in {**STUDIES, **grids}.items()}
 

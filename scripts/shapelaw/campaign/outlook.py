@@ -144,7 +144,7 @@ def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[s
             if theirs and getattr(asked, key) not in theirs:
                 yield (
                     f"training.{key} is {getattr(asked, key)}, and the runs of {study} have "
-                    f"{', '.join(sorted(map(str, theirs)))}: what the section {study} sets itself wins"
+                    f"{', '.join(sorted(map(str, theirs)))}: what the grid {study} says itself wins"
                 )
 
 

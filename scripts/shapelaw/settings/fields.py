@@ -1,26 +1,18 @@
-"""The types of a config's keys, with their bounds and units, and the base class of every section.
-
-The budget of a grid of decoders, and learning rates that follow the width, are keys of several sections.
-"""
+"""The types of a config's keys, with their bounds and units, and the base class of every section."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     create_model,
     model_validator,
 )
-
-from shapelaw.errors import UserError
-from shapelaw.specs.runs import Budget, Training
-from shapelaw.specs.shapes import Shape
 
 
 def _whole(unit: str, least: int = 1, most: int | None = None) -> Any:
@@ -87,25 +79,6 @@ class Section(BaseModel):
         }
 
 
-class HeadDim(Section):
-    """The number of heads as a rule."""
-
-    dim: Count = Field(description="Dimension of one head; it must divide every width.")
-
-
-def _as_heads(value: Any) -> Any:
-    """Heads as a number or a rule, so that anything else is one problem and not one of each."""
-    if isinstance(value, HeadDim):
-        return value
-    number = _numbers(value["dim"] if isinstance(value, Mapping) and set(value) == {"dim"} else value)
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError("give a number of heads such as 2, or their dimension as {dim: 64}")
-    return HeadDim(dim=number) if isinstance(value, Mapping) else number
-
-
-Heads = Annotated[Count | HeadDim, BeforeValidator(_as_heads)]
-
-
 def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:
     """A section whose keys are the fields of a spec, each with the meaning, unit and bounds of its `KeyDoc`.
 
@@ -139,7 +112,7 @@ def _as_meant(kind: Any, value: Any) -> Any:
         return value  # its own fields are converted by its own model
     if _takes_text(kind):
         return None if value == "null" and type(None) in get_args(kind) else value
-    return _numbers(value)
+    return plain_values(value)
 
 
 def _takes_text(kind: Any) -> bool:
@@ -147,12 +120,12 @@ def _takes_text(kind: Any) -> bool:
     return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
 
 
-def _numbers(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """The value with texts that spell numbers, true, false or null turned into those."""
     if isinstance(value, Mapping):
-        return {_numbers(key): _numbers(item) for key, item in value.items()}
+        return {plain_values(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_numbers(item) for item in value]
+        return [plain_values(item) for item in value]
     if not isinstance(value, str):
         return value
     if value in _WORDS:
@@ -163,110 +136,3 @@ def _numbers(value: Any) -> Any:
         except ValueError:
             continue
     return value
-
-
-Positive = Annotated[float, Field(gt=0)]
-
-
-class BudgetKeys(Section):
-    """How long the networks of a grid are trained; exactly one key."""
-
-    steps: Steps | None = Field(None, description="The same steps for every network, as in the papers.")
-    tokens_per_param: Positive | None = Field(
-        None,
-        description="Tokens for every parameter of a network, embeddings too; about 20 is compute-optimal.",
-    )
-    tokens_per_block_param: Positive | None = Field(
-        None,
-        description="Tokens for every parameter of the blocks: equal tokens at equal blocks, whatever the vocabulary.",
-    )
-    flops: Positive | None = Field(None, description="The same training FLOPs for every network.")
-
-    @property
-    def given(self) -> dict[str, float]:
-        """The keys that are set."""
-        return {name: value for name, value in self.model_dump().items() if value is not None}
-
-    @property
-    def budget(self) -> Budget:
-        """The budget of keys without problems."""
-        ((kind, amount),) = self.given.items()
-        return Budget(kind, amount)  # type: ignore[arg-type]
-
-
-def budget_problems(keys: BudgetKeys, where: str) -> list[str]:
-    """A sentence where a budget, at `where` in the config, is missing or given twice."""
-    given = [f"{where}.{name}" for name in keys.given]
-    if not given:
-        return [f"{where} is empty; give it one of steps, tokens_per_param, tokens_per_block_param and flops"]
-    if len(given) == 1:
-        return []
-    return [f"{', '.join(given)} are set together, and one alone decides the steps; leave the others out"]
-
-
-class Rates(Section):
-    """The learning rate of each width, where it is not one for all."""
-
-    by_width: dict[Count, Positive] | None = Field(
-        None, description="A table, `width: peak learning rate`, with every width of the grid."
-    )
-    rule: Literal["width"] | None = Field(
-        None,
-        description="`width` scales with base_width / width, as in muP: the rates of the blocks' matrices and the "
-        "logits, with the root of it their initialisation; `training.learning_rate` is that of `base_width`.",
-    )
-    base_width: Count | None = Field(None, description="The width whose learning rate is known, for `rule`.")
-
-    def training(self, training: Training, width: int) -> Training:
-        """The recipe of a width.
-
-        Raises:
-            UserError: the table of rates misses it.
-        """
-        if self.by_width is None:
-            return training
-        if width not in self.by_width:  # of a grid file, which is read late
-            raise UserError(f"{no_rate(width, 'rates')}.")
-        return replace(training, learning_rate=self.by_width[width])
-
-
-def no_rate(width: int, where: str) -> str:
-    """A sentence on a width that a table of rates misses."""
-    return f"{where}.by_width has no rate for width {width}; give every width of the grid one"
-
-
-def scaled(shape: Shape, base_width: int | None, heads: int | HeadDim) -> Shape:
-    """The shape with its rates, initialisation and outputs scaled from a base width that has heads by the same rule."""
-    if base_width is None:
-        return shape
-    base_dim = base_width // heads if isinstance(heads, int) else None
-    return replace(shape, base_width=base_width, base_attention_dim=base_dim)
-
-
-def rate_problems(rates: Rates, widths: Iterable[int], where: str) -> list[str]:
-    """A sentence for each problem of the rates: a rule without its base, a width without its rate."""
-    problems = []
-    if rates.rule is not None and rates.base_width is None:
-        problems.append(
-            f"{where}.rule is {rates.rule} without base_width; give the width whose rate training.learning_rate is, "
-            "such as base_width: 128"
-        )
-    if rates.rule is None and rates.base_width is not None:
-        problems.append(
-            f"{where}.base_width is {rates.base_width} without a rule; add rule: width, or leave it out"
-        )
-    if rates.by_width is not None:
-        if rates.rule is not None:
-            problems.append(f"{where}.by_width and {where}.rule are both set; leave one of them out")
-        absent = sorted(set(widths) - set(rates.by_width))
-        problems += [no_rate(width, where) for width in absent]
-    return problems
-
-
-def base_problems(base_width: int | None, heads: int | HeadDim, where: str) -> list[str]:
-    """A sentence where the heads don't divide a base width."""
-    of_heads = heads if isinstance(heads, int) else heads.dim
-    if base_width is None or base_width % of_heads == 0:
-        return []
-    what = f"{heads} heads" if isinstance(heads, int) else f"heads of dimension {of_heads}"
-    return [f"{where} {base_width} is not divisible by {what}; use a multiple of {of_heads}"]

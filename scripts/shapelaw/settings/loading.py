@@ -6,6 +6,7 @@ itself goes on top. All problems are collected and reported at once, each with i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,7 @@ from shapelaw.settings.problems import did_you_mean, listed, nearest, sentence
 from shapelaw.settings.sections import Settings
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
-# keys that an `axes` of the user replaces
-_GRID = (
-    *("axes", "widths", "grid_file", "repeated", "leave_out"),
-    *("grids", "blocks", "learning_rates", "base_widths"),
-)
-_WHOLE = ("widths", "repeated", "axes")  # keys whose value is replaced whole, as is every grid of `grids`
-_KEY = re.compile(r"\b[a-z][a-z_]*(?:\.[a-z][a-z_]*){1,2}\b")  # of a section, or of its recipe
+_KEY = re.compile(r"\b[a-z][a-z_]*(?:\.[a-z][a-z_]*){1,2}\b")  # of a section, or of a grid
 
 
 def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +99,7 @@ def load_settings(
     values: Mapping[str, Any],
     scales: Path,
     problems_of: Callable[[AnySettings], list[str]],
+    declared: Mapping[str, Any],
 ) -> AnySettings:
     """Merge the named scale with the config's own keys and check everything.
 
@@ -112,6 +108,7 @@ def load_settings(
         values: the content of config.yaml (with whatever `--config` put on top).
         scales: folder of the scale files.
         problems_of: finds the problems that no single key shows, in a config whose keys are right.
+        declared: a grid for each study that is one, of those that were sections once.
 
     Raises:
         UserError: the config has problems; the message has one line for each.
@@ -124,7 +121,13 @@ def load_settings(
             f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"
         )
         scale = nearest(scale, names) or names[0]  # so that the other problems are told too
-    base = _without_overruled(_without_replaced(_values_of(scales, scale), own), own)
+    for name in [name for name in declared if name in own]:
+        del own[name]
+        shown = yaml.safe_dump(
+            {name: declared[name]}, default_flow_style=True, sort_keys=False, width=math.inf
+        ).strip()
+        problems.append(f"{name} is a grid now and no section; write it under grids, such as grids: {shown}")
+    base = _values_of(scales, scale)
     merged = merge(base, own)
     found: list[str] = []
     try:
@@ -133,7 +136,7 @@ def load_settings(
         found = [sentence(e, model) for e in error.errors()]
         config = model.model_validate(_stand_in(merged, base, [e["loc"] for e in error.errors()]))
     found += problems_of(config)
-    problems += [one + _from_scale(one, own, base, scale) for one in found]
+    problems += [one + _from_scale(one, own, merged, scale) for one in found]
     if problems:
         raise UserError(listed(problems))
     return config
@@ -163,54 +166,10 @@ def _stand_in(
     return values
 
 
-def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The scale's values without what the user's grids replace: all of a section's by `axes`, by `widths` the repeats
-    of shapes that are no longer there.
-    """
-    kept = dict(base)
-    for name, section in own.items():
-        theirs = base.get(name)
-        if not (isinstance(section, Mapping) and isinstance(theirs, Mapping)):
-            continue
-        axes, widths, repeated = section.get("axes"), section.get("widths"), theirs.get("repeated")
-        if isinstance(axes, Mapping):
-            replaced = {*_GRID, *map(str, axes), *(["heads"] if "head_dim" in axes else [])}
-            kept[name] = {key: value for key, value in theirs.items() if key not in replaced}
-        elif isinstance(widths, Mapping) and isinstance(repeated, Mapping):
-            kept[name] = {**theirs, "repeated": _still_there(repeated, widths)}
-    return kept
-
-
-def _still_there(repeated: Mapping[Any, Any], widths: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The repeated shapes, `depth: [widths]`, that are among listed ones, whose depths `--config` spells as texts."""
-    listed_of = {str(depth): some for depth, some in widths.items() if isinstance(some, list)}
-    left = {
-        depth: [w for w in some if w in listed_of.get(str(depth), [])] for depth, some in repeated.items()
-    }
-    return {depth: some for depth, some in left.items() if some}
-
-
-def _without_overruled(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The scale's values without what its studies' `recipe` sets and the user sets in `training`, for all studies.
-
-    `test_sequences` stays: a study of many words has fewer windows of test text.
-    """
-    training = own.get("training")
-    if not isinstance(training, Mapping):
-        return dict(base)
-    overruled = training.keys() - {"test_sequences"}
-    return {
-        name: {**section, "recipe": {key: one for key, one in recipe.items() if key not in overruled}}
-        if isinstance(section, Mapping) and isinstance(recipe := section.get("recipe"), Mapping)
-        else section
-        for name, section in base.items()
-    }
-
-
-def _from_scale(problem: str, own: Mapping[str, Any], base: Mapping[str, Any], scale: str) -> str:
+def _from_scale(problem: str, own: Mapping[str, Any], merged: Mapping[str, Any], scale: str) -> str:
     """A clause that names the keys of a problem that the user did not set: the scale did. Else empty."""
     keys = list(dict.fromkeys(_KEY.findall(problem)))
-    theirs = [key for key in keys if _has(base, key) and not _has(own, key)]
+    theirs = [key for key in keys if _has(merged, key) and not _has(own, key)]
     if not theirs:
         return ""
     return f" ({' and '.join(theirs)} {'comes' if len(theirs) == 1 else 'come'} from scale {scale})"
@@ -241,7 +200,7 @@ def _read_scale(path: Path) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `top` on top, key by key; lists, numbers and the width tables are replaced whole.
+    """`base` with `top` on top, key by key; lists, numbers and each grid of `grids` are replaced whole.
 
     Keys that are spelled alike are one key, as 1 and '1'.
     """
@@ -250,7 +209,7 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in top.items():
         same = spelled.get(str(key), key)
         below = merged.get(same) if same == key else merged.pop(same)
-        if not (isinstance(value, Mapping) and isinstance(below, Mapping)) or key in _WHOLE:
+        if not (isinstance(value, Mapping) and isinstance(below, Mapping)):
             merged[key] = value
         else:
             merged[key] = {**below, **value} if key == "grids" else merge(below, value)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import TEXT_SUFFIXES, Folder, Settings, Texts, parse_source
@@ -96,7 +96,7 @@ def _shown(path: str, value: object) -> str:
 
 
 def _path(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
-    """Where a value is, as `vocabulary.grids.2nd.widths.1`: the second grid's widths of depth 1."""
+    """Where a value is, as `grids.vocabulary.2nd.widths.1`: the second block's widths of depth 1."""
     parts, kind = [], cast(Any, whole)
     for part in location:
         if _is_tag(part):
@@ -201,9 +201,13 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
     problems += uri_problems("tracking.uri", config.tracking.uri)
-    training, place = config.training.spec(), recipe_place("training", {})
-    problems += [*recipe_problems_at(config, place, training), *step_problems(place, training)]
+    training = config.training.spec()
+    problems += [*recipe_problems(config, _in_training, training), *step_problems(_in_training, training)]
     return problems
+
+
+def _in_training(key: str) -> str:
+    return f"training.{key}"
 
 
 def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
@@ -223,53 +227,7 @@ def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
     return problems
 
 
-def recipe_problems(
-    config: Settings, study: str, recipe: Mapping[str, Any], own: Mapping[str, str] = {}
-) -> list[str]:
-    """A sentence for each problem of the keys of `training` that a study overrides.
-
-    Args:
-        own: keys that the study's own keys decide, each with a clause that says which. Where the steps are one of them,
-            what hangs on their number is for the study to check.
-    """
-    where = f"{study}.recipe"
-    try:
-        changed = config.training.spec(recipe)
-    except ValidationError as error:
-        known = list(type(config.training).model_fields)
-        return [
-            f"{where}.{one['loc'][0]} is not a key of training{did_you_mean(one['loc'][0], known)}"
-            if one["type"] == "extra_forbidden"
-            else f"{where}.{'.'.join(map(str, one['loc']))} is {one['input']!r}: "
-            f"{what_is_right(one, type(config.training))}"
-            for one in error.errors()
-        ]
-    if not recipe:
-        return []
-    place = recipe_place(study, recipe)
-    return [
-        *(
-            f"{where}.{key} is {recipe[key]}, and {why}; leave it out"
-            for key, why in own.items()
-            if key in recipe
-        ),
-        *recipe_problems_at(config, place, changed),
-        *([] if "steps" in own else step_problems(place, changed)),
-    ]
-
-
-def recipe_place(study: str, recipe: Mapping[str, Any], steps: str | None = None) -> Place:
-    """The path of each key of a study's recipe: in the recipe, else in `training`; of its steps, where they stand."""
-
-    def place(key: str) -> str:
-        if key == "steps" and steps is not None:
-            return steps
-        return f"{study}.recipe.{key}" if key in recipe else f"training.{key}"
-
-    return place
-
-
-def recipe_problems_at(config: Settings, place: Place, training: Training) -> list[str]:
+def recipe_problems(config: Settings, place: Place, training: Training) -> list[str]:
     """A sentence for each problem of a recipe, whose keys are at `place` in the config, whatever its steps."""
     problems = []
     if training.precision == "bfloat16" and config.execution.gpus == 0:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -26,17 +25,13 @@ from shapelaw.errors import UserError
 from shapelaw.settings.fields import (
     Bytes,
     Count,
-    Heads,
     Hours,
     Minutes,
     Rate,
     Section,
     Threads,
-    Tokens,
-    Vocabulary,
 )
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import Block, Gelu
 
 # of corpora.packages.table, with the MB of their text
 PACKAGED_MB = {
@@ -206,61 +201,9 @@ class Corpus(Texts):
 class Recipe(Section):
     """The training recipe of every decoder; its keys are the fields of `Training`."""
 
-    def spec(self, changes: Mapping[str, Any] | None = None) -> Training:
-        """The same as a part of a run's spec.
-
-        Args:
-            changes: keys that a study sets otherwise.
-
-        Raises:
-            pydantic.ValidationError: one of them is not a key, or has a wrong value.
-        """
-        values = self.model_dump()
-        return Training(**type(self).model_validate({**values, **(changes or {})}).model_dump())
-
-
-class DecoderStudy(Section):
-    """The decoders of a study: what all of them have in common, whatever their vocabulary."""
-
-    recipe: dict[str, Any] = Field(
-        {},
-        description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`. What you set in "
-        "`training` goes over a recipe of the scale, and your recipe over both.",
-    )
-    context_length: Tokens = Field(128, description="Tokens in a window.")
-    heads: Heads = Field(
-        2,
-        description="Attention heads of every shape, a number that divides every width, or `{dim: 64}`: as many of "
-        "that dimension as share the width.",
-    )
-    gelu: Gelu = Field(
-        "tanh",
-        description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
-    )
-
-
-class Blocks(Section):
-    """The blocks of a study's decoders, for studies that take more than GPT-2's."""
-
-    block: Block = Field(
-        "gpt2",
-        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions), `llama` "
-        "(RMSNorm, SwiGLU, no biases, rotary positions) or `printed`, the equations of the depth-width paper "
-        "(LayerNorm after attention and after the feed-forward network, which has ReLU and no residual; no biases).",
-    )
-    kv_heads: Count | None = Field(
-        None,
-        description="Heads of keys and values of `block: llama`, a number that divides the heads; null is as many.",
-    )
-    tied: bool = Field(False, description="The classifier is the token embedding, not a matrix of its own.")
-
-
-class Decoders(DecoderStudy):
-    """The decoders of a study of one vocabulary."""
-
-    vocab_size: Vocabulary = Field(
-        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
-    )
+    def spec(self) -> Training:
+        """The same as a part of a run's spec."""
+        return Training(**self.model_dump())
 
 
 class Tracking(Section):

@@ -310,7 +310,7 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
         degree: degree of linear attention; None means softmax.
 
     Raises:
-        ValueError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.
+        ShapeError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.
     """
     maps = replace(shape, attention_degree=degree).attention_maps + 1
     exact = shape.attention_dim * (shape.attention_maps + 1) / maps
@@ -320,10 +320,12 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
     ]
     best = min(near, key=lambda one: abs(one.block_params - shape.block_params))
     if abs(best.block_params - shape.block_params) > EQUAL_SHARE * shape.block_params:
-        raise ValueError(
-            f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
-            f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
-            f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
+        raise ShapeError(
+            [
+                f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
+                f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
+                f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
+            ]
         )
     return best
 
@@ -432,9 +434,7 @@ def _of_llama(shape: Shape) -> list[str]:
             twice = 2 * shape.heads
             below, above = shape.width // twice * twice, (shape.width // twice + 1) * twice
             near = f"width {below} or {above}" if below else f"width {above}"
-            near += (
-                f" with {shape.heads} heads or, where heads is {{dim: {shape.attention_dim}}}, an even dim"
-            )
+            near += f" with {shape.heads} heads or, where head_dim is {shape.attention_dim}, an even one"
         problems.append(
             f"the dimension of a head is {shape.attention_dim}, and rotary positions turn its numbers in pairs: "
             f"take an even one ({near})"

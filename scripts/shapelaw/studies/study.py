@@ -72,6 +72,7 @@ class Study:
         question: what it asks, in one sentence: the report's first page sets the answer beside it.
         kind: kind of its runs; None where nothing is trained.
         sections: its keys in the config.
+        grid: its grid where the config's `grids` has none of its name, as it stands there; None is a study of no grid.
         runs: returns all runs of a config; relative paths start from the folder given.
         problems: returns a sentence for each problem that no single key of the config shows, given that folder too.
         warnings: returns a sentence for each result that a config's runs can't give, given that folder too.
@@ -98,6 +99,7 @@ class Study:
     published: str = ""
     kind: Kind | None = None
     sections: Mapping[str, Key] = field(default_factory=dict)
+    grid: Any = None
     runs: Callable[[Settings, Path], Iterable[AnyRun]] = _nothing
     problems: Callable[[Settings, Path], list[str]] = _nothing
     warnings: Callable[[Settings, Path], list[str]] = _nothing

@@ -13,7 +13,9 @@ from shipped import SCALES, problems_of, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.errors import UserError
 from shapelaw.studies.depth_width.study import by_information
+from shapelaw.studies.grid.study import grids_of
 from shapelaw.studies.published import published_log_width
 
 
@@ -51,41 +53,23 @@ def test_one_changed_width_changes_one_run() -> None:
         return set(runs_of(config, "depth_width", REPOSITORY).values())
 
     config = load_config(shipped(scale="laptop"), SCALES)
-    widths = {depth: list(ws) for depth, ws in config.depth_width.widths.items()}
+    grid = grids_of(config)["depth_width"].model_dump()
+    widths = {depth: list(ws) for depth, ws in grid["widths"].items()}
     widths[4][1] += 2
-    before, after = runs(), runs(depth_width={"widths": widths})
+    before, after = runs(), runs(depth_width={**grid, "widths": widths})
     assert (len(before - after), len(after - before)) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "can't be read"),
-        ("a,b\n1,2\n", "must be a CSV with columns depth and width"),
-        ("depth,width\n6,129\n6,x\n", "line 2: width 129 is not divisible"),
-        ("depth,width\n6,129\n6,x\n", "line 3: depth and width must be whole numbers"),
-    ],
-)
-def test_a_wrong_grid_file_is_a_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+def test_runs_that_a_grid_file_lacks_are_told(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
-    if content is not None:
-        path.write_text(content)
-    assert sentence in problems_of(depth_width={"widths": None, "repeated": {}, "grid_file": str(path)})
-
-
-@pytest.mark.parametrize(
-    ("own", "sentence"),
-    [
-        ({"widths": {}, "repeated": {}}, "depth_width.widths is {}"),
-        ({"widths": {6: [129]}, "repeated": {}}, "depth 6, width 129 (width 129 is not divisible by 2"),
-        ({"widths": None}, "exactly one of widths (depth: [widths]) and grid_file"),
-        ({"grid_file": "x.csv"}, "exactly one of widths"),
-        ({"repeated": {1: [18]}}, "repeated names shapes that the grid does not have: depth 1 width 18"),
-        ({"vocab_size": 100}, "depth_width.vocab_size is 100: it must be at least 257"),
-    ],
-)
-def test_each_mistake_in_its_keys_is_a_sentence(own: dict[str, Any], sentence: str) -> None:
-    assert sentence in problems_of(depth_width=own)
+    path.write_text("depth,width\n6,128\n")
+    grid = {"grid_file": str(path), "repeated": {1: [18]}}
+    told = "repeated names shapes that the grid does not have: depth 1 width 18"
+    assert told in problems_of(depth_width=grid)
+    config = load_config(shipped(depth_width=grid, studies=["vocabulary"]), SCALES)  # which is not asked for
+    path.unlink()
+    with pytest.raises(UserError, match="can't be read"):
+        runs_of(config, "depth_width", REPOSITORY)
 
 
 def crossing_width(depth: int) -> float:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import EQUAL_SHARE
+from shapelaw.specs.shapes import EQUAL_SHARE, Shape, make_shape
 from shapelaw.studies.grid.expansion import (
     REACH,
     Block,
@@ -22,6 +22,7 @@ from shapelaw.studies.grid.expansion import (
     number_of_runs,
     runs_of_networks,
 )
+from shapelaw.studies.grid.settings import OF_ATTENTION, Ratio
 
 DEFAULTS = Defaults("wiki", Training(steps=100, batch_size=8))
 
@@ -152,8 +153,16 @@ def test_the_papers_columns_follow_from_their_sizes() -> None:
         ({"kv_heads": (1,)}, "kv_heads is 1 and block is gpt2"),
         ({"block": ("llama",), "kv_heads": (3,)}, "kv_heads 3 does not divide 2 heads"),
         ({"block": ("llama",), "positional_rank": (3,)}, "llama, which has rotary positions"),
-        ({"embedding_rank": (300,), "vocab_size": (257,)}, "embedding_rank 300 is above the 257 inputs"),
-        ({"positional_rank": (129,)}, "positional_rank 129 is above the 128 positions"),
+        ({"attention_dim": (Ratio(ratio=1.5),), "heads": (5,)}, "use width 10 or 20, or other heads"),
+        (
+            {"attention_dim": (Ratio(ratio=1.5),), "heads": (3,), "base_width": (7,)},
+            "base_width 7 at ratio 1.5",
+        ),
+        ({"attention_dim": ("equal_params",), "attention_degree": (4,)}, "attention of degree 4 within 2%"),
+        (
+            {"attention_dim": ("equal_params",), "attention_degree": (2,), "heads": (1,), "base_width": (2,)},
+            "of softmax attention at base_width 2 and 1 heads",
+        ),
         ({"base_width": (7,)}, "base_width 7 is not divisible by 2 heads"),
         ({"tied": (True,), "embedding_rank": (4,)}, "tied is true and embedding_rank is 4"),
     ],
@@ -199,3 +208,34 @@ def test_budgets_rates_and_steps_follow_the_network() -> None:
     said = [(one.shape.depth, one.training.learning_rate, one.training.steps) for one in networks]
     assert said == [(1, 1e-3, 10), (2, 2e-3, 20)]
     assert [one.budget for one in networks] == [None, None]
+
+
+def shape_of(**values: Any) -> Shape:
+    block = Block("grids.mine", {name: (value,) for name, value in values.items()})
+    (found,) = networks_of([block], DEFAULTS)
+    return found.shape
+
+
+def test_a_head_and_the_feed_forward_network_follow_from_the_shape_by_rules() -> None:
+    wide = {"depth": 1, "width": 48, "heads": 8, "attention_dim": Ratio(ratio=4.0)}
+    assert shape_of(**wide) == make_shape(1, 48, 8, 2000, 128, 24)
+    assert shape_of(**wide, ff_width=OF_ATTENTION) == make_shape(1, 48, 8, 2000, 128, 24, ff_width=4 * 192)
+    plain = {"depth": 1, "width": 48, "heads": 4}
+    of_one = shape_of(**plain, attention_dim=Ratio(ratio=1.0), ff_width=OF_ATTENTION)
+    assert of_one == shape_of(**plain)  # the same network has the same key
+    assert shape_of(**wide, base_width=24).base_attention_dim == 12
+    assert shape_of(**{**plain, "width": 9}, attention_dim=Ratio(ratio=1.333)).attention_dim == 3
+
+
+@pytest.mark.parametrize(("degree", "dim"), [(None, 32), (2, 43), (3, 32), (4, 26)])
+def test_attention_of_a_degree_has_the_weights_of_softmax(degree: int | None, dim: int) -> None:
+    found = shape_of(depth=1, width=64, attention_degree=degree, attention_dim="equal_params")
+    assert (found.attention_degree, found.attention_dim) == (degree, dim)
+    assert found.block_params == pytest.approx(shape_of(depth=1, width=64).block_params, rel=0.02)
+
+
+def test_widths_of_a_size_follow_the_ratio() -> None:
+    values = {"depth": (1, 2), "heads": (3,), "attention_dim": (Ratio(ratio=2.0),), "block_params": (1e5,)}
+    found = networks_of([Block("grids.mine", values)], DEFAULTS)
+    assert {one.shape.attention_ratio for one in found} == {2.0}
+    assert all(one.shape.block_params == pytest.approx(1e5, rel=0.1) for one in found)

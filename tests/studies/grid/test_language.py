@@ -1,5 +1,6 @@
 """Grids in a config: what they make, and what is wrong with them as sentences, all at once."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from grids_asked import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
 from shapelaw.campaign.config import runs_of, studies_of
+from shapelaw.studies.grid.settings import OF_ATTENTION
 
 
 def axes(**more: Any) -> dict[str, Any]:
@@ -27,6 +29,46 @@ def test_values_can_be_spelled_as_the_command_line_passes_them_on() -> None:
     found = runs_at({"mine": {"axes": spelled, "steps": {"1": "70"}, "tied": "false", "seeds": "2"}})
     assert len(found) == 2 * 2
     assert {(run.training.learning_rate, run.steps) for run in found.values()} == {(1e-3, 70)}
+
+
+def test_rules_can_be_spelled_as_the_command_line_passes_them_on() -> None:
+    rules = {"attention_dim": {"ratio": "2"}, "ff_width": OF_ATTENTION}
+    (run,) = runs_at({"mine": {"depth": "1", "width": "16", **rules}}).values()
+    assert (run.shape.attention_dim, run.shape.ff_width) == (16, 128)
+    (run,) = runs_at({"mine": {"depth": 1, "width": 16, "heads": 2, "attention_dim": "6"}}).values()
+    assert run.shape.attention_dim == 6
+
+
+def test_the_shapes_may_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "grid.csv"
+    grid = {"grid_file": str(file), "repeated": {1: [16]}, "repeated_seeds": 2, "steps": {1: 60, 2: 70}}
+    file.write_text("depth,width,printed\n1,16,a\n2,12,b\n1,32,\n")
+    asked = {
+        (run.shape.depth, run.shape.width, run.seed, run.steps) for run in runs_at({"mine": grid}).values()
+    }
+    assert asked == {(1, 16, 0, 60), (1, 16, 1, 60), (2, 12, 0, 70), (1, 32, 0, 60)}
+    assert "not have: depth 1 width 18" in refused({"mine": {**grid, "repeated": {1: [18]}}})
+    assert "steps has no value for depth 2" in refused({"mine": {**grid, "steps": {1: 60}}})
+    for text, sentence in (
+        ("depth\n1\n", "must be a CSV with columns depth and width, and rows"),
+        ("depth,width\n1,x\n2,12\n,3\n", "depth and width must be whole numbers (line 2, line 4)"),
+        ("depth,width\n1,15\n", "1 of 1 combinations make no network: depth 1, width 15 (width 15 is not"),
+    ):
+        file.write_text(text)
+        assert sentence in refused({"mine": grid})
+    file.unlink()
+    assert f"grids.mine.grid_file {file} can't be read" in refused({"mine": grid})
+
+
+def test_a_rank_above_what_it_maps_is_trained_and_told() -> None:
+    block = axes(embedding_rank=[300, 8], vocab_size=[257, 500], positional_rank=[8, 200])
+    config = config_of({"mine": {**block, "seeds": 2}})
+    assert len(runs_of(config, "mine", REPOSITORY)) == 64
+    told = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    assert [one.split(":")[1] for one in told[:2]] == [
+        " embedding_rank 300 is above the 257 inputs of the embedding",
+        " positional_rank 200 is above the 128 positions of a window",
+    ]
 
 
 def test_a_list_of_blocks_is_their_union() -> None:
@@ -63,6 +105,16 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
         (axes(heads=[2, 2]), "mine.axes.heads is [2, 2]: 2 stands there twice; leave one"),
         (axes(embedding_rank=[None, 8, None]), "null stands there twice"),
         (axes(heads=["two"]), "mine.axes.heads.1st is 'two': it must be a whole number"),
+        (
+            axes(attention_dim=[{"ratio": 0}]),
+            "1st is {'ratio': 0}: it must be a whole number, {ratio: 4} or equal",
+        ),
+        (
+            axes(ff_width=["4 d"]),
+            "ff_width.1st is '4 d': it must be a whole number or 4 * heads * attention_dim",
+        ),
+        (axes(grid_file="x"), "mine.axes.grid_file is not a key"),
+        ({"grid_file": "x.csv", "widths": {1: [8]}}, "mine.widths and grids.mine.grid_file are both set"),
         (axes(block=["lama"]), "axes.block.1st is 'lama': it must be 'gpt2', 'llama' or 'printed'"),
         (axes(dropout=[0.1, 1]), "mine.axes.dropout.2nd is 1: it must be below 1"),
         ({**axes(), "heads": [1, 2]}, "mine.heads is [1, 2]: several values go into axes"),

@@ -1,23 +1,25 @@
-"""A grid as a study: its name, its question, what it can't give; and the axes of a study's own section."""
+"""A grid as a study: its name, its question, what it can't give; and the grids of the papers' studies."""
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from grids_asked import SMALL, config_of, refused, runs_at
-from pydantic import Field, create_model
-from shipped import SCALES, shipped
+from shipped import SCALES
 from small import REPOSITORY
 
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.errors import UserError
-from shapelaw.settings.loading import load_settings
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.loading import layered
 from shapelaw.specs.runs import Run
-from shapelaw.studies.grid.study import RESERVED, declared_study
+from shapelaw.studies.grid.study import FIGURES, RESERVED, Grid, declared_study
+from shapelaw.studies.published import published_of
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.vocabulary.analysis import name_of
 
 
 def submitted(config: Config, name: str) -> Config:
@@ -27,14 +29,17 @@ def submitted(config: Config, name: str) -> Config:
     return again
 
 
-def demo(name: str, own: dict[str, Any]) -> Config:
-    return load_config({"scale": "demo", "studies": [name], name: own}, SCALES)
+def demo(name: str, grid: Any, **changes: Any) -> Config:
+    return load_config({"scale": "demo", "studies": [name], "grids": {name: grid}, **changes}, SCALES)
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("depth_width", "grids.depth_width is named like a study; give the grid another name, or set"),
+        (
+            "memorization_heads",
+            "grids.memorization_heads is named like a study that is no grid; give the grid",
+        ),
         ("runs", "grids.runs is named like a folder of results/ or a rule"),
         ("plan", "grids.plan is named like a folder of results/ or a rule"),
         ("Mine", "grids.Mine is 'Mine': a grid's name has lower-case letters"),
@@ -47,7 +52,7 @@ def test_a_name_that_a_grid_cannot_have_is_a_sentence(name: str, sentence: str) 
 
 def test_all_mistakes_are_told_at_once() -> None:
     grids = {"mine": {"axes": {"depth": [1]}}, "other": {"axes": SMALL, "warmup_steps": 400}}
-    said = refused({**grids, "depth_width": {"axes": SMALL}}, studies=["mien"])
+    said = refused({**grids, "relu": {"axes": SMALL}}, studies=["mien"])
     assert said.startswith("The config has 4 problems:")
     assert "studies.1st is 'mien': it must be 'depth_width', " in said
     assert "(did you mean mine?)" in said
@@ -130,107 +135,158 @@ def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
     assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
 
 
-def test_a_study_s_own_section_takes_axes() -> None:
-    """They replace the grid of the scale, whose other keys stay."""
+def test_a_grid_named_like_a_study_replaces_the_study_s_whole() -> None:
     config = demo("depth_width", {"axes": {"depth": [1, 2], "block_params": [2e4, 4e4]}, "seeds": 2})
     runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
     assert len(runs) == 2 * 2 * 2
-    assert {(run.shape.vocab_size, run.shape.context_length) for run in runs} == {(257, 64)}
-    (line,) = studies_of(config)["depth_width"].costs(config)
+    assert {(run.shape.vocab_size, run.shape.block) for run in runs} == {(2000, "gpt2")}
+    study = studies_of(config)["depth_width"]
+    (line,) = study.costs(config)
     assert line.startswith("depth_width: widths from block_params: depth 1: ")
+    assert study.question == STUDIES["depth_width"].question
     submitted(config, "depth_width")
 
 
-def test_a_study_s_own_axes_are_any_fields_and_its_analysis_is_told_them() -> None:
+def test_depth_width_varies_any_fields_and_its_analysis_is_told_them() -> None:
     axes = {**SMALL, "heads": [1, 2], "embedding_rank": [4, None], "learning_rate": [1e-3, 2e-3]}
     config = demo("depth_width", {"axes": axes})
     runs = runs_of(config, "depth_width", REPOSITORY).values()
-    assert len(runs) == len(set(runs)) == math.prod(map(len, axes.values()))  # the demo's one seed
+    assert len(runs) == len(set(runs)) == math.prod(map(len, axes.values()))
     studies = studies_of(config)
     told = ["--axes", "embedding_rank", "heads", "learning_rate"]
     assert list(studies["depth_width"].options(config)) == ["--size", "block", *told]
     assert list(studies["committed_runs"].options(config)) == ["--size", "block"]
-
-
-OWN = {  # axes of a study's own, and grids of its old spelling that are the same networks
-    "undertraining": (
-        {"steps": [100, 200], "learning_rate": [1e-3, 2e-3]},
-        [{"steps": steps, "learning_rates": [1e-3, 2e-3]} for steps in (100, 200)],
-    ),
-    "todays_decoder": (
-        {"block": ["gpt2", "llama"], "tokens_per_param": [50, 90], "learning_rate": [1.5e-3, 3e-3]},
-        [{"budget": {"tokens_per_param": amount}} for amount in (50, 90)],
-    ),
-    "vocabulary": (
-        {"vocab_size": [257, 300], "embedding_rank": [4, None]},
-        [{"vocab_size": size, "embedding_rank": rank} for size in (257, 300) for rank in (4, None)],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_axes_take_the_place_of_a_study_s_grids(name: str) -> None:
-    """With the runs of the same grids in the old spelling, which goes on, and through the config that jobs read."""
-    axes, grids = OWN[name]
-    widths = {"widths": {1: [8, 16], 2: [8, 16]}}
-
-    def runs(section: dict[str, Any]) -> set[Any]:
-        config = demo(name, section)
-        assert "--axes" not in studies_of(config)[name].options(config)
-        return set(runs_of(submitted(config, name), name, REPOSITORY).values())
-
-    new = runs({"axes": {"depth": [1, 2], "width": [8, 16], **axes}})
-    assert new == runs({"grids": [{**widths, **one} for one in grids]})
-    assert len(new) == 4 * math.prod(map(len, axes.values()))
-
-
-BY_WIDTH = {"rates": {"by_width": {8: 1e-3, 16: 1e-3}}}
+    plain = demo("depth_width", {"axes": SMALL, "size_axis": "total"})
+    assert list(studies["depth_width"].options(plain)) == ["--size", "total"]
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "sentence"),
+    ("name", "grid", "sentence"),
     [
         (
-            *("depth_width", {"axes": {**SMALL, "learning_rate": [1e-3]}, **BY_WIDTH}),
-            "depth_width.rates.by_width and depth_width.axes.learning_rate are both set",
+            *("undertraining", {"axes": {**SMALL, "heads": [1, 2]}}),
+            "grids.undertraining varies heads, and this study compares steps, learning_rate; give the grid a name",
         ),
-        ("depth_width", {"axes": {**SMALL, "corpus": ["wiki", "moon"]}}, "has moon, of which the config has"),
-        ("depth_width", {"axes": {"depth": [1]}}, "depth_width has no width (or block_params)"),
-        ("depth_width", {"axes": SMALL, "grid_file": "x.csv"}, "depth_width needs exactly one of widths"),
-        (
-            "depth_width",
-            {"axes": SMALL, "widths": {1: [8]}},
-            "axes.depth and depth_width.widths are both set",
-        ),
-        (
-            "depth_width",
-            {"axes": {**SMALL, "width": [9]}},
-            "depth_width: 2 of 2 combinations make no network",
-        ),
-        ("depth_width", {"axes": {**SMALL, "dpeth": [9]}}, "axes.dpeth is not a key (did you mean depth?)"),
-        ("undertraining", {"axes": {**SMALL, "heads": [1, 2]}}, "undertraining.axes has heads, and this"),
-        ("vocabulary", {"axes": {"depth": [1]}}, "vocabulary has no width (or block_params)"),
-        ("vocabulary", {"axes": SMALL, "grids": []}, "vocabulary.grids and vocabulary.axes are both set"),
-        (
-            *("todays_decoder", {"axes": SMALL, "learning_rates": [1e-3]}),
-            "todays_decoder.learning_rates and todays_decoder.axes are both set; put its values into axes",
-        ),
+        ("vocabulary", {"axes": {"depth": [1]}}, "grids.vocabulary has no width (or block_params)"),
         ("todays_decoder", {"axes": {**SMALL, "width": [7]}}, "2 of 2 combinations make no network"),
-        ("undertraining", {"repeated": {1: [16]}}, "repeated goes with axes, and there are none"),
+        (
+            *("embedding_rank", {"axes": {**SMALL, "embedding_rank": [4, 8]}}),
+            "grids.embedding_rank has 0 networks with embeddings of full rank and 8 others, which are measured",
+        ),
+        (
+            *(
+                "attention_ratio",
+                [{"axes": {**SMALL, "attention_dim": [{"ratio": 2}]}}, {"width": 16, "depth": 1}],
+            ),
+            "has 1 networks of ratio 1 and 4 others, which are measured against them; give it at least 2 and one",
+        ),
+        ("positional_rank", {"axes": SMALL}, "has 4 networks with plain embeddings and 0 others"),
     ],
 )
-def test_a_mistake_in_a_study_s_own_axes_is_a_sentence(name: str, own: Any, sentence: str) -> None:
+def test_what_a_study_can_not_compare_is_a_sentence(name: str, grid: Any, sentence: str) -> None:
     with pytest.raises(UserError) as error:
-        demo(name, own)
+        demo(name, grid)
     assert sentence in str(error.value)
 
 
-def test_what_they_can_not_give_is_told_and_widths_of_a_size_are_listed() -> None:
-    axes = {"depth": [1, 2], "block_params": [2e4, 4e4], "vocab_size": [257, 300]}
-    config = demo("vocabulary", {"axes": axes})
-    study = studies_of(config)["vocabulary"]
-    assert any("every network has one seed" in told for told in study.warnings(config, REPOSITORY))
-    assert study.costs(config)[0].startswith("vocabulary: widths from block_params: depth 1: ")
+WIDE: dict[str, Any] = {
+    "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]},
+    "repeated": {1: [24]},
+    "repeated_seeds": 2,
+    "vocab_size": 300,
+}
+
+
+def warned(name: str, *blocks: dict[str, Any], **changes: Any) -> list[str]:
+    config = demo(name, list(blocks), **changes)
+    return list(studies_of(config)[name].warnings(config, REPOSITORY))
+
+
+def test_a_study_of_transitions_is_told_of_a_single_depth_and_others_are_not() -> None:
+    one = {**WIDE, "widths": {1: [16, 24, 32, 48]}, "embedding_rank": 8}
+    (told,) = warned("vocabulary", WIDE, one)
+    assert told.startswith("grids.vocabulary has one depth, so no transition")
+    assert told.endswith("(embedding_rank 8)")
+    assert warned("embedding_rank", WIDE, one) == []
+    assert warned("mine", WIDE, one) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "axes"), [("undertraining", {"steps": 300}), ("todays_decoder", {"flops": 1e12})]
+)
+def test_the_noise_of_one_vocabulary_is_that_of_all_its_networks(name: str, axes: dict[str, Any]) -> None:
+    once = {**WIDE, "repeated": {}}
+    assert warned(name, WIDE, {**once, **axes}) == []
+    assert warned(name, {**once, "seeds": 2}) == []
+    (told,) = warned(name, once, {**once, **axes})
+    assert told.startswith(f"grids.{name}: every network has one seed, and without seed noise no transition")
+
+
+def test_a_vocabulary_has_a_noise_of_its_own_and_patches_one_for_each_rank() -> None:
+    letters = {**WIDE, "vocab_size": 257}
+    once = {**letters, "repeated": {}}
+    assert warned("vocabulary", {**once, "embedding_rank": 6}, letters) == []
+    (told,) = warned("vocabulary", {**once, "vocab_size": 400}, letters)
+    assert "without seed noise" in told
+    assert told.endswith("(vocab_size 400)")
+    images = {"corpus": {"name": "fashion", "sources": ["fashion"]}}
+    assert warned("vocabulary", {**letters, "patch_embedding": True}, letters, **images) == []
+    for other in (letters, {**letters, "patch_embedding": True, "embedding_rank": 3}):
+        told, *_ = warned("vocabulary", {**once, "patch_embedding": True}, other, **images)
+        assert "without seed noise" in told
+
+
+def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
+    """Llama's blocks have other sizes where they have fewer heads of keys."""
+    widths = {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}
+    grid = {
+        "widths": widths,
+        "repeated": {1: [40]},
+        "context_length": 64,
+        "size_axis": "flops",
+        "vocab_size": 300,
+    }
+    gpt2, llama = grid, {**grid, "block": "llama", "kv_heads": 1}
+    (told,) = warned("todays_decoder", gpt2, llama)
+    assert "transition needs 4 of each" in told
+    assert told.endswith("(block llama, kv_heads 1)")
+    assert warned("todays_decoder", gpt2) == []
+
+
+def test_sizes_are_those_of_the_networks_that_are_trained() -> None:
+    """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
+    widths = {"widths": {1: [80, 84, 88, 104, 140], 2: [36, 56, 80, 96, 104]}, "repeated": {1: [80]}}
+    grid = {**widths, "context_length": 64, "size_axis": "total", "vocab_size": 300}
+    (told,) = warned("undertraining", grid)
+    assert "they have 5 and 3 networks" in told
+    assert warned("undertraining", {**grid, "tied": True}) == []
+
+
+@pytest.mark.parametrize(
+    ("example", "label", "parts"),
+    [
+        (
+            "images",
+            "fashion-V257-{}-lr0.004-t8000-s0",
+            ("L1-d64-H2", "L1-d64-H2-patch", "L1-d64-r2-H2-patch"),
+        ),
+        (
+            *("rank_crossing", "prose-V2000-{}-H2-lr0.004-t16000-s0"),
+            [
+                *("L1-d64", "L1-d64-r64"),  # one matrix, and two factors of the same rank
+                *(
+                    f"{shape}-r{rank}"
+                    for rank in (32, 64, 128)
+                    for shape in ("L1-d32", "L2-d22", "L1-d192", "L2-d136")
+                ),
+            ],
+        ),
+    ],
+)
+def test_examples_have_widths_and_ranks_on_both_sides(example: str, label: str, parts: Sequence[str]) -> None:
+    config = load_config(layered([REPOSITORY / "workflow" / "examples" / f"{example}.yaml"], {}), SCALES)
+    runs = runs_of(config, "vocabulary", REPOSITORY).values()
+    assert {label.format(part) for part in parts} <= {run.label for run in runs if isinstance(run, Run)}
 
 
 def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:
@@ -246,25 +302,55 @@ def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:
 
 
 def test_a_study_may_be_a_grid_and_a_question_alone() -> None:
-    """`declared_study`, in a config made of its own section, which may set another grid."""
-    grid = {"axes": {**SMALL, "heads": [1, 2]}, "vocab_size": 257}
-    study = declared_study("head_count", Path("room"), grid, question="Do heads matter?", published="hardly")
-    key = study.sections["head_count"]
-    field = Field(key.default, validate_default=True, description=key.description)
-    model: type[Settings] = create_model("Whole", __base__=Config, head_count=(key.kind, field))
-
-    def config_with(**section: Any) -> Settings:
-        values = {**shipped(), **({"head_count": section} if section else {})}
-        return load_settings(model, values, SCALES, lambda config: study.problems(config, REPOSITORY))
-
-    config = config_with()
+    """`declared_study`, whose grid a config may replace."""
+    blocks = {"axes": {**SMALL, "heads": [1, 2]}, "vocab_size": 257}
+    study = declared_study(
+        *(Grid("head_count"), Path("room"), blocks),
+        question="Do heads matter?",
+        published="hardly",
+        figures={"effects": "figure 5"},
+    )
+    assert study.grid == blocks
+    assert study.figures == {**FIGURES, "effects": "figure 5"}
+    assert (study.question, study.published) == ("Do heads matter?", "hardly")
+    config = config_of({"head_count": blocks})
     assert len(list(study.runs(config, REPOSITORY))) == 8
     assert study.options(config) == ["--size", "block", "--axes", "heads"]
-    assert (study.question, study.published) == ("Do heads matter?", "hardly")
-    other = config_with(axes={**SMALL, "tied": [False, True]}, vocab_size=500)
-    shapes = {run.shape for run in study.runs(other, REPOSITORY) if isinstance(run, Run)}
-    assert {shape.vocab_size for shape in shapes} == {500}
-    assert study.options(other)[2:] == ["--axes", "tied"]
-    with pytest.raises(UserError) as error:
-        config_with(axes={**SMALL, "heads": [3]})
-    assert "head_count: 4 of 4 combinations make no network" in str(error.value)
+    assert "head_count: 4 of 4 combinations make no network" in refused(
+        {"head_count": {"axes": {**SMALL, "heads": [3]}}}
+    )
+
+
+def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
+    config = load_config({"scale": "paper", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
+    seeds: dict[tuple[int, int, int, int | None], int] = {}
+    for run in runs_of(config, "vocabulary", REPOSITORY).values():
+        shape = run.shape  # type: ignore[union-attr]
+        key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
+        seeds[key] = seeds.get(key, 0) + 1
+
+    table = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_grid.csv")
+    ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
+    assert set(seeds) == set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
+    repeated = {
+        f"{name_of(vocab_size, rank)}, L = {depth}, d = {width}"
+        for (vocab_size, depth, width, rank), count in seeds.items()
+        if count == 5
+    }
+    assert repeated == published_of("vocabulary", "std of the loss over 5 seeds").keys()
+    assert set(seeds.values()) == {1, 5}
+
+
+@pytest.mark.parametrize(("scale", "shared"), [("gpu", 22), ("paper", 49)])
+def test_figure_5_compares_all_parameters_of_networks_that_the_study_trains_too(
+    scale: str, shared: int
+) -> None:
+    """At scale paper all of them, with table 3's widths; at scale gpu those of V = 2,000."""
+    config = load_config({"scale": scale, "studies": ["figure5", "vocabulary"]}, SCALES, REPOSITORY)
+    own, theirs = (runs_of(config, name, REPOSITORY) for name in ("figure5", "vocabulary"))
+    assert {run.shape.vocab_size for run in own.values()} == {2000, 50257}
+    assert len(own.keys() & theirs.keys()) == shared
+    grid = studies_of(config)["figure5"]
+    assert list(grid.options(config)) == ["--size", "total", "--axes", "vocab_size"]
+    told = [one.rpartition(" (")[2] for one in grid.warnings(config, REPOSITORY)]
+    assert told == (["vocab_size 2000)"] if scale == "paper" else [])  # repeated of the other alone

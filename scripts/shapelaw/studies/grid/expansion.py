@@ -9,21 +9,31 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from shapelaw.settings.fields import HeadDim, base_problems, scaled
 from shapelaw.specs.runs import Budget, Run, Training
-from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, depth_scaling_sentence, make_shape
+from shapelaw.specs.shapes import (
+    EQUAL_SHARE,
+    MLP_RATIO,
+    Shape,
+    ShapeError,
+    depth_scaling_sentence,
+    make_shape,
+    with_attention_degree,
+)
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES
+from shapelaw.studies.grid.settings import ALL_AXES, EQUAL_PARAMS, OF_ATTENTION, OF_TOKENS, RECIPE_AXES, Ratio
 from shapelaw.studies.shape_grids import Widths, common_sizes
 
 Settings = Mapping[str, Any]  # a value for each name
 DEFAULTS = {"vocab_size": 2000, "context_length": 128}
 HEADS = 2  # where neither heads nor their dimension are given
 BUDGETS = ("tokens_per_param", "tokens_per_block_param", "flops")
+LARGEST_DENOMINATOR = 64  # of a ratio
+_OF_HEADS = ("attention_dim", "attention_degree")  # with their number, what a head's dimension follows from
 _SHAPE_OPTIONS = (  # of `make_shape`
     *("embedding_rank", "patch_embedding", "positional_rank", "block", "gelu"),
     *("attention_degree", "tied", "kv_heads", "ff_width"),
@@ -51,7 +61,6 @@ class Block:
         repeated: the shapes with `repeated_seeds` runs.
         leave_out: combinations that are not wanted.
         skips_impossible: what makes no network is left out.
-        any_rank: a rank above what it maps makes a network too.
         paths: where a field stands inside the place, if not by its name alone: `axes.steps`.
     """
 
@@ -63,7 +72,6 @@ class Block:
     repeated_seeds: int = 3
     leave_out: Sequence[Mapping[str, Sequence[Any]]] = ()
     skips_impossible: bool = False
-    any_rank: bool = False
     paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -74,15 +82,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a block takes where it says nothing.
-
-    Attributes:
-        places: where fields of the recipe stand in the config, those that don't stand in `training`.
-    """
+    """What a block takes where it says nothing."""
 
     corpus: str
     training: Training
-    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,6 @@ def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]
                     yield _network(block, combination, defaults)
 
 
-def reasons(block: Block) -> list[str]:
-    """Why the shapes of a block make no network."""
-    combinations = expanded(block, Defaults("", Training(1, 1)))
-    return [reason for one in combinations if isinstance(one, Impossible) for reason in one.reasons]
-
-
 def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
     """The networks of the union of some blocks, one of several blocks once, with the most seeds that one asks for."""
     found: dict[tuple[object, ...], Network] = {}
@@ -173,7 +170,7 @@ def widths_to_add(
     for depth in depths:
 
         def log_size(width: int, depth: int = depth) -> float:
-            made = _shape({**settings, "depth": depth, "width": width}, any_rank=True)
+            made = _shape({**settings, "depth": depth, "width": width})
             return math.log(size(made)) if isinstance(made, Shape) else math.inf
 
         own = sorted({one.width for one in shapes[depth]})
@@ -286,7 +283,7 @@ def _near(settings: Settings, depth: int, size: float) -> dict[float, int]:
     unit = _unit(settings)
 
     def log_size(units: int) -> float | None:
-        made = _shape({**settings, "depth": depth, "width": units * unit}, any_rank=True)
+        made = _shape({**settings, "depth": depth, "width": units * unit})
         return math.log(made.block_params) if isinstance(made, Shape) else None
 
     wanted, low, high = math.log(size), 0, 1
@@ -309,12 +306,10 @@ def _near(settings: Settings, depth: int, size: float) -> dict[float, int]:
 def _unit(settings: Settings) -> int:
     """The number whose multiples are possible widths."""
     heads, dim = settings.get("heads"), settings.get("attention_dim")
-    if heads is not None and dim is not None:
-        return 1
-    if dim is not None:
-        return int(dim)
+    if isinstance(dim, int):
+        return dim if heads is None else 1
     even = 2 if settings.get("block") == "llama" else 1
-    return even * (HEADS if heads is None else int(heads))
+    return even * _of_width(dim.ratio if isinstance(dim, Ratio) else 1, heads or HEADS).denominator
 
 
 def _matches(combination: Settings, unwanted: Mapping[str, Sequence[Any]]) -> bool:
@@ -322,7 +317,7 @@ def _matches(combination: Settings, unwanted: Mapping[str, Sequence[Any]]) -> bo
 
 
 def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | Impossible:
-    shape = _shape(settings, block.any_rank)
+    shape = _shape(settings)
     if not isinstance(shape, Shape):
         return Impossible(settings, tuple(shape))
     recipe = {name: _of_depth(settings[name], shape.depth) for name in RECIPE_AXES if name in settings}
@@ -349,45 +344,76 @@ def _changed(training: Training, changes: tuple[tuple[str, Any], ...]) -> Traini
     return replace(training, **dict(changes))
 
 
-def _shape(settings: Settings, any_rank: bool) -> Shape | list[str]:
+def _shape(settings: Settings) -> Shape | list[str]:
     """The shape of a combination, or why there is none."""
-    options = {name: settings[name] for name in _SHAPE_OPTIONS if name in settings}
-    dim, heads = settings.get("attention_dim"), settings.get("heads")
-    of: int | HeadDim = heads if heads is not None else HEADS if dim is None else _rule(dim)
-    sizes = {**DEFAULTS, **settings}
+    base_width = settings.get("base_width")
     try:
-        shape = make_shape(
-            sizes["depth"],
-            sizes["width"],
-            of,
-            sizes["vocab_size"],
-            sizes["context_length"],
-            dim if heads is not None else None,
-            redundant_rank=True,
-            **options,
-        )
+        shape = _unscaled(settings)
     except ShapeError as error:
         return error.problems
-    base_width = settings.get("base_width")
-    problems = [] if any_rank else _ranks(shape)
-    if heads is not None and dim is not None:  # a dimension that follows no width
-        return problems or replace(shape, base_width=base_width)
-    return problems + base_problems(base_width, of, "base_width") or scaled(shape, base_width, of)
+    if base_width is None:
+        return shape
+    of_heads = {name: settings[name] for name in ("heads", *_OF_HEADS) if name in settings}
+    try:
+        base = _unscaled({**of_heads, "depth": 1, "width": base_width})
+    except ShapeError as error:
+        return [problem.replace("width", "base_width", 1) for problem in error.problems]
+    fixed = isinstance(settings.get("attention_dim"), int)
+    return replace(shape, base_width=base_width, base_attention_dim=None if fixed else base.attention_dim)
 
 
-@lru_cache
-def _rule(dim: int) -> HeadDim:
-    return HeadDim(dim=dim)
+def _unscaled(settings: Settings) -> Shape:
+    """The shape of a combination, whatever its base width.
+
+    Raises:
+        ShapeError: it makes none; the error has a sentence for every problem.
+    """
+    options = {name: settings[name] for name in _SHAPE_OPTIONS if name in settings}
+    if options.get("positional_rank") == OF_TOKENS:
+        options["positional_rank"] = options.get("embedding_rank")
+    follows = options.get("ff_width") == OF_ATTENTION
+    if follows:
+        del options["ff_width"]
+    sizes = {**DEFAULTS, **settings}
+    dim, heads = settings.get("attention_dim"), settings.get("heads")
+    of: int | _HeadDim = _HeadDim(dim) if isinstance(dim, int) and heads is None else heads or HEADS
+    size = sizes["depth"], sizes["width"], of, sizes["vocab_size"], sizes["context_length"]
+    make = partial(make_shape, *size, redundant_rank=True)
+    if isinstance(dim, Ratio):
+        dim = _dim_of_ratio(dim.ratio, heads or HEADS, sizes["width"])
+    elif dim == EQUAL_PARAMS:
+        degree = options.get("attention_degree")
+        dim = with_attention_degree(make(**{**options, "attention_degree": None}), degree).attention_dim
+    shape = make(None if isinstance(of, _HeadDim) else dim, **options)
+    hidden = MLP_RATIO * shape.attention_width
+    return replace(shape, ff_width=hidden) if follows and hidden != shape.hidden_width else shape
 
 
-def _ranks(shape: Shape) -> list[str]:
-    """A clause for each rank that is above what it maps: two factors that bound nothing."""
-    maps = (
-        ("embedding_rank", shape.embedding_rank, shape.embedding_inputs, "inputs of the embedding"),
-        ("positional_rank", shape.positional_rank, shape.context_length, "positions of a window"),
+class _HeadDim(NamedTuple):
+    """As many heads of a dimension as share the width."""
+
+    dim: int
+
+
+def _of_width(ratio: float, heads: int) -> Fraction:
+    """The dimension of a head over the width, d_a / d, where all heads together are a ratio of it."""
+    return Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) / heads
+
+
+def _dim_of_ratio(ratio: float, heads: int, width: int) -> int:
+    """The dimension of a head by its rule.
+
+    Raises:
+        ShapeError: it is no whole number.
+    """
+    of_width = _of_width(ratio, heads)
+    dim, step = of_width * width, of_width.denominator
+    if dim.denominator == 1:
+        return int(dim)
+    near = [str(one) for one in (width // step * step, (width // step + 1) * step) if one]
+    raise ShapeError(
+        [
+            f"width {width} at ratio {ratio:g} gives {heads} heads of {float(dim):g} numbers, which is not whole; use "
+            f"width {' or '.join(near)}, or other heads"
+        ]
     )
-    return [
-        f"{name} {rank:,} is above the {most:,} {what}"
-        for name, rank, most, what in maps
-        if rank and rank > most
-    ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from shapelaw.errors import UserError
 from shapelaw.settings.fields import MOST_STEPS
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems_at, step_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import Training
@@ -25,6 +28,7 @@ from shapelaw.studies.grid.expansion import (
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
 from shapelaw.studies.shape_grids import repeated_problems
 
+IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
@@ -47,31 +51,57 @@ def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str,
     return [(f"{where}.{ordinal(place)}", one) for place, one in enumerate(keys)]
 
 
-def block_of(
-    where: str, keys: BlockKeys, *, any_rank: bool = False, paths: Mapping[str, str] | None = None
-) -> Block:
+def block_of(where: str, keys: BlockKeys, root: Path | None = None) -> Block:
     """The block of a section of the grid language, its values in the order of the language.
 
     Args:
         where: the section's place in the config.
         keys: a section without problems.
-        any_rank: a rank above what it maps makes a network too.
-        paths: where fields stand in the section, if not by their names or in `axes`.
+        root: folder that a relative `grid_file` starts from; None leaves the file alone, and the block has no shapes.
+
+    Raises:
+        UserError: the grid file can't be used.
     """
+    widths = keys.widths
+    if keys.grid_file is not None:
+        widths = {} if root is None else read_grid(where, root / keys.grid_file)
     axes = axes_values(keys.axes)
     values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes})
     return Block(
         where,
         {name: tuple(values[name]) for name in ALL_AXES if name in values},
-        keys.widths,
+        widths,
         seeds=keys.seeds,
         repeated=keys.repeated,
         repeated_seeds=keys.repeated_seeds,
         leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
-        any_rank=any_rank,
-        paths={**{name: f"axes.{name}" for name in axes}, **(paths or {})},
+        paths={name: f"axes.{name}" for name in axes},
     )
+
+
+def read_grid(where: str, path: Path) -> dict[int, list[int]]:
+    """The widths of every depth of a CSV with columns depth and width; others are ignored.
+
+    Raises:
+        UserError: the file or a column is missing, or rows are no whole numbers; the message has all such rows.
+    """
+    said, widths, wrong = f"{where}.grid_file {path}", dict[int, list[int]](), list[str]()
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{said} can't be read ({error}).") from error
+    if not rows or not {"depth", "width"} <= rows[0].keys():
+        raise UserError(f"{said} must be a CSV with columns depth and width, and rows.")
+    for number, row in enumerate(rows, start=2):
+        try:
+            widths.setdefault(int(row["depth"]), []).append(int(row["width"]))
+        except (TypeError, ValueError):
+            wrong.append(f"line {number}")
+    if wrong:
+        raise UserError(f"{said}: depth and width must be whole numbers ({', '.join(wrong)}).")
+    return widths
 
 
 def axes_values(axes: Given) -> dict[str, list[Any]]:
@@ -99,21 +129,22 @@ def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> list[str]:
+def section_problems(where: str, keys: BlockKeys, config: Settings, root: Path) -> list[str]:
     """A sentence for each problem that a block's section shows before it is expanded.
 
     Args:
         where: its place in the config.
-        corpora: the names of all corpora that the config defines.
+        config: has the corpora.
+        root: folder that a relative `grid_file` starts from.
     """
-    single, axes = keys.values(), axes_values(keys.axes)
+    single, axes, corpora = keys.values(), axes_values(keys.axes), config.all_corpora
     found = [
         f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out"
         for name in single
         if name in axes
     ]
     every: dict[str, Any] = {name: [value] for name, value in single.items()} | axes
-    found += _shape_problems(where, keys, every, axes)
+    found += _shape_problems(where, keys, every, axes, root)
     for pair in (("head_dim", "attention_dim"), ("steps", *BUDGETS)):
         given = [_place(where, name, axes) for name in pair if name in every]
         if len(given) > 1:
@@ -130,6 +161,12 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> l
         for name, values in axes.items()
         if len(values) > 1 and name not in _COMPARED
     ]
+    texts = [corpora[name] for name in every.get("corpus", [config.corpus.name]) if name in corpora]
+    if True in every.get("patch_embedding", ()) and any(text.sources != [IMAGES] for text in texts):
+        found.append(
+            f"{_place(where, 'patch_embedding', axes)} is true, and the corpus is not images; set corpus.sources to "
+            f"[{IMAGES}], and a name of its own (workflow/examples/images.yaml has both)"
+        )
     found += _leave_out_problems(where, keys, every)
     return found
 
@@ -139,17 +176,24 @@ def _place(where: str, name: str, axes: Collection[str]) -> str:
 
 
 def _shape_problems(
-    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str]
+    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str], root: Path
 ) -> Iterator[str]:
-    """Sentences on depth, width, widths and block_params: one too many, or none."""
-    if keys.widths is not None:
-        for name in _SHAPES:
-            if name in every:
-                yield (
-                    f"{_place(where, name, axes)} and {where}.widths are both set, and widths has the depths and their "
-                    "widths; leave one of them out"
-                )
-        yield from _table_problems(where, keys, list(keys.widths))
+    """Sentences on depth, width, widths, grid_file and block_params: one too many, or none; an unusable file."""
+    table = "widths" if keys.grid_file is None else "grid_file"
+    if keys.widths is not None or keys.grid_file is not None:
+        others = [_place(where, name, axes) for name in _SHAPES if name in every]
+        others += [f"{where}.widths"] if keys.widths is not None and table == "grid_file" else []
+        for other in others:
+            yield (
+                f"{other} and {where}.{table} are both set, and {table} has the depths and their widths; leave one of "
+                "them out"
+            )
+        try:
+            block = block_of(where, keys, root)
+        except UserError as error:
+            yield str(error).removesuffix(".")
+        else:
+            yield from _table_problems(where, keys, block.depths)
         return
     if "width" in every and "block_params" in every:
         yield (
@@ -188,6 +232,8 @@ def _leave_out_problems(where: str, keys: BlockKeys, every: Mapping[str, Any]) -
         }
     if "block_params" in every:
         known["width"] = None  # not known yet
+    if keys.grid_file is not None:
+        known |= {"depth": None, "width": None}
     for place, one in enumerate(keys.leave_out):
         at, given = f"{where}.leave_out.{ordinal(place)}", axes_values(one)
         if not given:
@@ -216,14 +262,11 @@ def size_problems(name: str, blocks: Sequence[Block]) -> list[str]:
 ADVICE = "correct them, leave them out, or set impossible: leave_out"
 
 
-def network_problems(
-    config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults, advice: str = ADVICE
-) -> list[str]:
+def network_problems(config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults) -> list[str]:
     """A sentence for each block with combinations that make no network, and for each recipe that can't be.
 
     Args:
         name: the grid's place in the config.
-        advice: what to do with combinations that make no network.
     """
     found, networks = list[str](), 0
     for block in blocks:
@@ -233,8 +276,8 @@ def network_problems(
         found += _repeated_problems(block, made)
         if not block.skips_impossible:
             kin = [one for one in blocks if one.where == block.where]
-            found += impossible_sentences(block, every, advice, shown_names(kin))
-        found += recipe_sentences(config, block, made, defaults.places)
+            found += impossible_sentences(block, every, ADVICE, shown_names(kin))
+        found += recipe_sentences(config, block, made)
     if not networks and not found:
         found.append(f"{name} has no network left; leave out less")
     return list(dict.fromkeys(found))
@@ -275,10 +318,10 @@ def impossible_sentences(
 
 def shown_names(blocks: Iterable[Block]) -> list[str]:
     """The fields that tell a combination of some blocks from the others, depth and width first."""
-    values: dict[str, set[str]] = {}
-    for block in blocks:
-        for name, ones in block.values.items():
-            values.setdefault(name, set()).update(map(repr, ones))
+    every = list(blocks)
+    values: dict[str, set[str]] = {name: set() for block in every for name in block.values}
+    for name, found in values.items():
+        found.update(repr(one) for block in every for one in block.values.get(name, (DEFAULTS.get(name),)))
     others = [name for name, ones in values.items() if len(ones) > 1 and name not in _SHAPES]
     return ["depth", "width", *others]
 
@@ -295,17 +338,15 @@ def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
     )
 
 
-def recipe_sentences(
-    config: Settings, block: Block, networks: Sequence[Network], places: Mapping[str, str]
-) -> list[str]:
-    """A sentence for each problem of a block's recipes; `places` as in `Defaults`."""
+def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
+    """A sentence for each problem of a block's recipes."""
     budgets = [name for name in BUDGETS if name in block.values]
 
     def place(key: str) -> str:
         if key == "steps" and budgets:
             return f"the steps by {place(budgets[0])}"
         own = key in block.values
-        return f"{block.where}.{block.paths.get(key, key)}" if own else places.get(key, f"training.{key}")
+        return f"{block.where}.{block.paths.get(key, key)}" if own else f"training.{key}"
 
     most = max((one.training.steps for one in networks), default=0)
     if budgets and most > MOST_STEPS:
@@ -317,6 +358,6 @@ def recipe_sentences(
     told = (
         one
         for recipe in recipes
-        for one in (*recipe_problems_at(config, place, recipe), *step_problems(place, recipe))
+        for one in (*recipe_problems(config, place, recipe), *step_problems(place, recipe))
     )
     return list(dict.fromkeys(told))[:FEW]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -25,14 +26,56 @@ from shapelaw.settings.fields import (
     Tokens,
     Vocabulary,
     Widths,
+    plain_values,
     section_of,
 )
-from shapelaw.settings.sections import DecoderStudy
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Block, Gelu
 
 Positive = Annotated[float, Field(gt=0)]
 Degree = Annotated[int, Field(ge=2)]
+
+
+class Ratio(Section):
+    """The dimension of a head as a rule: the width of all heads together over that of the network, H d_a / d."""
+
+    ratio: Positive = Field(description="H d_a / d; 1.333 stands for 4 / 3.")
+
+    def __str__(self) -> str:
+        return f"of ratio {self.ratio:g}"
+
+
+EQUAL_PARAMS = "equal_params"
+OF_TOKENS = "embedding_rank"
+OF_ATTENTION = "4 * heads * attention_dim"
+
+
+def _spelled(what: str, rule: str, ratios: bool = False) -> BeforeValidator:
+    """Takes a whole number, null or a rule; anything else is one problem, and not one for each spelling."""
+
+    def checked(given: Any) -> Any:
+        value = plain_values(given)
+        ratio = value.get("ratio") if ratios and isinstance(value, Mapping) and len(value) == 1 else None
+        if isinstance(ratio, int | float) and 0 < ratio < math.inf:
+            return Ratio(ratio=ratio)
+        if value is None or value == rule or isinstance(value, Ratio) or (type(value) is int and value > 0):
+            return value
+        raise PydanticCustomError("rule", "it must be {what}", {"what": what})
+
+    return BeforeValidator(checked)
+
+
+HeadWidth = Annotated[
+    Count | Ratio | Literal["equal_params"] | None,
+    _spelled("a whole number, {ratio: 4} or equal_params", EQUAL_PARAMS, ratios=True),
+]
+PositionalRank = Annotated[
+    Count | Literal["embedding_rank"] | None, _spelled("a whole number or embedding_rank", OF_TOKENS)
+]
+FeedForward = Annotated[
+    Count | Literal["4 * heads * attention_dim"] | None,
+    _spelled(f"a whole number or {OF_ATTENTION}", OF_ATTENTION),
+]
 FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
 BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
 SHAPE_AXES: dict[
@@ -46,7 +89,10 @@ SHAPE_AXES: dict[
     "context_length": (Tokens, "Tokens in a window. Default: 128."),
     "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
     "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
-    "positional_rank": (Count | None, "Rank of factored positional embeddings; null is one matrix."),
+    "positional_rank": (
+        PositionalRank,
+        "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
+    ),
     "block": (Block, "Blocks: `gpt2`, `llama` or `printed`."),
     "gelu": (Gelu, "GELU of GPT-2's block: `tanh`, or the exact `erf`."),
     "attention_degree": (Degree | None, "Degree of linear attention; null is softmax attention."),
@@ -57,8 +103,16 @@ SHAPE_AXES: dict[
         Count | None,
         "Dimension of one head. Without `heads` there are as many as share the width; null is width / heads.",
     ),
-    "attention_dim": (Count | None, "The same as `head_dim`, as the tables call it."),
-    "ff_width": (Count | None, "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d."),
+    "attention_dim": (
+        HeadWidth,
+        "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
+        "`equal_params` gives attention of a degree as many weights as softmax attention has.",
+    ),
+    "ff_width": (
+        FeedForward,
+        f"Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `{OF_ATTENTION}` follows the heads, "
+        "as in T5.",
+    ),
     "depth": (Count, "Number of blocks, L."),
     "block_params": (
         Positive,
@@ -87,7 +141,11 @@ def _recipe_axes() -> dict[str, tuple[Any, str]]:
 
 RECIPE_AXES = _recipe_axes()
 ALL_AXES = {**SHAPE_AXES, **RECIPE_AXES}
-_NULLABLE = {name for name, (kind, _) in ALL_AXES.items() if type(None) in get_args(kind)}
+_NULLABLE = {
+    name
+    for name, (kind, _) in ALL_AXES.items()
+    if any(type(None) in get_args(part) for part in (kind, *get_args(kind)))
+}
 
 
 def _as_list(value: Any) -> Any:
@@ -202,10 +260,9 @@ class BlockKeys(Given, Repeats, Combinations):
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(
         None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
     )
-
-
-class OwnAxes(Repeats, Combinations, DecoderStudy):
-    """The keys by which a study's section gives its grid as axes, in place of its list of grids."""
+    grid_file: str | None = Field(
+        None, description="The same as a CSV file with columns depth and width; others are ignored."
+    )
 
 
 GridBlock: type[BlockKeys] = create_model(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from shapelaw.settings.fields import HeadDim
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
+from shapelaw.settings.problems import did_you_mean
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
@@ -16,6 +15,7 @@ from shapelaw.specs.shapes import EQUAL_SHARE, Shape
 from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid import language
 from shapelaw.studies.grid.expansion import (
+    DEFAULTS,
     Block,
     Defaults,
     Network,
@@ -25,9 +25,9 @@ from shapelaw.studies.grid.expansion import (
     shapes_by_depth,
     widths_to_add,
 )
-from shapelaw.studies.grid.settings import BlockKeys, GridBlock, OneOrMore, OwnAxes, Repeats
-from shapelaw.studies.shape_grids import depth_problems, size_of, transition_warnings
-from shapelaw.studies.study import OTHER_FOLDERS, OURS, Key, Study
+from shapelaw.studies.grid.settings import BlockKeys
+from shapelaw.studies.shape_grids import size_of, transition_warnings
+from shapelaw.studies.study import OTHER_FOLDERS, OURS, Study
 
 ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
@@ -80,14 +80,14 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
 
 def study_of(config: Settings, name: str) -> Study:
     """A grid of a config as a study."""
-    grid = Grid(f"grids.{name}")
+    grid = Grid(name)
     return grid_study(name, grid.axes(config), **grid.attributes)
 
 
 def declared_study(
-    name: str,
+    grid: Grid,
     room: Path,
-    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    blocks: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     figures: Mapping[str, str] = FIGURES,
     **own: Any,
@@ -95,15 +95,18 @@ def declared_study(
     """A study that is a grid and a question, for the list of studies.
 
     Args:
-        name: its name, and that of its section, by which a scale or a config sets another grid.
+        grid: by the study's name, under which a scale or a config sets other blocks in `grids`.
         room: its folder; captions/ in it has `tables.rst` and a text for each figure.
-        grid: its block or blocks, as they would stand under `grids`.
-        figures: where each figure that others published was published.
+        blocks: its block or blocks where none does.
+        figures: its figures, with where each was published; without `results` of its own it has those of a grid too.
         own: the other attributes of `Study`, the question among them.
     """
-    made = grid_study(name, **Grid(name).attributes)
-    section = Key(OneOrMore, f"The grid of the study {name}.", grid)
-    return replace(made, room=room, figures={**FIGURES, **figures}, sections={name: section}, **own)
+    made = grid_study(grid.name, **grid.attributes)
+    if "results" in own:
+        own = {"options": grid.sized, **own}
+    else:
+        figures = {**FIGURES, **figures}
+    return replace(made, room=room, figures=figures, grid=blocks, **own)
 
 
 def question(axes: Sequence[str]) -> str:
@@ -115,45 +118,44 @@ def question(axes: Sequence[str]) -> str:
     return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
 
 
-def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None, name: str = "") -> Defaults:
-    """What a config says where a block doesn't; the recipe of a study of some name stands above the config's."""
-    places = {key: f"{name}.recipe.{key}" for key in recipe or {}}
-    return Defaults(config.corpus.name, config.training.spec(recipe), places)
+Asks = Literal["transitions if deep", "transitions", "line", "nothing"]
 
 
-def sections_problems(
-    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
-) -> list[str]:
-    """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
-    found = [one for at, keys in sections for one in language.section_problems(at, keys, config.all_corpora)]
-    sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
-    if len(sizes) > 1:
-        found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
-    if found:
-        return found
-    blocks = [language.block_of(at, keys) for at, keys in sections]
-    return language.size_problems(where, blocks) or language.network_problems(config, where, blocks, defaults)
+@dataclass(frozen=True)
+class Baseline:
+    """The networks against which a study measures the others.
 
+    Attributes:
+        what: they are, after "networks".
+        least: how many it needs.
+        has: whether a shape is one of them.
+    """
 
-def own_keys(section: Repeats, *, but: Sequence[str] = (), **more: Any) -> BlockKeys:
-    """A study's section as a block of the grid language: those of its keys that a block has, but for some, and more."""
-    names = (section.model_fields_set & GridBlock.model_fields.keys()) | Repeats.model_fields.keys()
-    given = {name: getattr(section, name) for name in names.difference(but)}
-    if isinstance(heads := given.get("heads"), HeadDim):
-        given |= {"heads": None, "head_dim": heads.dim}
-    return GridBlock(**{**given, **more})
+    what: str
+    least: int
+    has: Callable[[Shape], bool]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid at a place of the config: `grids.mine`, or a study's own section of the grid language."""
+    """A grid of the config.
 
-    place: str
+    Attributes:
+        name: under which it stands in `grids`; its study has the same.
+        compared: the columns that its analysis compares, beside depth and width; None compares any.
+        asks: what it asks of depths: transitions, of cells that have several or of every cell, and a line through them.
+        baseline: what its analysis can't do without.
+    """
+
+    name: str
+    compared: Sequence[str] | None = None
+    asks: Asks = "transitions if deep"
+    baseline: Baseline | None = None
 
     @property
-    def name(self) -> str:
-        """The grid's name, which is its study's."""
-        return self.place.removeprefix("grids.")
+    def place(self) -> str:
+        """Its place in the config."""
+        return f"grids.{self.name}"
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -163,17 +165,23 @@ class Grid:
 
     def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
         """The sections of its blocks, each with its place."""
-        name = self.name
-        found: Any = config.section(name, object) if name == self.place else grids_of(config)[name]
-        return language.placed(self.place, found)
+        return language.placed(self.place, grids_of(config)[self.name])
 
-    def blocks(self, config: Settings, _root: Path | None = None) -> list[Block]:
-        """Its blocks, without problems; relative paths start from the folder given."""
-        return [language.block_of(where, keys) for where, keys in self.sections(config)]
+    def blocks(self, config: Settings, root: Path | None = None) -> list[Block]:
+        """Its blocks, without problems; a relative `grid_file` starts from the folder given, and None leaves it alone.
 
-    def defaults(self, config: Settings) -> Defaults:
-        """What its blocks leave out."""
-        return defaults_of(config)
+        Raises:
+            UserError: a grid file can't be used.
+        """
+        return [language.block_of(where, keys, root) for where, keys in self.sections(config)]
+
+    def networks(self, config: Settings, root: Path) -> list[Network]:
+        """Its networks, each once.
+
+        Raises:
+            UserError: a grid file can't be used.
+        """
+        return networks_of(self.blocks(config, root), defaults_of(config))
 
     def axes(self, config: Settings) -> list[str]:
         """What it varies beside depth and width."""
@@ -187,170 +195,106 @@ class Grid:
         return str(said.size_axis)
 
     def runs(self, config: Settings, root: Path) -> Iterator[Run]:
-        """All runs."""
-        yield from runs_of_networks(networks_of(self.blocks(config, root), self.defaults(config)))
+        """All runs.
 
-    def problems(self, config: Settings, _root: Path) -> list[str]:
-        """A sentence for each problem (`sections_problems`)."""
-        return sections_problems(config, self.place, self.sections(config), self.defaults(config))
+        Raises:
+            UserError: a grid file can't be used.
+        """
+        yield from runs_of_networks(self.networks(config, root))
 
-    def warnings(self, config: Settings, _root: Path) -> list[str]:
-        """A sentence for each result that it can't give (`block_warnings`)."""
-        return block_warnings(self.place, self.blocks(config), self.defaults(config), self.size_axis(config))
+    def problems(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each problem of its blocks (`sections_problems`), then of what its study compares."""
+        found = sections_problems(config, self.place, self.sections(config), root)
+        return found or [*self._not_compared(config), *self._without_baseline(config, root)]
+
+    def _not_compared(self, config: Settings) -> Iterator[str]:
+        others = [axis for axis in self.axes(config) if axis not in (self.compared or (axis,))]
+        if others:
+            yield (
+                f"{self.place} varies {', '.join(others)}, and this study compares {', '.join(self.compared or ())}; "
+                "give the grid a name of its own"
+            )
+
+    def _without_baseline(self, config: Settings, root: Path) -> Iterator[str]:
+        if self.baseline is None:
+            return
+        has = [self.baseline.has(one.shape) for one in self.networks(config, root)]
+        if sum(has) < self.baseline.least or all(has):
+            yield (
+                f"{self.place} has {sum(has)} networks {self.baseline.what} and {len(has) - sum(has)} others, which "
+                f"are measured against them; give it at least {self.baseline.least} and one other"
+            )
+
+    def warnings(self, config: Settings, root: Path) -> list[str]:
+        """A sentence on what is left out, on depths of unequal sizes, on ranks, on transitions that can't be told."""
+        blocks, defaults, found = self.blocks(config, root), defaults_of(config), list[str]()
+        for block in blocks:
+            found += [*language.left_out(block, defaults), *pairing_warnings(block)]
+        networks = networks_of(blocks, defaults)
+        found += rank_warnings(self.place, networks)
+        return found + cell_warnings(self.place, blocks, networks, self.size_axis(config), self.asks)
 
     def costs(self, config: Settings) -> list[str]:
         """Lines of `snakemake plan` (`width_lines`)."""
         return width_lines(self.name, self.blocks(config))
 
-    def options(self, config: Settings) -> list[str]:
-        """The options of the analysis."""
-        return ["--size", self.size_axis(config), "--axes", *self.axes(config)]
-
-
-@dataclass(frozen=True)
-class OwnGrids(Grid):
-    """The grids of a study whose section lists them with keys of its own, or gives `axes` in their place.
-
-    Attributes:
-        place: of its section, the study's name.
-        listed: each grid that a section lists, in the grid language, with the number of its place in the list.
-        example: of such a grid.
-        repeats: whether some network has two seeds that give the noise of the grid at a place of the list.
-        compared: the columns that the study compares, beside depth and width.
-        instead: keys of the section that axes replace.
-        decided: keys of `training` that the study decides itself, and why.
-        any_rank: a rank above what it maps makes a network too, in the listed grids.
-        paths: where the fields of a block stand in a listed grid (`Block.paths`).
-    """
-
-    listed: Callable[[Any], Iterable[tuple[int, BlockKeys]]]
-    example: str
-    repeats: Callable[[Any, int], bool]
-    compared: Sequence[str]
-    instead: Sequence[str] = ("grids",)
-    decided: Mapping[str, str] = field(default_factory=dict)
-    any_rank: bool = False
-    paths: Mapping[str, str] = field(default_factory=dict)
-
-    def at(self, place: int) -> str:
-        """The path of a listed grid."""
-        return f"{self.name}.grids.{ordinal(place)}"
-
-    def _section(self, config: Settings) -> Any:
-        return config.section(self.name, OwnAxes)
-
-    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
-        """The sections of the blocks in the grid language, each with its place; several of one grid share it."""
-        section = self._section(config)
-        if section.axes.values():
-            return [(self.name, own_keys(section))]
-        return [(self.at(place), keys) for place, keys in self.listed(section)]
-
-    def blocks(self, config: Settings, _root: Path | None = None) -> list[Block]:
-        """The blocks, without problems."""
-        if self._section(config).axes.values():
-            return super().blocks(config)
-        return [
-            language.block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
-            for where, keys in self.sections(config)
-        ]
-
-    def defaults(self, config: Settings) -> Defaults:
-        """What the blocks leave out."""
-        return defaults_of(config, self._section(config).recipe, self.name)
-
-    def size_axis(self, config: Settings) -> str:
-        """The size at which networks are compared."""
-        return str(self._section(config).size_axis)
-
-    def options(self, config: Settings) -> list[str]:
+    def sized(self, config: Settings) -> list[str]:
         """The option for the size at which networks are compared."""
         return ["--size", self.size_axis(config)]
 
-    def problems(self, config: Settings, root: Path) -> list[str]:
-        """A sentence for each problem: of the recipe, of axes, or of the listed grids; networks need a right recipe."""
-        section = self._section(config)
-        found = recipe_problems(config, self.name, section.recipe, self.decided)
-        if section.axes.values():
-            return found + self._axes_problems(config, section) or super().problems(config, root)
-        found += self._list_problems(section)
-        few = list[str]()
-        for where, keys in dict(self.sections(config)).items():
-            found += language.section_problems(where, keys, config.all_corpora)
-            few += depth_problems(keys.widths or {}, where)
-        if not found:
-            blocks, defaults = self.blocks(config), self.defaults(config)
-            found = language.network_problems(config, self.name, blocks, defaults, "correct them")
-        return few + found
+    def options(self, config: Settings) -> list[str]:
+        """The options of the analysis of any grid."""
+        return [*self.sized(config), "--axes", *self.axes(config)]
 
-    def _list_problems(self, section: Any) -> Iterator[str]:
-        """A sentence where there are no grids, and for each key that goes with axes."""
-        if not section.grids:
-            yield f"{self.name}.grids is empty; give it a list of grids, such as [{self.example}]"
-        for key in ("repeated", "leave_out", "impossible"):
-            if key in section.model_fields_set:
-                yield f"{self.name}.{key} goes with axes, and there are none; each grid of the list says its own"
 
-    def _axes_problems(self, config: Settings, section: Any) -> list[str]:
-        """A sentence for each key beside axes that they replace, and for axes that are not compared."""
-        found = [
-            f"{self.name}.{key} and {self.name}.axes are both set; put its values into axes"
-            for key in self.instead
-            if key in section.model_fields_set
-        ]
-        others = [] if found else [axis for axis in self.axes(config) if axis not in self.compared]
-        if others:
-            found.append(
-                f"{self.name}.axes has {', '.join(others)}, and this study compares {', '.join(self.compared)}; put "
-                "the grid under grids, with a name of its own"
-            )
+def defaults_of(config: Settings) -> Defaults:
+    """What a config says where a block doesn't."""
+    return Defaults(config.corpus.name, config.training.spec())
+
+
+def sections_problems(
+    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], root: Path
+) -> list[str]:
+    """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
+    found = [one for at, keys in sections for one in language.section_problems(at, keys, config, root)]
+    sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
+    if len(sizes) > 1:
+        found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
+    if found:
         return found
-
-    def warnings(self, config: Settings, root: Path) -> list[str]:
-        """A sentence for each transition that a grid can't give."""
-        section = self._section(config)
-        if section.axes.values():
-            return super().warnings(config, root)
-        found, defaults = [], self.defaults(config)
-        for place in range(len(section.grids)):
-            where = self.at(place)
-            own = [block for block in self.blocks(config) if block.where == where]
-            repeats, networks = self.repeats(section, place), networks_of(own, defaults)
-            found += cell_warnings(where, own, networks, section.size_axis, repeats=repeats, listed=True)
-        return found
+    blocks = [language.block_of(at, keys, root) for at, keys in sections]
+    return language.size_problems(where, blocks) or language.network_problems(
+        config, where, blocks, defaults_of(config)
+    )
 
 
-def repeats_anywhere(section: Any, place: int) -> bool:
-    """`OwnGrids.repeats` where the noise is pooled over all grids: told once, of the first."""
-    repeated = section.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in section.grids)
-    return section.seeds > 1 or repeated or place > 0
-
-
-def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
-    """A sentence for each name that a grid can't have."""
-    taken = list(studies)
+def name_problems(names: Iterable[str], studies: Mapping[str, Study]) -> Iterator[str]:
+    """A sentence for each name that a grid can't have; that of a study of a grid sets the study's."""
     for name in names:
-        if name in taken:
-            yield (
-                f"grids.{name} is named like a study; give the grid another name, or set the study's own grid: "
-                f"{name}: {{axes: ...}}"
-            )
+        if name in studies and studies[name].grid is None:
+            yield f"grids.{name} is named like a study that is no grid; give the grid another name"
         elif name in RESERVED:
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def block_warnings(
-    where: str, blocks: Sequence[Block], defaults: Defaults, axis: str, **shapes: bool
-) -> list[str]:
-    """A sentence on what is left out, on depths of other sizes than asked for, on transitions that can't be told.
-
-    Args:
-        shapes: `listed` and `line`, as `cell_warnings` takes them.
-    """
-    found = list[str]()
-    for block in blocks:
-        found += [*language.left_out(block, defaults), *pairing_warnings(block)]
-    return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis, **shapes)
+def rank_warnings(where: str, networks: Iterable[Network]) -> list[str]:
+    """A sentence for each rank that is above what it maps."""
+    maps = (
+        ("embedding_rank", "embedding_inputs", "inputs of the embedding"),
+        ("positional_rank", "context_length", "positions of a window"),
+    )
+    shapes = dict.fromkeys(one.shape for one in networks)
+    above: dict[tuple[str, int, str], dict[str, None]] = {}
+    for shape in shapes:
+        for name, of, what in maps:
+            rank, most = getattr(shape, name), getattr(shape, of)
+            if rank is not None and rank > most:
+                above.setdefault((name, most, what), {})[f"{rank:,}"] = None
+    return [
+        f"{where}: {name} {', '.join(ranks)} is above the {most:,} {what}: the two factors bound nothing and have more "
+        "parameters than one matrix"
+        for (name, most, what), ranks in above.items()
+    ]
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
@@ -395,14 +339,7 @@ def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
 
 
 def cell_warnings(
-    where: str,
-    blocks: Sequence[Block],
-    networks: Sequence[Network],
-    axis: str,
-    *,
-    repeats: bool | None = None,
-    listed: bool = False,
-    line: bool = False,
+    where: str, blocks: Sequence[Block], networks: Sequence[Network], axis: str, asks: Asks
 ) -> list[str]:
     """A sentence for each transition that some cells can't give.
 
@@ -411,23 +348,20 @@ def cell_warnings(
     Args:
         where: place of the grid in the config.
         axis: the size at which networks are compared, as in `size_axis`.
-        repeats: True where some network has two seeds, False where none has; None looks at these networks.
-        listed: the shapes stand in `widths`, of which a single depth is told too.
-        line: True where the study draws a line through its transitions.
+        asks: as in `Grid`.
     """
     size, names = size_of(axis), language.shape_names(blocks)
     cells: dict[str, list[Network]] = {}
     for one in networks:
-        label = language.named({name: one.settings.get(name) for name in names}, names)
+        label = language.named({name: one.settings.get(name, DEFAULTS.get(name)) for name in names}, names)
         cells.setdefault(label, []).append(one)
-    if repeats is None:
-        repeats = any(one.seeds > 1 for one in networks)
+    repeated = {_noise_of(one) for one in networks if one.seeds > 1}
     said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for label, cell in cells.items():
         rows = {depth: sorted(map(size, row)) for depth, row in shapes_by_depth(cell).items()}
-        if len(rows) > 1 or listed:
-            told = transition_warnings(where, rows, repeats, line, ".widths" if listed else "")
-            for warning in told.items():
+        if asks != "nothing" and (len(rows) > 1 or asks != "transitions if deep"):
+            repeats = any(_noise_of(one) in repeated for one in cell)
+            for warning in transition_warnings(where, rows, repeats, asks == "line").items():
                 said.setdefault(warning, []).append(label)
     paired = any("block_params" in block.values for block in blocks)
 
@@ -442,6 +376,12 @@ def cell_warnings(
         sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
         for (sentence, depths), labels in said.items()
     ]
+
+
+def _noise_of(one: Network) -> tuple[object, ...]:
+    """What networks share that have one noise: text and vocabulary; of patches also how many numbers of them."""
+    shape = one.shape
+    return one.corpus, shape.vocab_size, shape.patch_embedding and (shape.embedding_rank, True)
 
 
 def _to_add(cells: Sequence[Sequence[Network]], depths: Sequence[int], size: Callable[[Shape], float]) -> str:
