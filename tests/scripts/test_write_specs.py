@@ -8,6 +8,7 @@ import pytest
 import yaml
 from commands import script
 
+from shapelaw.specs.cost import run_seconds
 from shapelaw.specs.kinds import spec_from_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
@@ -55,7 +56,7 @@ def test_the_runs_near_the_expected_crossing_come_first(tmp_path: Path) -> None:
 def test_hours_cut_the_grid_and_parts_share_it(tmp_path: Path) -> None:
     (whole,), _ = written(tmp_path, "--study", "depth_width")
     flops = [run.steps * run.step_flops for run in whole]
-    hours = sum(flops[:3]) * 1.01 / 1e14 / 3600  # at the scale's rate
+    hours = 1.01 * sum(run_seconds(run, 1e14) for run in whole[:3]) / 3600  # at the scale's rate
     (few,), said = written(tmp_path, "--study", "depth_width", "--hours", str(hours))
     assert whole[:3] == few[:3]
     assert sum(run.steps * run.step_flops for run in few) <= 1.01 * sum(flops[:3])
