@@ -1,7 +1,6 @@
 """Counts by hand; what is not a shape, in a sentence each; the numbers that a patch embedding sees."""
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +10,10 @@ from hypothesis import strategies as st
 from shapelaw.specs.shapes import (
     INPUTS,
     PATCHES,
+    HeadDim,
+    ShapeError,
     make_shape,
     numbers_of_ids,
-    shape_problems,
     swiglu_width,
     with_attention_degree,
 )
@@ -24,6 +24,13 @@ def test_gpt2_smalls_published_size() -> None:
     shape = make_shape(depth=12, width=768, heads=12, vocab_size=50257, context_length=1024)
     assert shape.total_params - 50257 * 768 == 124_439_808
     assert shape.block_params == 12 * 12 * 768**2
+
+
+def shape_problems(*sizes: Any, **options: Any) -> list[str]:
+    """A sentence for each problem of `make_shape`'s arguments."""
+    with pytest.raises(ShapeError) as error:
+        make_shape(*sizes, **options)
+    return error.value.problems
 
 
 LLAMA, PRINTED = {"block": "llama"}, {"block": "printed"}
@@ -71,7 +78,7 @@ def test_what_is_wrong_is_said(sizes: tuple[int, ...], options: dict[str, Any], 
 
 
 def test_heads_of_one_dimension_share_the_width() -> None:
-    of_64 = SimpleNamespace(dim=64)
+    of_64 = HeadDim(64)
     shape = make_shape(2, 256, of_64, 257, 128, **LLAMA)
     assert (shape.heads, shape.attention_dim) == (4, 64)
     assert shape == make_shape(2, 256, 4, 257, 128, **LLAMA)

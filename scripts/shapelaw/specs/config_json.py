@@ -1,6 +1,6 @@
 """A model's config.json as transformers writes it: found, checked, and told from the files of other libraries.
 
-Light: neither torch nor transformers is imported. What stands in it is built elsewhere.
+Light: neither torch nor transformers is imported, which build the network that it describes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 SIDE, LEVELS = 2, 3  # pixels along a side of a patch; levels of grey
 NUMBERS = SIDE * SIDE  # of a patch
@@ -45,12 +45,10 @@ Gelu = Literal["tanh", "erf"]
 Block = Literal["gpt2", "llama", "printed"]
 
 
-class HeadDimension(Protocol):
-    """A rule for the number of heads: as many of dimension `dim` as share the width."""
+class HeadDim(NamedTuple):
+    """A rule for the number of heads: as many of a dimension as share the width."""
 
-    @property
-    def dim(self) -> int:
-        """The dimension of one head."""
+    dim: int
 
 
 @dataclass(frozen=True)
@@ -235,7 +233,7 @@ def swiglu_width(width: int, multiple: int = SWIGLU_MULTIPLE) -> int:
 def make_shape(
     depth: int,
     width: int,
-    heads: int | HeadDimension,
+    heads: int | HeadDim,
     vocab_size: int,
     context_length: int,
     attention_dim: int | None = None,
@@ -265,15 +263,6 @@ def make_shape(
     if problems:
         raise ShapeError(problems)
     return shape
-
-
-def shape_problems(*sizes: int | HeadDimension | None, **options: Any) -> list[str]:
-    """A sentence for each problem of `make_shape`'s arguments."""
-    try:
-        make_shape(*sizes, **options)  # type: ignore[arg-type]
-    except ShapeError as error:
-        return error.problems
-    return []
 
 
 class ShapeError(ValueError):

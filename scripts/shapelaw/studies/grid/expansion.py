@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from shapelaw.specs.runs import Budget, Run, Training
 from shapelaw.specs.shapes import (
     EQUAL_SHARE,
     MLP_RATIO,
+    HeadDim,
     Shape,
     ShapeError,
     depth_scaling_sentence,
@@ -376,7 +377,7 @@ def _unscaled(settings: Settings) -> Shape:
         del options["ff_width"]
     sizes = {**DEFAULTS, **settings}
     dim, heads = settings.get("attention_dim"), settings.get("heads")
-    of: int | _HeadDim = _HeadDim(dim) if isinstance(dim, int) and heads is None else heads or HEADS
+    of: int | HeadDim = HeadDim(dim) if isinstance(dim, int) and heads is None else heads or HEADS
     size = sizes["depth"], sizes["width"], of, sizes["vocab_size"], sizes["context_length"]
     make = partial(make_shape, *size, redundant_rank=True)
     if isinstance(dim, Ratio):
@@ -384,15 +385,9 @@ def _unscaled(settings: Settings) -> Shape:
     elif dim == EQUAL_PARAMS:
         degree = options.get("attention_degree")
         dim = with_attention_degree(make(**{**options, "attention_degree": None}), degree).attention_dim
-    shape = make(None if isinstance(of, _HeadDim) else dim, **options)
+    shape = make(None if isinstance(of, HeadDim) else dim, **options)
     hidden = MLP_RATIO * shape.attention_width
     return replace(shape, ff_width=hidden) if follows and hidden != shape.hidden_width else shape
-
-
-class _HeadDim(NamedTuple):
-    """As many heads of a dimension as share the width."""
-
-    dim: int
 
 
 def _of_width(ratio: float, heads: int) -> Fraction:
