@@ -9,7 +9,7 @@ NAME = "embedding_rank"
 FULL = Baseline("with embeddings of full rank", 2, lambda shape: shape.embedding_rank is None)
 STUDIES = (
     declared_study(
-        Grid("embedding_rank", ("embedding_rank", "positional_rank"), "nothing", FULL),
+        Grid(NAME, ("embedding_rank", "positional_rank"), "nothing", FULL),
         Path(__file__).parent,
         [
             {"widths": {2: [24, 32, 48, 64]}},
