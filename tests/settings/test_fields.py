@@ -9,7 +9,7 @@ from shipped import SCALES, problems_of, shipped
 
 from shapelaw.campaign.config import load_config
 from shapelaw.settings.fields import Section, section_of
-from shapelaw.specs.runs import KeyDoc
+from shapelaw.specs.axes import Axis
 from shapelaw.studies.grid.study import grids_of
 
 
@@ -45,10 +45,10 @@ def test_a_number_is_a_finite_one(rate: object) -> None:
 class Oven:
     """How bread is baked."""
 
-    minutes: Annotated[int, KeyDoc("Time in the oven.", "minutes", ge=1)]
-    heat: Annotated[float, KeyDoc("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
-    steam: Annotated[float | None, KeyDoc("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
-    crust: Annotated[str, KeyDoc("Of the loaf.")] = "brown"
+    minutes: Annotated[int, Axis("Time in the oven.", "minutes", ge=1)]
+    heat: Annotated[float, Axis("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
+    steam: Annotated[float | None, Axis("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
+    crust: Annotated[str, Axis("Of the loaf.")] = "brown"
 
 
 OVEN = section_of(Oven, Section, "Oven")

@@ -46,7 +46,7 @@ PLAIN, SMALL = (6, 128, 2, 100, 8), (2, 16, 4, 257, 8)
         (PLAIN, {"embedding_rank": 101}, "embedding_rank 101 is above min(width, vocab_size) = 100"),
         (PLAIN, {"positional_rank": 9}, "positional_rank 9 is above min(width, context_length) = 8"),
         (PLAIN, {"attention_dim": -1}, "attention_dim is -1"),
-        (PLAIN, {"attention_degree": 1}, "attention_degree is 1; linear attention has degree 2 or more"),
+        (PLAIN, {"attention_degree": 1}, "attention_degree is 1; it must be at least 2"),
         (
             (2, 90, 2, 257, 128),
             LLAMA,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -13,6 +12,8 @@ from pydantic import (
     create_model,
     model_validator,
 )
+
+from shapelaw.specs.axes import axes_of
 
 
 def _whole(unit: str, least: int = 1, most: int | None = None) -> Any:
@@ -80,7 +81,7 @@ class Section(BaseModel):
 
 
 def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:
-    """A section whose keys are the fields of a spec, each with the meaning, unit and bounds of its `KeyDoc`.
+    """A section whose keys are the axes of a spec, each with its meaning, unit and bounds.
 
     Args:
         spec: a dataclass of annotated fields.
@@ -88,20 +89,16 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
         name: name of the section's model.
     """
     keys: dict[str, Any] = {}
-    hints = get_type_hints(spec, include_extras=True)
-    for one in fields(spec):
-        kind, key_doc = get_args(hints[one.name])
-        bounds = {
-            key: value for key in ("ge", "gt", "lt", "le") if (value := getattr(key_doc, key)) is not None
-        }
-        extra = {"unit": key_doc.unit} if key_doc.unit else None
-        default = ... if one.default is MISSING else one.default
+    for axis in axes_of(spec).values():
+        kind: Any = axis.annotation
+        bounds: Any = axis.bounds
         if type(None) in get_args(kind):  # bounds apply to the number, not to null
-            inner = next(part for part in get_args(kind) if part is not type(None))
-            kind, bounds = Annotated[inner, Field(**bounds)] | None, {}
-        keys[one.name] = (
+            number = next(part for part in get_args(kind) if part is not type(None))
+            kind, bounds = Annotated[number, Field(**bounds)] | None, {}
+        extra: Any = {"unit": axis.unit} if axis.unit else None
+        keys[axis.name] = (
             kind,
-            Field(default, description=key_doc.description, json_schema_extra=extra, **bounds),
+            Field(axis.default, description=axis.meaning, json_schema_extra=extra, **bounds),
         )
     return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapelaw.specs import degrees
+from shapelaw.specs.runs import AXES
 
 Kinds = type[int] | type[float] | type[str]
 
@@ -51,41 +52,10 @@ PACKED_HISTORY = (
     Column("accuracy", float),  # share of the examples; null where labels are numbers
 )
 
-LANGUAGE_PARAMS = (
-    Column("corpus", str),
-    Column("depth", int),
-    Column("width", int),
-    Column("heads", int),
-    Column("attention_dim", int),
-    Column("vocab_size", int),
-    Column("context_length", int),
-    Column("embedding_rank", int),  # null: full rank
-    Column("positional_rank", int),  # null: full rank
-    Column("attention_degree", int),  # null: softmax
-    Column("gelu", str),  # null: tanh
-    Column("ff_width", int),  # null: four times the width, in Llama's block 8/3
-    Column("block", str),  # null: gpt2
-    Column("kv_heads", int),  # null: as many as heads
-    Column("patch_embedding", str),  # null: of one-hot tokens
-    Column("tied", str),  # null: the classifier is a matrix of its own
-    Column("base_width", int),  # null: no scaling with the width
-    Column("schedule", str),  # null: cosine
-    Column("parametrization", str),  # null: standard
-    Column("budget", str),  # null: so many steps
-    Column("seed", int),
+LANGUAGE_PARAMS = (  # null is an axis's default, or a size that is as usual
+    *(Column(axis.name, axis.kind) for axis in AXES.values() if axis.column),
     Column("block_params", int),  # 12 L d^2, the papers' network size
     Column("total_params", int),
-    Column("steps", int),
-    Column("batch_size", int),
-    Column("learning_rate", float),
-    Column("optimizer", str),
-    Column("beta1", float),
-    Column("beta2", float),
-    Column("weight_decay", float),
-    Column("warmup_steps", int),
-    Column("gradient_clip", float),  # null: gradients as they are
-    Column("dropout", float),
-    Column("precision", str),
     Column("step_flops", int),
 )
 LANGUAGE_TEXTS = (

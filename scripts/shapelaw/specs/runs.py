@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
+from shapelaw.specs.axes import Axis, axes_of
 from shapelaw.specs.shapes import Shape
 
 
@@ -39,27 +40,9 @@ def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
     return [f"learning_rate {learning_rate} must be above 0 and warmup {warmup} in [0, 1)."]
 
 
-@dataclass(frozen=True)
-class KeyDoc:
-    """The meaning, unit and bounds of a spec's field, for the section of the config that it is read from.
-
-    Attributes:
-        description: a sentence or two.
-        unit: the unit of a number.
-        ge, gt, lt, le: bounds: at least, above, below, at most.
-    """
-
-    description: str
-    unit: str = ""
-    ge: float | None = None
-    gt: float | None = None
-    lt: float | None = None
-    le: float | None = None
-
-
 BudgetKind = Literal["steps", "tokens_per_param", "tokens_per_block_param", "flops"]
 # of budgets but steps: the unit in a run's key, and in words
-_UNITS = {
+BUDGETS = {
     "tokens_per_param": ("tpp", "tokens per parameter"),
     "tokens_per_block_param": ("tpb", "tokens per block parameter"),
     "flops": ("flops", "FLOPs"),
@@ -95,97 +78,151 @@ class Budget:
         if self.kind == "steps":
             return ""
         amount = f"{self.amount:.6g}".replace("+", "")
-        return amount + _UNITS[self.kind][0]
+        return amount + BUDGETS[self.kind][0]
 
     @property
     def name(self) -> str:
         """`4,000 steps`, `20 tokens per parameter`, `100 tokens per block parameter`, `1e+15 FLOPs`."""
         if self.kind == "steps":
             return f"{self.amount:,.0f} steps"
-        return f"{self.amount:.6g} {_UNITS[self.kind][1]}"
+        return f"{self.amount:.6g} {BUDGETS[self.kind][1]}"
 
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
-SHOWN = {"learning_rate": "lr", "weight_decay": "wd", "dropout": "do"}  # in keys, where not at their defaults
-LATER_OPTIONS = (  # of a shape: those that came after the first records
-    *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
-    *("base_width", "base_attention_dim", "patch_embedding"),
-)
-LATER_CHOICES = ("schedule", "parametrization")  # the same of a recipe
-
 Parametrization = Literal["standard", "completep"]
 FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
+
+
+_recipe = partial(Axis, splits=False, original=True)  # of the recipe alone, and in the first records
 
 
 @dataclass(frozen=True)
 class Training:
     """The training recipe of every decoder."""
 
-    steps: Annotated[int, KeyDoc("Optimizer steps of a run.", "steps", ge=1, le=10**9)]
+    steps: Annotated[
+        int,
+        Axis(
+            "Optimizer steps of a run.",
+            "steps",
+            ge=1,
+            le=10**9,
+            words="{:,} steps",
+            synonyms="train_steps max_steps num_steps n_steps total_steps max_iters",
+            follows=True,
+        ),
+    ]
     batch_size: Annotated[
         int,
-        KeyDoc(
-            "Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1, le=2**20
+        Axis(
+            "Windows of `context_length` tokens in a step, over all devices.",
+            "sequences",
+            ge=1,
+            le=2**20,
+            synonyms="global_batch_size",
+            follows=True,
         ),
     ]
     optimizer: Annotated[
         Literal["adam", "adamw"],
-        KeyDoc("`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient."),
+        _recipe(
+            "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient.",
+            synonyms="optim",
+        ),
     ] = "adamw"
     learning_rate: Annotated[
         float,
-        KeyDoc("Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.", gt=0),
+        Axis(
+            "Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.",
+            gt=0,
+            key="lr{}",
+            words="rate {:g}",
+            synonyms="lr peak_lr max_lr",
+            follows=True,
+            original=True,
+        ),
     ] = 1.6e-3
-    beta1: Annotated[float, KeyDoc("Adam's decay rate of the mean of gradients.", ge=0, lt=1)] = 0.9
-    beta2: Annotated[float, KeyDoc("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1)] = 0.999
+    beta1: Annotated[
+        float, _recipe("Adam's decay rate of the mean of gradients.", ge=0, lt=1, synonyms="adam_beta1")
+    ] = 0.9
+    beta2: Annotated[
+        float,
+        _recipe("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1, synonyms="adam_beta2"),
+    ] = 0.999
     weight_decay: Annotated[
-        float, KeyDoc("Weight decay of matrices and embeddings; biases and norms have none.", ge=0)
+        float,
+        _recipe(
+            "Weight decay of matrices and embeddings; biases and norms have none.",
+            ge=0,
+            key="wd{}",
+            synonyms="wd",
+        ),
     ] = 0.01
     warmup_steps: Annotated[
-        int, KeyDoc("Steps of the linear warm-up; fewer than `steps`.", "steps", ge=0)
+        int,
+        _recipe(
+            "Steps of the linear warm-up; fewer than `steps`.",
+            "steps",
+            ge=0,
+            synonyms="warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps",
+        ),
     ] = 0
     gradient_clip: Annotated[
-        float | None, KeyDoc("Largest norm of the gradient; null leaves gradients as they are.", gt=0)
+        float | None,
+        _recipe(
+            "Largest norm of the gradient; null leaves gradients as they are.",
+            gt=0,
+            synonyms="grad_clip max_grad_norm grad_clip_norm",
+        ),
     ] = None
     dropout: Annotated[
         float,
-        KeyDoc(
+        _recipe(
             "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
             ge=0,
             lt=1,
+            key="do{}",
+            synonyms="dropout_rate",
         ),
     ] = 0.0
     precision: Annotated[
         Literal["float32", "bfloat16"],
-        KeyDoc("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
+        _recipe("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
     ] = "float32"
     schedule: Annotated[
         Literal["cosine", "constant", "redecayed"],
-        KeyDoc(
+        Axis(
             "Learning rate after the warm-up: `cosine` to zero at the end; `constant`; or `redecayed`, constant but "
             "for the last fifth before every test loss, in which it falls to zero. The test losses of the last two "
-            "are observations at several numbers of steps."
+            "are observations at several numbers of steps.",
+            key="{}",
+            synonyms="lr_schedule",
         ),
     ] = "cosine"
     parametrization: Annotated[
         Parametrization,
-        KeyDoc(
+        Axis(
             "What follows the depth L: `standard`, GPT-2's initial output weights of a branch times 1 / sqrt(2 L); or "
             "`completep` (Dey et al. 2025), every branch times 1 / L and Adam's epsilon in the blocks too, so that one "
-            "learning rate serves every depth, and with a base width every width."
+            "learning rate serves every depth, and with a base width every width.",
+            key="{}",
         ),
     ] = "standard"
-    log_every: Annotated[int, KeyDoc("Steps between two rows of a run's history.", "steps", ge=1)] = 100
+    log_every: Annotated[
+        int, _recipe("Steps between two rows of a run's history.", "steps", ge=1, column=False)
+    ] = 100
     evaluate_every: Annotated[
-        int, KeyDoc("Steps between two test losses; the end always has one.", "steps", ge=1)
+        int, _recipe("Steps between two test losses; the end always has one.", "steps", ge=1, column=False)
     ] = 1000
     test_sequences: Annotated[
         int,
-        KeyDoc(
+        Axis(
             "Windows of the test set over which a test loss is the mean, the same for every run.",
             "sequences",
             ge=1,
+            column=False,
+            original=True,
         ),
     ] = 1000
 
@@ -203,11 +240,22 @@ class Run:
         budget: what its steps follow from; None where they are given.
     """
 
-    corpus: str
+    corpus: Annotated[
+        str, Axis("Name of a corpus: that of `corpus`, or one of `corpora`.", words="{}", synonyms="dataset")
+    ]
     shape: Shape
     training: Training
-    seed: int
-    budget: Budget | None = None
+    seed: Annotated[
+        int,
+        Axis(
+            "Of initial weights and batches.",
+            synonyms="random_seed rng_seed manual_seed replicate repeat repetition",
+            splits=False,
+        ),
+    ]
+    budget: Annotated[Budget | None, Axis("What its steps follow from.", words="{}", null="equal steps")] = (
+        None
+    )
 
     @property
     def steps(self) -> int:
@@ -240,46 +288,35 @@ class Run:
 
         Two runs can share it: the context length and most of the recipe aren't shown.
         """
-        shape = self.shape
-        parts = [self.corpus, f"V{shape.vocab_size}", f"L{shape.depth}", f"d{shape.width}"]
-        if shape.embedding_rank is not None:
-            parts.append(f"r{shape.embedding_rank}")
-        parts.append(f"H{shape.heads}")
-        if shape.attention_width != shape.width:
-            parts.append(f"a{shape.attention_dim}")
-        if shape.ff_width is not None:
-            parts.append(f"f{shape.ff_width}")
-        if shape.positional_rank is not None:
-            parts.append(f"p{shape.positional_rank}")
-        if shape.attention_degree is not None:
-            parts.append(f"k{shape.attention_degree}")
-        if shape.gelu != Shape.gelu:
-            parts.append(shape.gelu)
-        if shape.block != Shape.block:
-            parts.append(shape.block)
-        if shape.kv_heads is not None:
-            parts.append(f"kv{shape.kv_heads}")
-        if shape.tied:
-            parts.append("tied")
-        if shape.patch_embedding:
-            parts.append("patch")
-        if shape.base_width is not None:
-            of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
-            parts.append(f"mu{shape.base_width}{of_heads}")
-        for name, letters in SHOWN.items():
-            if (value := getattr(self.training, name)) != getattr(Training, name):
-                parts.append(f"{letters}{_decimal(value)}")
-        for name in LATER_CHOICES:
-            if (choice := getattr(self.training, name)) != getattr(Training, name):
-                parts.append(choice)
+        parts = {"corpus": self.corpus} | _key_parts(self.shape) | _key_parts(self.training)
+        if self.shape.attention_width == self.shape.width:
+            del parts["attention_dim"]
+        if self.shape.base_attention_dim is not None:
+            parts["base_width"] += f"a{self.shape.base_attention_dim}"
         if self.budget is not None:
-            parts.append(self.budget.tag)
-        return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
+            parts["budget"] = self.budget.tag
+        return "-".join([*parts.values(), f"t{self.training.steps}", f"s{self.seed}"])
 
     @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(run_to_dict(self))
+
+
+AXES = axes_of(Run)
+_KEYED, _LATER = (
+    {spec: {name: axis for name, axis in axes_of(spec).items() if wanted(axis)} for spec in (Shape, Training)}
+    for wanted in (lambda axis: axis.key, lambda axis: not axis.original)
+)
+
+
+def _key_parts(part: Shape | Training) -> dict[str, str]:
+    """The parts of a key by axis: of values that are not at their defaults."""
+    return {
+        name: axis.key.format(_decimal(value) if isinstance(value, float) else value)
+        for name, axis in _KEYED[type(part)].items()
+        if (value := part.values[name]) != axis.default
+    }
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:
@@ -291,20 +328,20 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     values: dict[str, Any] = {
         "training_version": TRAINING_VERSION,
         "corpus": run.corpus,
-        "shape": _without_defaults(run.shape, LATER_OPTIONS),
-        "training": _without_defaults(run.training, LATER_CHOICES),
+        "shape": _without_defaults(run.shape),
+        "training": _without_defaults(run.training),
         "seed": run.seed,
     }
     return values if run.budget is None else values | {"budget": asdict(run.budget)}
 
 
-def _without_defaults(part: Shape | Training, names: Collection[str]) -> dict[str, Any]:
-    """The fields, of these names only those that are not at their defaults."""
-    kind = type(part)
+def _without_defaults(part: Shape | Training) -> dict[str, Any]:
+    """The fields, but later ones that are at their defaults."""
+    later = _LATER[type(part)]
     return {
         name: value
         for name, value in part.values.items()
-        if name not in names or value != getattr(kind, name)
+        if name not in later or value != later[name].default
     }
 
 

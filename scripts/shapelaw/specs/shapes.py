@@ -12,7 +12,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from shapelaw.specs.axes import Axis, axes_of
 
 SIDE, LEVELS = 2, 3  # pixels along a side of a patch; levels of grey
 NUMBERS = SIDE * SIDE  # of a patch
@@ -51,58 +53,159 @@ class HeadDim(NamedTuple):
     dim: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shape:
     """A decoder of GPT-2's or Llama's pre-norm blocks, or of those that a paper prints, with a full-rank classifier.
 
-    Attributes:
-        depth: number of blocks, L.
-        width: residual dimension, d.
-        heads: attention heads of a block, H.
-        vocab_size: V.
-        context_length: N, tokens a window.
-        attention_dim: dimension of one head, d_a; width / heads unless given.
-        embedding_rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. Above min(d, V) the
-            factored embedding has more weights than the matrix and no more rank.
-        positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
-        attention_degree: None means softmax attention; k >= 2 linear attention of that polynomial degree in the
-            tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
-        gelu: the feed-forward network's activation: GPT-2's approximation by tanh, or x times the normal
-            distribution function itself (Hendrycks and Gimpel 2016), by erf.
-        ff_width: d_ff, hidden width of the feed-forward network; when None 4 d, or in Llama's block 8/3 d rounded up
-            to a multiple of 8. T5 and the vocabulary paper's section 5.3 have 4 H d_a.
-        block: "gpt2" has LayerNorm, GELU, biases and an embedding of positions; "llama" RMSNorm, SwiGLU, no biases and
-            rotary positions (Touvron et al. 2023); "printed" is the layer of the depth-width paper's equations 1 and 2
-            (Levine et al. 2020): `LayerNorm(W2 ReLU(W1 LayerNorm(x + SA(x))))`, without biases in its maps and with no
-            residual around the feed-forward network, under GPT-2's embedding of positions.
-        kv_heads: heads of keys and values, each shared by heads / kv_heads heads of queries (Ainslie et al. 2023); as
-            many as heads when None. Llama's block only.
-        tied: the classifier is the token embedding.
-        base_width: the width from which initialisation, learning rate and output are scaled, so that one rate serves
-            every width (muP, Yang et al. 2022); None leaves them as they are.
-        base_attention_dim: dimension of a head at `base_width`, from which the scores are scaled; None: that of this
-            decoder.
-        patch_embedding: tokens are patches of images (`specs.patches`), and their embedding is a linear map of a
-            patch's numbers, whose rank is at most as many; `embedding_rank` is then the rank of that map.
+    `gpt2` has LayerNorm, GELU, biases and an embedding of positions; `llama` RMSNorm, SwiGLU, no biases and rotary
+    positions (Touvron et al. 2023); `printed` is the layer of the depth-width paper's equations 1 and 2 (Levine et al.
+    2020): `LayerNorm(W2 ReLU(W1 LayerNorm(x + SA(x))))`, without biases in its maps and with no residual around the
+    feed-forward network, under GPT-2's embedding of positions.
+    A token embedding of rank r is factored as (V x r)(r x d); above min(d, V) it has more weights than one matrix, and
+    no more rank. The order of the fields is that of a run's key.
     """
 
-    depth: int
-    width: int
-    heads: int
-    vocab_size: int
-    context_length: int
-    attention_dim: int
-    embedding_rank: int | None = None
-    positional_rank: int | None = None
-    attention_degree: int | None = None
-    gelu: Gelu = "tanh"
-    ff_width: int | None = None
-    block: Block = "gpt2"
-    kv_heads: int | None = None
-    tied: bool = False
-    base_width: int | None = None
-    base_attention_dim: int | None = None
-    patch_embedding: bool = False
+    vocab_size: Annotated[
+        int,
+        Axis(
+            "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
+            ge=1,
+            key="V{}",
+            words="V = {:,}",
+            synonyms="n_vocab",
+        ),
+    ]
+    context_length: Annotated[
+        int, Axis("Tokens in a window. Default: 128.", ge=1, synonyms="seq_len seq_length n_ctx max_seq_len")
+    ]
+    depth: Annotated[
+        int,
+        Axis(
+            "Number of blocks, L.",
+            ge=1,
+            key="L{}",
+            synonyms="n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers",
+        ),
+    ]
+    width: Annotated[
+        int,
+        Axis(
+            "Width of the network, d.",
+            ge=1,
+            key="d{}",
+            synonyms="d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel",
+        ),
+    ]
+    embedding_rank: Annotated[
+        int | None,
+        Axis(
+            "Rank of factored token embeddings, at most V; null is one matrix.",
+            ge=1,
+            key="r{}",
+            words="r = {:,}",
+            null="full rank",
+            follows=True,
+            original=True,
+        ),
+    ] = None
+    heads: Annotated[
+        int,
+        Axis(
+            "Attention heads; they divide the width unless `head_dim` is given too. Default: 2.",
+            ge=1,
+            key="H{}",
+            words="H = {:,}",
+            synonyms="n_head n_heads num_heads num_attention_heads",
+            follows=True,
+        ),
+    ]
+    attention_dim: Annotated[
+        int,
+        Axis(
+            "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
+            "`equal_params` gives attention of a degree as many weights as softmax attention has.",
+            ge=1,
+            key="a{}",
+            synonyms="head_dim d_head head_size",
+            follows=True,
+        ),
+    ]
+    ff_width: Annotated[
+        int | None,
+        Axis(
+            "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `4 * heads * attention_dim` "
+            "follows the heads, as in T5.",
+            ge=1,
+            key="f{}",
+            synonyms="d_ff ffn_dim intermediate_size ffn_hidden_size",
+            follows=True,
+        ),
+    ] = None
+    positional_rank: Annotated[
+        int | None,
+        Axis(
+            "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
+            ge=1,
+            key="p{}",
+            words="positional r = {:,}",
+            null="full rank",
+            follows=True,
+            original=True,
+        ),
+    ] = None
+    attention_degree: Annotated[
+        int | None,
+        Axis(
+            "Degree of linear attention (block-degree note, eq. 2); null is softmax attention.",
+            ge=2,
+            key="k{}",
+            null="softmax",
+        ),
+    ] = None
+    gelu: Annotated[
+        Gelu, Axis("GELU of GPT-2's block: its approximation by `tanh`, or the exact `erf`.", key="{}")
+    ] = "tanh"
+    block: Annotated[Block, Axis("Blocks: `gpt2`, `llama` or `printed`.", key="{}", words="{}")] = "gpt2"
+    kv_heads: Annotated[
+        int | None,
+        Axis(
+            "Heads of keys and values of Llama's block (Ainslie et al. 2023); null is as many as heads.",
+            ge=1,
+            key="kv{}",
+            synonyms="n_kv_heads num_key_value_heads n_query_groups",
+            follows=True,
+        ),
+    ] = None
+    tied: Annotated[
+        bool,
+        Axis(
+            "The classifier is the token embedding.",
+            key="tied",
+            synonyms="tie_word_embeddings tied_embeddings",
+        ),
+    ] = False
+    patch_embedding: Annotated[
+        bool, Axis("Tokens are patches of images, with an embedding of their numbers.", key="patch")
+    ] = False
+    base_width: Annotated[
+        int | None,
+        Axis(
+            "Width from which rates, initialisation and logits are scaled (muP, Yang et al. 2022); null: none.",
+            ge=1,
+            key="mu{}",
+            words="scaled from {:g}",
+            null="one rate for all widths",
+        ),
+    ] = None
+    base_attention_dim: Annotated[
+        int | None,
+        Axis(
+            "Dimension of a head at `base_width`, from which scores are scaled; null: that of this decoder.",
+            ge=1,
+            splits=False,
+            column=False,
+        ),
+    ] = None
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
@@ -210,8 +313,8 @@ class Shape:
 
     def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
         """Memory for the backward pass of that many sequences, about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
-        and block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as ReLU's slope
-        follows from its output.
+        and block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as
+        ReLU's slope follows from its output.
         """
         kept = 1 if self.block == "printed" else 2
         numbers = 8 * self.width + 4 * self.attention_width + kept * self.hidden_width
@@ -219,6 +322,9 @@ class Shape:
             numbers += 2 * self.attention_width + 2 * self.hidden_width
         per_token = self.depth * (numbers + 2 * self.heads * self.context_length)
         return batch_size * self.context_length * per_token * number_bytes
+
+
+SHAPE_AXES = axes_of(Shape)
 
 
 def _embedding_params(entries: int, width: int, rank: int | None) -> int:
@@ -258,7 +364,15 @@ def make_shape(
         attention_dim = heads.dim
         heads = width // attention_dim
     inner = width // max(heads, 1) if attention_dim is None else attention_dim
-    shape = Shape(depth, width, heads, vocab_size, context_length, inner, **options)
+    shape = Shape(
+        depth=depth,
+        width=width,
+        heads=heads,
+        vocab_size=vocab_size,
+        context_length=context_length,
+        attention_dim=inner,
+        **options,
+    )
     problems = shape_sentences(shape, divided, redundant_rank)
     if problems:
         raise ShapeError(problems)
@@ -319,10 +433,6 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
     return best
 
 
-_SIZES = (
-    *("depth", "width", "heads", "vocab_size", "context_length", "embedding_rank", "positional_rank"),
-    *("ff_width", "kv_heads", "base_width", "base_attention_dim"),
-)
 _OF_GPT2 = {"positional_rank": "rotary positions", "attention_degree": "softmax attention", "gelu": "SwiGLU"}
 _NOT_PRINTED = {"attention_degree": "softmax attention", "gelu": "ReLU"}
 BLOCKS = {"gpt2": "GPT-2's block", "llama": "Llama's block", "printed": "the printed block"}
@@ -335,16 +445,12 @@ def shape_sentences(shape: Shape, divided: bool, redundant_rank: bool) -> list[s
         divided: whether the heads share the width among them, so that their number must divide it.
         redundant_rank: whether ranks above full are meant.
     """
-    names = _SIZES if divided else (*_SIZES[:5], "attention_dim", *_SIZES[5:])
-    numbers = {name: getattr(shape, name) for name in names}
     problems = [
-        f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
+        f"{name} is {value}; it must be at least {axis.ge}"
+        for name, axis in SHAPE_AXES.items()
+        if axis.ge is not None and (value := getattr(shape, name)) is not None and value < axis.ge
+        if not (divided and name == "attention_dim")
     ]
-    if shape.attention_degree is not None and shape.attention_degree < 2:
-        problems.append(
-            f"attention_degree is {shape.attention_degree}; linear attention has degree 2 or more, "
-            "and null is softmax attention"
-        )
     if shape.base_attention_dim is not None and shape.base_width is None:
         problems.append("base_attention_dim is set without base_width; give both, or leave it out")
     return problems or [

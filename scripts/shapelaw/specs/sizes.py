@@ -139,13 +139,13 @@ class Counting:
     ) -> Shape:
         """The plain shape of these sizes, as many heads as share the width unless given."""
         return Shape(
-            depth,
-            width,
-            width // head_dim if heads is None else heads,
-            self.vocab_size,
-            max(1, self.positions),
-            head_dim,
-            self.rank,
+            depth=depth,
+            width=width,
+            heads=width // head_dim if heads is None else heads,
+            vocab_size=self.vocab_size,
+            context_length=max(1, self.positions),
+            attention_dim=head_dim,
+            embedding_rank=self.rank,
             ff_width=ff_width,
             block=self.block,
             tied=self.tied,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.specs.runs import AXES
 from shapelaw.specs.sizes import number_of
 
 
@@ -20,15 +21,11 @@ def names_in(text: str) -> tuple[str, ...]:
 
 # a role, which is also the name that a column gets, and the names under which it is known; in our tables the first
 ROLES: Mapping[str, tuple[str, ...]] = {
-    "depth": names_in(
-        "depth n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers"
-    ),
-    "width": names_in("width d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel"),
+    **{name: AXES[name].names for name in ("depth", "width", "seed")},
     "loss": names_in(
         "test_loss val_loss final_loss loss validation_loss valid_loss eval_loss heldout_loss "
         "held_out_loss final_val_loss final_test_loss best_val_loss"
     ),
-    "seed": names_in("seed random_seed rng_seed manual_seed replicate repeat repetition"),
     "tokens": names_in(
         "tokens_trained tokens train_tokens training_tokens total_tokens n_tokens num_tokens tokens_seen "
         "n_train_tokens"
@@ -54,37 +51,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 # what runs may differ in, by the names of our own tables, and the names under which it is known
 SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "corpus": names_in("corpus dataset"),
-    "vocab_size": names_in("vocab_size n_vocab"),
-    "patch_embedding": names_in("patch_embedding"),
-    "embedding_rank": names_in("embedding_rank"),
-    "positional_rank": names_in("positional_rank"),
-    "context_length": names_in("context_length seq_len seq_length n_ctx max_seq_len"),
-    "block": names_in("block"),
-    "heads": names_in("heads n_head n_heads num_heads num_attention_heads"),
-    "attention_dim": names_in("attention_dim head_dim d_head head_size"),
-    "kv_heads": names_in("kv_heads n_kv_heads num_key_value_heads n_query_groups"),
-    "ff_width": names_in("ff_width d_ff ffn_dim intermediate_size ffn_hidden_size"),
-    "gelu": names_in("gelu"),
-    "tied": names_in("tied tie_word_embeddings tied_embeddings"),
-    "attention_degree": names_in("attention_degree"),
-    "parametrization": names_in("parametrization"),
-    "base_width": names_in("base_width"),
-    "schedule": names_in("schedule lr_schedule"),
-    "batch_size": names_in("batch_size global_batch_size"),
-    "budget": names_in("budget"),
-    "steps": names_in("steps train_steps max_steps num_steps n_steps total_steps max_iters"),
-    "learning_rate": names_in("learning_rate lr peak_lr max_lr"),
-    "test_sequences": names_in("test_sequences"),
-    "warmup_steps": names_in(
-        "warmup_steps warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps"
-    ),
-    "weight_decay": names_in("weight_decay wd"),
-    "dropout": names_in("dropout dropout_rate"),
-    "optimizer": names_in("optimizer optim"),
-    "beta1": names_in("beta1 adam_beta1"),
-    "beta2": names_in("beta2 adam_beta2"),
-    "grad_clip": names_in("grad_clip gradient_clip max_grad_norm grad_clip_norm"),
+    **{axis.name: axis.names for axis in AXES.values() if axis.name not in ("depth", "width", "seed")},
     "min_lr": names_in("min_lr final_lr"),
     "epochs": names_in("epochs num_epochs n_epochs max_epochs"),
 }
@@ -92,7 +59,7 @@ KNOWN = frozenset(name for names in (*ROLES.values(), *SETTINGS.values()) for na
 HELPERS = ("step", "state", "run")  # of several the first is taken
 NEEDED = ("depth", "width", "loss")
 # settings that are words even where they look like numbers
-TEXTS = names_in("corpus block gelu tied schedule parametrization optimizer budget patch_embedding")
+TEXTS = tuple(axis.name for axis in AXES.values() if axis.kind is str)
 # where tools put what a user logged
 PREFIXES = names_in("config summary params metrics model args hparams hyperparameters final test")
 WHOLE_WIDTH = 0.01  # a width that is closer to a whole number

@@ -25,6 +25,8 @@ from shapelaw.errors import UserError
 from shapelaw.fits.comparable import budget_labels
 from shapelaw.fits.inputs import FINITE, POSITIVE, WHOLE, broken_rules, refuse, refuse_all, rows_named
 from shapelaw.fits.projection import size_rule, standard_params
+from shapelaw.specs.axes import axes_of
+from shapelaw.specs.runs import Training
 from shapelaw.specs.sizes import number_of
 from shapelaw.studies.study_runs import (
     NOT_FINITE,
@@ -39,9 +41,9 @@ from shapelaw.studies.study_runs import (
 
 BUDGET = "budget of tokens"
 # what no seed explains and no kind of network: at one shape it takes one value
-RECIPE = names_in(
-    "steps learning_rate batch_size warmup_steps weight_decay dropout optimizer beta1 beta2 grad_clip "
-    "min_lr epochs"
+RECIPE = (
+    *(name for name, axis in axes_of(Training).items() if axis.column and (axis.follows or not axis.splits)),
+    *("min_lr", "epochs"),
 )
 SIZED = 3.0  # blocks have 8 to 15 L d² parameters: within this factor of 12
 LARGEST = {"depth": 10_000, "width": 1_000_000, "loss": 1_000}

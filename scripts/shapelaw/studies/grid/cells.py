@@ -20,42 +20,22 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.report.write import Table
 from shapelaw.specs.columns import LANGUAGE_METRICS
+from shapelaw.specs.runs import AXES, BUDGETS
+from shapelaw.specs.shapes import SHAPE_AXES
 
 SHAPE = ("depth", "width", "seed")
 SIZES = ("block_params", "total_params", "params", "step_flops")
-# a column that may follow from depth and width; what else differs makes networks that never are one cell
-FOLLOWING = (
-    *("heads", "attention_dim", "kv_heads", "embedding_rank", "positional_rank", "ff_width"),
-    *("batch_size", "steps", "learning_rate"),
-)
-RECIPE = ("steps", "learning_rate", "batch_size")  # in a table from elsewhere they make no cells
 # columns by which networks are named, in the order of their names
-NAMES = (
-    *("corpus", "vocab_size", "patch_embedding", "embedding_rank", "positional_rank", "context_length"),
-    *("block", "heads", "attention_dim", "kv_heads", "ff_width", "gelu", "tied", "attention_degree"),
-    *("parametrization", "base_width", "schedule", "batch_size", "budget", "steps", "learning_rate"),
-    "test_sequences",
+NAMES = tuple(name for name, axis in AXES.items() if axis.splits and name not in SHAPE)
+# those that may follow from depth and width; what else differs makes networks that never are one cell
+FOLLOWING = tuple(name for name in NAMES if AXES[name].follows)
+OF_SHAPE = tuple(name for name in FOLLOWING if name in SHAPE_AXES)
+RECIPE = tuple(
+    name for name in FOLLOWING if name not in SHAPE_AXES
+)  # in a table from elsewhere they make no cells
+_LISTED_AS = {name: axis.name for axis in AXES.values() for name in axis.names} | dict.fromkeys(
+    BUDGETS, "budget"
 )
-DEFAULTS = {
-    "block": "gpt2",
-    "gelu": "tanh",
-    "tied": "False",
-    "schedule": "cosine",
-    "patch_embedding": "False",
-    "parametrization": "standard",
-}
-# the meaning of an empty value that is no default
-EMPTY = {
-    **dict.fromkeys(("embedding_rank", "positional_rank"), "full rank"),
-    "base_width": "one rate for all widths",
-    "attention_degree": "softmax",
-    "budget": "equal steps",
-}
-ALIASES = {
-    "head_dim": "attention_dim",
-    "n_heads": "heads",
-    **dict.fromkeys(("tokens_per_param", "tokens_per_block_param"), "budget"),
-}
 SHOWN = 5  # values in a sentence
 
 
@@ -135,15 +115,9 @@ def said(name: str, value: Value) -> str:
     """A column's value as it is read: `V = 500`, `full rank`, `4,000 steps`, `rate 0.002`, `llama`."""
     if isinstance(value, Best):
         return value.value
-    if value is None:
-        return EMPTY.get(name, f"no {name}")
-    symbol = {"vocab_size": "V", "embedding_rank": "r", "positional_rank": "positional r", "heads": "H"}
-    if name in symbol:
-        return f"{symbol[name]} = {value:,}"
-    plain = {"steps": "{:,} steps", "learning_rate": "rate {:g}", "base_width": "scaled from {:g}"}
-    if name in plain:
-        return plain[name].format(value)
-    return value if name in ("block", "corpus", "budget") and isinstance(value, str) else f"{name} = {value}"
+    if name in AXES:
+        return AXES[name].said(value)
+    return f"no {name}" if value is None else f"{name} = {value}"
 
 
 def differing_in_one(named: Sequence[Mapping[str, Value]], axis: str) -> list[tuple[int, int]]:
@@ -203,12 +177,14 @@ def cells_of(
 def normalised(table: pd.DataFrame) -> pd.DataFrame:
     """The table with empty fields that have a default filled, and whole numbers as such."""
     changed: dict[str, pd.Series] = {}
-    for name, default in DEFAULTS.items():
-        if name in table:
-            changed[name] = table[name].astype(object).where(table[name].notna(), default).astype(str)
-    for name in ("heads", "kv_heads", "ff_width"):
-        if name in table:
+    for name in (name for name in NAMES if name in table):
+        axis = AXES[name]
+        if axis.kind is int and name in SHAPE_AXES:
             changed[name] = pd.to_numeric(table[name], errors="coerce").astype("Float64")
+        if axis.default is not None and not axis.original and axis.default is not ...:
+            column = changed.get(name, table[name].astype(object))
+            filled = column.where(column.notna(), axis.default)
+            changed[name] = filled if axis.kind is int else filled.astype(str)
     if "kv_heads" in changed and "heads" in changed and changed["kv_heads"].notna().any():
         changed["kv_heads"] = changed["kv_heads"].fillna(changed["heads"])
     if "ff_width" in changed and changed["ff_width"].notna().any():
@@ -227,7 +203,7 @@ def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
     """
     found = []
     for given in axes:
-        name = given if given in table else ALIASES.get(given, given)
+        name = given if given in table else _LISTED_AS.get(given, given)
         if name in (*SHAPE, *SIZES) or (name in NAMES and name not in table):
             continue  # a table of runs leaves out columns in which all are empty
         if name not in table:
@@ -275,7 +251,7 @@ def _with_split(table: pd.DataFrame, split: Sequence[str], name: str) -> tuple[p
     inside = told.groupby([*split, "depth", "width"], dropna=False)[name].nunique(dropna=False)
     if inside.empty or inside.max() <= 1:
         return table, list(split)
-    if name in ("ff_width", "embedding_rank", "positional_rank", "attention_dim", "heads"):
+    if name in OF_SHAPE:
         share = (pd.to_numeric(table[name]) / table["width"]).round(6)
         if share.nunique(dropna=False) < table[name].nunique(dropna=False):
             ratio = f"{name} / width"

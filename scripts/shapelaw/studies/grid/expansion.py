@@ -14,10 +14,11 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
-from shapelaw.specs.runs import Budget, Run, Training
+from shapelaw.specs.runs import BUDGETS, Budget, Run, Training
 from shapelaw.specs.shapes import (
     EQUAL_SHARE,
     MLP_RATIO,
+    SHAPE_AXES,
     HeadDim,
     Shape,
     ShapeError,
@@ -26,24 +27,24 @@ from shapelaw.specs.shapes import (
     with_attention_degree,
 )
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.grid.settings import ALL_AXES, EQUAL_PARAMS, OF_ATTENTION, OF_TOKENS, RECIPE_AXES, Ratio
+from shapelaw.studies.grid.settings import (
+    AFTER,
+    BEFORE,
+    EQUAL_PARAMS,
+    OF_ATTENTION,
+    OF_TOKENS,
+    RECIPE_AXES,
+    Ratio,
+)
 from shapelaw.studies.shape_grids import Widths, common_sizes
 
 Settings = Mapping[str, Any]  # a value for each name
 DEFAULTS = {"vocab_size": 2000, "context_length": 128}
 HEADS = 2  # where neither heads nor their dimension are given
-BUDGETS = ("tokens_per_param", "tokens_per_block_param", "flops")
 LARGEST_DENOMINATOR = 64  # of a ratio
 _OF_HEADS = ("attention_dim", "attention_degree")  # with their number, what a head's dimension follows from
-_SHAPE_OPTIONS = (  # of `make_shape`
-    *("embedding_rank", "patch_embedding", "positional_rank", "block", "gelu"),
-    *("attention_degree", "tied", "kv_heads", "ff_width"),
-)
-_NAMES = tuple(name for name in ALL_AXES if name != "head_dim")
-_PLACE = _NAMES.index("depth")
-BEFORE, AFTER = (
-    _NAMES[:_PLACE],
-    tuple(n for n in _NAMES[_PLACE:] if n not in ("depth", "width", "block_params")),
+_OPTIONS = tuple(  # of `make_shape`
+    name for name, axis in SHAPE_AXES.items() if axis.default is not ... and not name.startswith("base_")
 )
 REACH = 0.15  # in log size: how far a network may be from the size asked for, where that pairs depths to 2%
 MOST_NEAR = 24  # networks on each side of the size that are looked at
@@ -369,7 +370,7 @@ def _unscaled(settings: Settings) -> Shape:
     Raises:
         ShapeError: it makes none; the error has a sentence for every problem.
     """
-    options = {name: settings[name] for name in _SHAPE_OPTIONS if name in settings}
+    options = {name: settings[name] for name in _OPTIONS if name in settings}
     if options.get("positional_rank") == OF_TOKENS:
         options["positional_rank"] = options.get("embedding_rank")
     follows = options.get("ff_width") == OF_ATTENTION

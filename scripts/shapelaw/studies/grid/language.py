@@ -13,9 +13,8 @@ from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.columns import LANGUAGE_PARAMS
-from shapelaw.specs.runs import Training
+from shapelaw.specs.runs import BUDGETS, Training
 from shapelaw.studies.grid.expansion import (
-    BUDGETS,
     DEFAULTS,
     Block,
     Defaults,
@@ -34,7 +33,15 @@ FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
 OUTSIDE_BLOCKS = {  # fields that change the size of no block
     *SAME_SIZE,
-    *("vocab_size", "context_length", "embedding_rank", "positional_rank", "patch_embedding", "tied"),
+    *(
+        "vocab_size",
+        "context_length",
+        "embedding_rank",
+        "positional_rank",
+        "patch_embedding",
+        "tied",
+        "loops",
+    ),
 }
 _COMPARED = {
     *(column.name for column in LANGUAGE_PARAMS),

@@ -29,11 +29,10 @@ from shapelaw.settings.fields import (
     plain_values,
     section_of,
 )
-from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import Block, Gelu
+from shapelaw.specs.runs import AXES, BUDGETS, Training
+from shapelaw.specs.shapes import Shape
 
 Positive = Annotated[float, Field(gt=0)]
-Degree = Annotated[int, Field(ge=2)]
 
 
 class Ratio(Section):
@@ -78,69 +77,53 @@ FeedForward = Annotated[
 ]
 FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
 BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
-SHAPE_AXES: dict[
-    str, tuple[Any, str]
-] = {  # in the order in which a grid's runs stand: the last changes fastest
-    "corpus": (str, "Name of a corpus: that of `corpus`, or one of `corpora`."),
-    "vocab_size": (
-        Vocabulary,
-        "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
-    ),
-    "context_length": (Tokens, "Tokens in a window. Default: 128."),
-    "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
-    "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
-    "positional_rank": (
-        PositionalRank,
-        "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
-    ),
-    "block": (Block, "Blocks: `gpt2`, `llama` or `printed`."),
-    "gelu": (Gelu, "GELU of GPT-2's block: `tanh`, or the exact `erf`."),
-    "attention_degree": (Degree | None, "Degree of linear attention; null is softmax attention."),
-    "tied": (bool, "The classifier is the token embedding."),
-    "kv_heads": (Count | None, "Heads of keys and values of Llama's block; null is as many as heads."),
-    "heads": (Count, "Attention heads; they divide the width unless `head_dim` is given too. Default: 2."),
-    "head_dim": (
-        Count | None,
-        "Dimension of one head. Without `heads` there are as many as share the width; null is width / heads.",
-    ),
-    "attention_dim": (
-        HeadWidth,
-        "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
-        "`equal_params` gives attention of a degree as many weights as softmax attention has.",
-    ),
-    "ff_width": (
-        FeedForward,
-        f"Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `{OF_ATTENTION}` follows the heads, "
-        "as in T5.",
-    ),
-    "depth": (Count, "Number of blocks, L."),
-    "block_params": (
-        Positive,
-        "Parameters of the blocks, in place of `width`, which follows for each depth: so that depths are paired in "
-        "size to 2% where heads allow, else as near as they do.",
-    ),
-    "width": (Count, "Width of the network, d."),
-    "base_width": (
-        Count | None,
-        "Width from which rates, initialisation and logits are scaled (muP); null: none.",
-    ),
-    "tokens_per_param": (Positive, "Tokens for every parameter, in place of `steps`."),
-    "tokens_per_block_param": (Positive, "Tokens for every parameter of the blocks, in place of `steps`."),
-    "flops": (Positive, "FLOPs of a training, in place of `steps`."),
+_SPELLED: dict[str, Any] = {  # axes whose values a config bounds more tightly, or spells by a rule too
+    "vocab_size": Vocabulary,
+    "context_length": Tokens,
+    "attention_dim": HeadWidth,
+    "ff_width": FeedForward,
+    "positional_rank": PositionalRank,
 }
+_BUDGETS = {
+    name: (Positive, f"A training's {unit}, in place of `steps`.") for name, (_, unit) in BUDGETS.items()
+}
+_HEAD_DIM = (
+    Count | None,
+    "Dimension of one head. Without `heads` there are as many as share the width; null is width / heads.",
+)
+_BLOCK_PARAMS = (
+    Positive,
+    "Parameters of the blocks, in place of `width`, which follows for each depth: so that depths are paired in "
+    "size to 2% where heads allow, else as near as they do.",
+)
 
 
-def _recipe_axes() -> dict[str, tuple[Any, str]]:
-    """The fields of a recipe, with their types and bounds, and what they mean."""
+def _fields_of_spec(spec: type) -> dict[str, tuple[Any, str]]:
+    """The fields of a spec, with their types and bounds, and what they mean."""
     found: dict[str, tuple[Any, str]] = {}
-    for name, key in section_of(Training, Section, "Training").model_fields.items():
-        kind: Any = key.annotation
-        found[name] = Annotated[(kind, *key.metadata)] if key.metadata else kind, key.description or ""
+    for name, key in section_of(spec, Section, spec.__name__).model_fields.items():
+        kind: Any = Annotated[(key.annotation, *key.metadata)] if key.metadata else key.annotation
+        found[name] = _SPELLED.get(name, kind), key.description or ""
     return found
 
 
-RECIPE_AXES = _recipe_axes()
-ALL_AXES = {**SHAPE_AXES, **RECIPE_AXES}
+# fields of a grid in the order in which its runs stand, of which the last changes fastest: first what makes a network
+# but for its depth and width, then these, then what changes no network's size
+_OF_SHAPE, RECIPE_AXES = _fields_of_spec(Shape), _fields_of_spec(Training)
+BEFORE = {"corpus": (str, AXES["corpus"].meaning)} | {
+    name: field
+    for name, field in _OF_SHAPE.items()
+    if name not in ("depth", "width", "base_width", "base_attention_dim")
+}
+AFTER = {"base_width": _OF_SHAPE["base_width"]} | _BUDGETS | RECIPE_AXES
+ALL_AXES = {
+    **BEFORE,
+    "head_dim": _HEAD_DIM,
+    "depth": _OF_SHAPE["depth"],
+    "block_params": _BLOCK_PARAMS,
+    "width": _OF_SHAPE["width"],
+    **AFTER,
+}
 _NULLABLE = {
     name
     for name, (kind, _) in ALL_AXES.items()
