@@ -36,6 +36,7 @@ def shapes_of(draw: st.DrawFn, block: Block) -> Shape:
     if block == "gpt2":
         options["attention_degree"] = draw(st.none() | st.integers(2, 5))
     options["tied"] = options.get("embedding_rank") is None and draw(st.booleans())
+    options["loops"] = draw(st.integers(1, 3))
     sizes = draw(st.integers(2, 20)), draw(st.integers(2, 9)), attention_dim
     return make_shape(draw(st.integers(1, 3)), heads * dim, heads, *sizes, redundant_rank=True, **options)
 
@@ -144,6 +145,27 @@ def test_attention_sees_no_future(options: dict[str, Any]) -> None:
         assert not torch.equal(model.logits(ids)[:, 4:], model.logits(changed)[:, 4:])
 
 
+@pytest.mark.parametrize("block", ["gpt2", "llama", "printed"])
+def test_loops_pass_the_same_blocks_again(block: Block) -> None:
+    """As a decoder of twice the depth whose upper half has the weights of the lower one."""
+    looped = Decoder(make_shape(2, 8, 2, 11, 6, block=block, loops=2))
+    unrolled = Decoder(make_shape(4, 8, 2, 11, 6, block=block))
+    initialise(looped, 0)
+    initialise(unrolled, 0)
+    assert looped.blocks[0].down.weight.std() == unrolled.blocks[0].down.weight.std()
+    unrolled.load_state_dict(looped.state_dict(), strict=False)
+    for place, block_of in enumerate(looped.blocks):
+        unrolled.blocks[2 + place].load_state_dict(block_of.state_dict())
+    ids = torch.randint(0, 11, (3, 7), generator=torch.Generator().manual_seed(0))
+    loss, other = (model(ids[:, :-1], ids[:, 1:]) for model in (looped, unrolled))
+    loss.backward()
+    other.backward()
+    assert torch.equal(loss, other)
+    for place in range(2):
+        slopes = [unrolled.blocks[at].down.weight.grad for at in (place, 2 + place)]
+        torch.testing.assert_close(looped.blocks[place].down.weight.grad, slopes[0] + slopes[1])
+
+
 def test_a_factored_embedding_has_its_rank_and_the_usual_size() -> None:
     model = Decoder(make_shape(1, 64, 2, 500, 32, embedding_rank=5, positional_rank=3))
     initialise(model, 1)
@@ -187,7 +209,7 @@ def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) ->
 def test_only_the_rate_of_the_blocks_matrices_follows_the_width() -> None:
     model = Decoder(make_shape(2, 32, 2, 11, 6, base_width=8))
     hidden, others, free = parameter_groups(model, 0.1)
-    assert [group[1:] for group in (hidden, others, free)] == [
+    assert [group[1:4] for group in (hidden, others, free)] == [
         (0.1, 0.25, 1.0),
         (0.1, 1.0, 1.0),
         (0.0, 1.0, 1.0),
@@ -210,7 +232,7 @@ def test_at_its_base_width_a_scaled_decoder_is_the_plain_one() -> None:
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
     groups = parameter_groups(Decoder(scaled), 0.1)
-    assert [group[1:] for group in groups] == [(0.1, 1.0, 1.0), (0.0, 1.0, 1.0)]
+    assert [group[1:4] for group in groups] == [(0.1, 1.0, 1.0), (0.0, 1.0, 1.0)]
 
 
 def test_a_scaled_decoder_starts_with_smaller_matrices_and_outputs() -> None:

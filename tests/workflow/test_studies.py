@@ -37,6 +37,14 @@ TODAYS: dict[str, Any] = {
     "repeated": {1: [12]},
     "repeated_seeds": 2,
 }
+LOOPED: dict[str, Any] = {
+    **BYTES,
+    "axes": {"loops": [1, 2]},
+    "block": "llama",
+    "optimizer": "muon",
+    "widths": {1: [8, 12, 16, 20]},
+    "seeds": 2,
+}
 PRODUCTS: dict[str, Any] = {
     "target_ranks": [2],
     "degrees": [2, 3],
@@ -65,7 +73,7 @@ ASSUMPTIONS: dict[str, Any] = {
 }
 SECTIONS: dict[str, Any] = {
     "training": {**CONFIG["training"], "steps": 20, "evaluate_every": 10, "warmup_steps": 1},
-    "grids": {"attention_degree": DEGREES, "todays_decoder": TODAYS},
+    "grids": {"attention_degree": DEGREES, "todays_decoder": TODAYS, "looped": LOOPED},
     "block_degree": [PRODUCTS, DIGITS],
     "memorization": {"width": 8, "classes": 5, "batch_size": 16, "evaluate_every": 20},
     "memorization_heads": [HEADS],
@@ -76,7 +84,7 @@ SECTIONS: dict[str, Any] = {
     "assumptions": ASSUMPTIONS,
 }
 STUDIES = [
-    *("attention_degree", "todays_decoder", "block_degree"),
+    *("attention_degree", "todays_decoder", "looped", "block_degree"),
     *("memorization_heads", "memorization_saturation", "separation_rank"),
 ]
 EXTRAS = ["assumptions", "relu", "committed_runs"]
@@ -147,6 +155,17 @@ def test_todays_blocks_budgets_and_observations_end_in_tables(project: StudiesPr
     crossings = project.table("todays_decoder/crossings.csv")
     assert len(crossings) == 2 * 3  # blocks, two rates and the best
     assert project.fit("todays_decoder")["study"] == "todays_decoder"
+
+
+def test_loops_are_an_axis_like_any_other_and_muon_a_recipe(project: StudiesProject) -> None:
+    runs = project.table("looped/runs.parquet").fillna({"loops": 1})
+    assert len(runs) == 2 * 4 * 2
+    assert set(runs["optimizer"]) == {"muon"}
+    assert runs["test_loss"].between(1, 6).all()
+    once, twice = (runs[runs["loops"] == loops].sort_values(["width", "seed"]) for loops in (1, 2))
+    assert list(once["total_params"]) == list(twice["total_params"])
+    assert (once["step_flops"].to_numpy() < twice["step_flops"].to_numpy()).all()
+    assert set(project.table("looped/effects.csv")["axis"]) == {"loops"}
 
 
 def test_product_networks_that_diverge_are_a_finding_and_mixtures_have_their_degree(

@@ -146,6 +146,8 @@ class Attention(nn.Module):
         self.way: AttentionWay = "auto"
         biased = shape.block == "gpt2"
         self.qkv = Linear(shape.width, shape.maps_width, bias=biased)
+        queries, keys = shape.attention_width, self.kv_heads * shape.attention_dim
+        self.maps = [queries] + [keys] * (shape.attention_maps - 1)  # rows of each in `qkv`
         self.out = Linear(shape.attention_width, shape.width, bias=biased)
         self.rotary = rotary
 
@@ -278,8 +280,8 @@ class Decoder(nn.Module):
 
     @property
     def depth_ratio(self) -> float:
-        """CompleteP's base depth over the depth, 1 / m_L; 1 in the standard parametrization."""
-        return BASE_DEPTH / self.shape.depth if self.parametrization == "completep" else 1.0
+        """CompleteP's base depth over the blocks that a token passes, 1 / m_L; 1 in the standard parametrization."""
+        return BASE_DEPTH / self.shape.passes if self.parametrization == "completep" else 1.0
 
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
         """The final hidden states, [B, T, D]; `blocks` are the model's own, or their compiled versions."""
@@ -287,7 +289,8 @@ class Decoder(nn.Module):
         if self.shape.block != "llama":
             x_BTD = x_BTD + self.positions(torch.arange(ids_BT.shape[1], device=ids_BT.device))
         x_BTD = F.dropout(x_BTD, self.dropout, self.training)
-        for block in self.blocks if blocks is None else blocks:
+        stack: list[Callable[[Tensor], Tensor]] = list(self.blocks if blocks is None else blocks)
+        for block in stack * self.shape.loops:
             x_BTD = block(x_BTD)
         out: Tensor = self.norm(x_BTD)
         return out if self.shape.base_width is None else out * self.shape.width_ratio
@@ -327,15 +330,15 @@ def rotary_of(shape: Shape) -> Rotary:
 def initialise(model: Decoder, seed: int) -> None:
     """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
 
-    CompleteP leaves residual outputs at 0.02 too (Dey et al. 2025, table 1), and so do printed blocks, of which no
-    stream adds up the outputs of many.
+    L counts the blocks that a token passes, in all loops. CompleteP leaves residual outputs at 0.02 too (Dey et al.
+    2025, table 1), and so do printed blocks, of which no stream adds up the outputs of many.
 
     The two factors of a factored embedding are scaled so that the product's entries have the same 0.02. With a base
     width the blocks' matrices are scaled by sqrt(base / width) (muP, Yang et al. 2022, table 8).
     """
     generator = torch.Generator().manual_seed(seed)
     standard = model.parametrization == "standard" and model.shape.block != "printed"
-    residual_std = INIT_STD / math.sqrt(2 * model.shape.depth) if standard else INIT_STD
+    residual_std = INIT_STD / math.sqrt(2 * model.shape.passes) if standard else INIT_STD
     of_width = math.sqrt(model.shape.width_ratio)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -353,12 +356,36 @@ def initialise(model: Decoder, seed: int) -> None:
 
 
 class ParameterGroup(NamedTuple):
-    """Parameters that one rule updates."""
+    """Parameters that one rule updates.
+
+    Attributes:
+        of_rate, of_eps: factors of the learning rate and of Adam's epsilon.
+        muon_rows: for Muon, the rows of the maps that stand above each other in each matrix; None is Adam's rule.
+    """
 
     parameters: list[nn.Parameter]
     weight_decay: float
-    of_rate: float  # factor of the learning rate
-    of_eps: float  # factor of Adam's epsilon
+    of_rate: float = 1.0
+    of_eps: float = 1.0
+    muon_rows: list[list[int]] | None = None
+
+
+def muon_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup]:
+    """The blocks' matrices, which Muon updates, and for AdamW the other matrices and the vectors.
+
+    Queries, keys and values are maps of their own, as in Jordan et al. 2024.
+    """
+    hidden = [p for p in model.blocks.parameters() if p.ndim >= 2]
+    stacked = {
+        module.qkv.weight: module.maps for module in model.blocks.modules() if isinstance(module, Attention)
+    }
+    of_blocks = set(hidden)
+    others = [p for p in model.parameters() if p.ndim >= 2 and p not in of_blocks]
+    return [
+        ParameterGroup(hidden, weight_decay, muon_rows=[stacked.get(p, [len(p)]) for p in hidden]),
+        ParameterGroup(others, weight_decay),
+        ParameterGroup([p for p in model.parameters() if p.ndim < 2], 0.0),
+    ]
 
 
 def parameter_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup]:
@@ -379,16 +406,16 @@ def parameter_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup
         of_eps = ratio * model.depth_ratio
         return [
             ParameterGroup(hidden, weight_decay / ratio, ratio, of_eps),
-            ParameterGroup(others, weight_decay, 1.0, 1.0),
-            ParameterGroup(of_blocks, 0.0, 1.0, of_eps),
-            ParameterGroup(free, 0.0, 1.0, 1.0),
+            ParameterGroup(others, weight_decay),
+            ParameterGroup(of_blocks, 0.0, of_eps=of_eps),
+            ParameterGroup(free, 0.0),
         ]
     vectors = [p for p in model.parameters() if p.ndim < 2]
     if ratio == 1.0:
         matrices = [p for p in model.parameters() if p.ndim >= 2]
-        return [ParameterGroup(matrices, weight_decay, 1.0, 1.0), ParameterGroup(vectors, 0.0, 1.0, 1.0)]
+        return [ParameterGroup(matrices, weight_decay), ParameterGroup(vectors, 0.0)]
     return [
-        ParameterGroup(hidden, weight_decay, ratio, 1.0),
-        ParameterGroup(others, weight_decay, 1.0, 1.0),
-        ParameterGroup(vectors, 0.0, 1.0, 1.0),
+        ParameterGroup(hidden, weight_decay, ratio),
+        ParameterGroup(others, weight_decay),
+        ParameterGroup(vectors, 0.0),
     ]

@@ -60,10 +60,10 @@ Speed = float | CostModel  # FLOP/s that a job sustains, or the times of its ste
 
 
 def step_counts(shape: Shape, batch_size: int) -> tuple[float, float, float, float]:
-    """The factor of each constant in a step: one, layers, activations and logits, FLOPs."""
+    """The factor of each constant in a step: one, passes of a block, activations and logits, FLOPs."""
     logits = batch_size * shape.context_length * shape.vocab_size
     numbers = shape.activation_bytes(batch_size, number_bytes=1) + logits
-    return 1.0, float(shape.depth), float(numbers), float(shape.step_flops(batch_size))
+    return 1.0, float(shape.passes), float(numbers), float(shape.step_flops(batch_size))
 
 
 def run_seconds(run: AnyRun, speed: Speed) -> float:

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 from shapelaw.specs.axes import Axis, axes_of
-from shapelaw.specs.shapes import Shape
+from shapelaw.specs.shapes import Shape, depth_scaling_sentence
 
 
 def digest_of(spec: Mapping[str, Any]) -> str:
@@ -125,9 +125,11 @@ class Training:
         ),
     ]
     optimizer: Annotated[
-        Literal["adam", "adamw"],
+        Literal["adam", "adamw", "muon"],
         _recipe(
-            "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient.",
+            "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient; `muon` (Jordan et al. "
+            "2024) makes updates of the blocks' matrices orthogonal, as large as AdamW's (Liu et al. 2025) so that its "
+            "rates serve, and leaves the rest to `adamw`.",
             synonyms="optim",
         ),
     ] = "adamw"
@@ -301,6 +303,16 @@ class Run:
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(run_to_dict(self))
+
+
+def recipe_sentence(shape: Shape, training: Training) -> str:
+    """A sentence, without its full stop, where a shape can't be trained by a recipe; else empty."""
+    scaled = "base_width" if shape.base_width is not None else "parametrization"
+    if training.optimizer == "muon" and (
+        shape.base_width is not None or training.parametrization != "standard"
+    ):
+        return f"optimizer is muon, and {scaled} scales the rates of Adam; leave one of them out"
+    return depth_scaling_sentence(shape.block, training.parametrization)
 
 
 AXES = axes_of(Run)

@@ -187,6 +187,16 @@ class Shape:
     patch_embedding: Annotated[
         bool, Axis("Tokens are patches of images, with an embedding of their numbers.", key="patch")
     ] = False
+    loops: Annotated[
+        int,
+        Axis(
+            "Times that all blocks are passed, one after another and with the same weights (looped Transformers, "
+            "Dehghani et al. 2019): r times their FLOPs, no further parameters.",
+            ge=1,
+            key="x{}",
+            synonyms="n_loops num_loops n_recurrences",
+        ),
+    ] = 1
     base_width: Annotated[
         int | None,
         Axis(
@@ -228,6 +238,11 @@ class Shape:
     def hidden_maps(self) -> int:
         """Maps between the width and d_ff: up and down, and in Llama's block a gate."""
         return 3 if self.block == "llama" else 2
+
+    @property
+    def passes(self) -> int:
+        """Blocks that a token goes through: L, times the loops."""
+        return self.depth * self.loops
 
     @property
     def width_ratio(self) -> float:
@@ -297,9 +312,9 @@ class Shape:
         are masked (the convention of PyTorch's flop counter and of nanoGPT's MFU).
         """
         d, n = self.width, self.context_length
-        per_token = 2 * self.block_params + 2 * d * self.vocab_size
+        per_token = 2 * self.loops * self.block_params + 2 * d * self.vocab_size
         if self.attention_degree != 2:  # linear attention has running sums in place of scores
-            per_token += self.depth * 2 * 2 * n * self.attention_width
+            per_token += self.passes * 2 * 2 * n * self.attention_width
         if self.patch_embedding:  # else the first factor is looked up
             per_token += 2 * INPUTS * (d if self.embedding_rank is None else self.embedding_rank)
         if self.embedding_rank is not None:
@@ -313,14 +328,14 @@ class Shape:
 
     def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
         """Memory for the backward pass of that many sequences, about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
-        and block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as
+        and pass of a block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as
         ReLU's slope follows from its output.
         """
         kept = 1 if self.block == "printed" else 2
         numbers = 8 * self.width + 4 * self.attention_width + kept * self.hidden_width
         if self.block == "llama":
             numbers += 2 * self.attention_width + 2 * self.hidden_width
-        per_token = self.depth * (numbers + 2 * self.heads * self.context_length)
+        per_token = self.passes * (numbers + 2 * self.heads * self.context_length)
         return batch_size * self.context_length * per_token * number_bytes
 
 

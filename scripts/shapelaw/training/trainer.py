@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +22,10 @@ from torch.nn.parallel import DistributedDataParallel
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, reason_of, say
 from shapelaw.models import decoder_kernels
-from shapelaw.models.decoder import Decoder, initialise, parameter_groups
+from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
 from shapelaw.training import checkpoint, schedule
-from shapelaw.training.adam import Adam
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
 from shapelaw.training.hardware import (
     Ranks,
@@ -37,6 +36,7 @@ from shapelaw.training.hardware import (
     peak_memory_bytes,
 )
 from shapelaw.training.journal import Ended, UnderWay
+from shapelaw.training.optimizer import Optimizer
 from shapelaw.training.schedule import Batches
 
 CompiledPart = Literal["model", "blocks", "graphs"]
@@ -426,14 +426,12 @@ def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
     return f"{run.digest}-{train_store.sha256[:16]}-{test_store.sha256[:16]}"
 
 
-def make_optimizer(model: Decoder, training: Training) -> Adam:
-    """Adam or AdamW over all parameters, in the groups of the model's parametrization."""
-    match training.optimizer:
-        case "adam":
-            decoupled = False
-        case "adamw":
-            decoupled = True
-        case unknown:
-            assert_never(unknown)
-    groups = parameter_groups(model, training.weight_decay)
-    return Adam(groups, decoupled, training.learning_rate, (training.beta1, training.beta2))
+def make_optimizer(model: Decoder, training: Training) -> Optimizer:
+    """The recipe's optimizer over all parameters, in the groups of the model's parametrization."""
+    groups_of = muon_groups if training.optimizer == "muon" else parameter_groups
+    return Optimizer(
+        groups_of(model, training.weight_decay),
+        training.optimizer != "adam",
+        training.learning_rate,
+        (training.beta1, training.beta2),
+    )

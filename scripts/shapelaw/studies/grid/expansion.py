@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
-from shapelaw.specs.runs import BUDGETS, Budget, Run, Training
+from shapelaw.specs.runs import BUDGETS, Budget, Run, Training, recipe_sentence
 from shapelaw.specs.shapes import (
     EQUAL_SHARE,
     MLP_RATIO,
@@ -22,7 +22,6 @@ from shapelaw.specs.shapes import (
     HeadDim,
     Shape,
     ShapeError,
-    depth_scaling_sentence,
     make_shape,
     with_attention_degree,
 )
@@ -330,7 +329,7 @@ def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | 
         batch_size = recipe.get("batch_size", defaults.training.batch_size)
         recipe["steps"] = budget.steps(shape, batch_size)
     training = _changed(defaults.training, tuple(recipe.items()))
-    if sentence := depth_scaling_sentence(shape.block, training.parametrization):
+    if sentence := recipe_sentence(shape, training):
         return Impossible(settings, (sentence,))
     repeated = shape.width in block.repeated.get(shape.depth, [])
     seeds = max(block.seeds, block.repeated_seeds if repeated else 1)

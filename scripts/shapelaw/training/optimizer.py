@@ -1,4 +1,4 @@
-"""Adam and AdamW with the fused kernel and the state of torch.optim, without its classes.
+"""Adam, AdamW and Muon with the kernels and the state of torch.optim, without its classes.
 
 Those classes import torch's compiler when an optimizer is made, 1.2 s of CPU and 85 MB at each start, more than a small
 network takes to train; they refuse the meta device; and a pack's models are at different steps within one tensor.
@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import _muon
 from torch.optim.adam import adam
 
 from shapelaw.models.decoder import ParameterGroup
 
 EPS = 1e-8  # torch.optim's
+MUON_MOMENTUM = 0.95  # Jordan et al. 2024
 
 
 @torch.no_grad()
@@ -56,13 +58,43 @@ def fused_step(
     )
 
 
-class Adam:
-    """One fused step for all parameters (Kingma and Ba 2015; Loshchilov and Hutter 2019).
+@torch.no_grad()
+def muon_step(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    momenta: list[Tensor],
+    learning_rate: float,
+    weight_decay: float,
+) -> None:
+    """One step of Muon for matrices, in place: orthogonal updates (Jordan et al. 2024) as large as AdamW's.
+
+    Their root mean square is 0.2 times the learning rate (Liu et al. 2025, eq. 4), so that rates and decays of AdamW
+    serve.
+    """
+    _muon.muon(
+        parameters,
+        gradients,
+        momenta,
+        lr=learning_rate,
+        weight_decay=weight_decay,
+        momentum=MUON_MOMENTUM,
+        nesterov=True,
+        ns_coefficients=(_muon.DEFAULT_A, _muon.DEFAULT_B, _muon.DEFAULT_C),
+        ns_steps=_muon.DEFAULT_NS_STEPS,
+        eps=_muon.EPS,
+        adjust_lr_fn="match_rms_adamw",
+        has_complex=False,
+    )
+
+
+class Optimizer:
+    """One step for all parameters, each group by its rule: Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter
+    2019) or Muon.
 
     Args:
         groups: parameters, each group with its weight decay and the factors of its learning rate and of `EPS`.
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
-        betas: decay rates of the two moments.
+        betas: decay rates of Adam's two moments.
 
     Attributes:
         learning_rate: rate of the next step.
@@ -76,7 +108,7 @@ class Adam:
         betas: tuple[float, float],
     ) -> None:
         self.groups, self.decoupled, self.learning_rate, self.betas = groups, decoupled, learning_rate, betas
-        self._states = [[_moments(p) for p in group.parameters] for group in groups]
+        self._states = [[_state_of(p, group) for p in group.parameters] for group in groups]
 
     def zero_grad(self) -> None:
         """Forget the gradients; a model's own way looks for its parameters first, a twentieth of a small one's step."""
@@ -87,13 +119,22 @@ class Adam:
     def step(self) -> None:
         """Step every parameter along its gradient."""
         for group, states in zip(self.groups, self._states, strict=True):
+            gradients = [p.grad for p in group.parameters if p.grad is not None]
+            rate = group.of_rate * self.learning_rate
+            if group.muon_rows is not None:
+                momenta = [state["momentum_buffer"] for state in states]
+                matrices, slopes, means = (
+                    _maps(every, group.muon_rows) for every in (group.parameters, gradients, momenta)
+                )
+                muon_step(matrices, slopes, means, rate, group.weight_decay)
+                continue
             fused_step(
                 list(group.parameters),
-                [p.grad for p in group.parameters if p.grad is not None],
+                gradients,
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
                 [state["step"] for state in states],
-                group.of_rate * self.learning_rate,
+                rate,
                 self.betas,
                 group.weight_decay,
                 self.decoupled,
@@ -101,7 +142,7 @@ class Adam:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments of each parameter by its place, as torch.optim has them."""
+        """The state of each parameter by its place, as torch.optim has it."""
         return {"state": dict(enumerate(self._flat()))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -121,14 +162,23 @@ class Adam:
         return [moments for states in self._states for moments in states]
 
 
-def _moments(p: Tensor) -> dict[str, Tensor]:
+def _state_of(p: Tensor, group: ParameterGroup) -> dict[str, Tensor]:
     """The state of a parameter before its first step."""
-    return {
-        "step": torch.zeros((), dtype=torch.float32, device=p.device),
-        "exp_avg": torch.zeros_like(p, memory_format=torch.preserve_format),
-        "exp_avg_sq": torch.zeros_like(p, memory_format=torch.preserve_format),
+    zeros = {
+        name: torch.zeros_like(p, memory_format=torch.preserve_format)
+        for name in (("exp_avg", "exp_avg_sq") if group.muon_rows is None else ("momentum_buffer",))
     }
+    return zeros if group.muon_rows is not None else {"step": torch.zeros((), device=p.device), **zeros}
 
 
-def _sizes(moments: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in moments.items()}
+def _maps(matrices: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[Tensor]:
+    """The maps that stand above each other in some matrices, as views."""
+    return [
+        part
+        for matrix, heights in zip(matrices, rows, strict=True)
+        for part in torch.split(matrix.detach(), list(heights))
+    ]
+
+
+def _sizes(moments: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in moments.items()}
