@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.polynomial import legendre
 
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, least
+from shapelaw.fits.noise import Noise, group_means, least
 from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE, SIZE_COLUMNS, SizeAxis
 
@@ -132,9 +132,7 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
         runs = runs.assign(size=runs[SIZE_COLUMNS[size]])
     elif size is SizeAxis.BLOCK:
         runs = runs.assign(size=standard_params(runs["depth"], runs["width"]))
-    table = runs.groupby(["depth", "width"], as_index=False).agg(
-        loss=("loss", "mean"), seeds=("seed", "size"), size=("size", "first")
-    )
+    table = group_means(runs, ["depth", "width"], ["size"])
     curves = {}
     for depth in sorted(int(value) for value in table["depth"].unique()):
         rows = table[table["depth"] == depth].sort_values("size")
