@@ -51,6 +51,9 @@ COMMANDS = {
     "evidence": Command(
         "evidence", "fit public losses anew, which `shape` rests on: shapelaw evidence gemstones.csv"
     ),
+    "predict": Command(
+        "predict", "what `shape` tells of public runs that it has not seen: shapelaw predict runs.csv"
+    ),
     "bottlenecks": Command(
         "bottlenecks",
         "what binds in an architecture: vocabulary, rank, patch, attention: shapelaw bottlenecks T5-11B",

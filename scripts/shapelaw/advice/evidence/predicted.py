@@ -1,0 +1,103 @@
+"""What the evidence tells of public runs that it has not seen, against what was measured.
+
+Runs are compared where they had equal tokens: a constant for each number of tokens, one slope in log size for each
+budget, and the told cost of the shape. What is left are the errors of the told costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.advice.answer.costs import Evidence, Question, ask
+from shapelaw.advice.evidence.losses import Floats
+from shapelaw.fits.inputs import require_columns
+from shapelaw.specs.sizes import Counting, SizeAxis
+
+COLUMNS = ("name", "budget", "depth", "width", "vocab_size", "tied", "total_params", "tokens", "loss")
+
+
+def predicted(runs: pd.DataFrame, evidence: Evidence, source: str) -> pd.DataFrame:
+    """The runs with `told`, the cost of their shape at their own size and tokens, its 68% ends `low` and `high`, the
+    `best_depth` told, and `measured`, their loss above that of the best shape, all costs in nats.
+
+    Args:
+        runs: `COLUMNS`; runs of a `budget` share a slope in log size, and those of equal `tokens` a constant.
+        evidence: the fits.
+        source: the table's name in messages.
+
+    Raises:
+        UserError: a column is missing, or a vocabulary leaves no room for blocks.
+    """
+    require_columns(runs, list(COLUMNS), source)
+    columns = ["told", "low", "high", "best_depth"]
+    told = pd.DataFrame([_told(run, evidence) for run in runs.to_dict("records")], runs.index, columns)
+    table = runs[list(COLUMNS)].join(told)
+    groups = [
+        part.assign(measured=part["told"] + _left(part["loss"] - part["told"], size_terms(part))[0])
+        for _, part in table.groupby("budget", sort=False)
+    ]
+    return pd.concat(groups)
+
+
+def _told(run: dict[Hashable, object], evidence: Evidence) -> tuple[float, float, float, float]:
+    total, vocab = float(run["total_params"]), int(run["vocab_size"])  # type: ignore[arg-type,call-overload]
+    depth, width = int(run["depth"]), int(run["width"])  # type: ignore[call-overload]
+    counting = Counting(SizeAxis.TOTAL, vocab, bool(run["tied"]))
+    costs = ask(evidence, Question(total, counting, float(run["tokens"]), evidence.clock))  # type: ignore[arg-type]
+    blocks = total - (1 if counting.tied else 2) * vocab * width
+    cost = costs.at(depth, blocks)
+    return cost.value, cost.low, cost.high, costs.best.depth
+
+
+def size_terms(part: pd.DataFrame) -> Floats:
+    """(n, g + 1) columns of a budget's runs: one for each number of tokens, and log size about its mean there."""
+    constants = pd.get_dummies(part["tokens"]).to_numpy(dtype=np.float64)
+    log_size = np.log(part["total_params"].to_numpy(dtype=np.float64))
+    means = constants @ ((constants.T @ log_size) / constants.sum(axis=0))
+    return np.column_stack([constants, log_size - means])
+
+
+def _left(values: pd.Series, columns: Floats) -> tuple[Floats, float, Floats]:
+    """What columns leave of values by least squares, its standard deviation, and the coefficients."""
+    numbers = values.to_numpy(dtype=np.float64)
+    found, _, rank, _ = np.linalg.lstsq(columns, numbers, rcond=None)
+    left = numbers - columns @ found
+    return left, math.sqrt(float(left @ left) / (len(left) - int(rank))), found
+
+
+def by_budget(table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each budget of the runs of `predicted`.
+
+    `size_alone` and `with_told` are the residuals of the losses without and with the told costs, in nats; `factor` is
+    what the told costs would have to be multiplied by, with its standard error; `held` is the share of runs whose
+    measured cost lies in the 68% interval. Of the `deeper` runs, those deeper than the best depth told, `deeper_held`
+    is the same and `deeper_error` the mean of measured less told costs.
+    """
+    rows = []
+    for budget, part in table.groupby("budget", sort=False):
+        terms, told = size_terms(part), part["told"].to_numpy(dtype=np.float64)
+        freed = np.column_stack([terms, told])
+        _, left, found = _left(part["loss"], freed)
+        error = left * math.sqrt(float(np.linalg.pinv(freed.T @ freed)[-1, -1]))
+        held, deeper = part["measured"].between(part["low"], part["high"]), part["depth"] > part["best_depth"]
+        rows.append(
+            {
+                "budget": budget,
+                "runs": len(part),
+                "least_tokens": part["tokens"].min(),
+                "most_tokens": part["tokens"].max(),
+                "size_alone": _left(part["loss"], terms)[1],
+                "with_told": _left(part["loss"] - part["told"], terms)[1],
+                "factor": found[-1],
+                "factor_err": error,
+                "held": held.mean(),
+                "deeper": int(deeper.sum()),
+                "deeper_held": held[deeper].mean(),
+                "deeper_error": (part["measured"] - part["told"])[deeper].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
