@@ -24,7 +24,7 @@ def test_a_whole_run_ends_in_a_question_its_answer_and_the_page(project: Project
     trained, question, answer, look = (project.folder / "said.txt").read_text().splitlines()[-4:]
     assert trained == "Trained: 6 decoders (prose, GPT-2's block, 30 steps)."
     assert question.endswith("from which width on does a deeper network win?")
-    assert answer.startswith("  Undecided: Not at these sizes; depth 1 against 2: ")
+    assert answer.startswith("  Undecided: Depth 1 against 2: ")
     assert re.fullmatch(
         r"Look: \S+ results/findings.html; the runs: make ui. It took \d+\.\d CPU-minutes.", look
     )

@@ -88,6 +88,12 @@ LANGUAGE_PARAMS = (
     Column("precision", str),
     Column("step_flops", int),
 )
+EMPTY = {  # the meaning of an empty value that is no default, in words
+    **dict.fromkeys(("embedding_rank", "positional_rank"), "full rank"),
+    "base_width": "one rate for all widths",
+    "attention_degree": "softmax",
+    "budget": "equal steps",
+}
 LANGUAGE_TEXTS = (
     Column("observations", str),  # `steps:test loss` of a run without a cosine, null for others
 )

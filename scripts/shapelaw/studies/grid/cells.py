@@ -19,7 +19,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.report.write import Table
-from shapelaw.specs.columns import LANGUAGE_METRICS
+from shapelaw.specs.columns import EMPTY, LANGUAGE_METRICS
 
 SHAPE = ("depth", "width", "seed")
 SIZES = ("block_params", "total_params", "params", "step_flops")
@@ -43,13 +43,6 @@ DEFAULTS = {
     "schedule": "cosine",
     "patch_embedding": "False",
     "parametrization": "standard",
-}
-# the meaning of an empty value that is no default
-EMPTY = {
-    **dict.fromkeys(("embedding_rank", "positional_rank"), "full rank"),
-    "base_width": "one rate for all widths",
-    "attention_degree": "softmax",
-    "budget": "equal steps",
 }
 ALIASES = {
     "head_dim": "attention_dim",
