@@ -97,7 +97,7 @@ def test_the_report_can_take_the_whole_page() -> None:
     style = text.split("<style>")[1].split("</style>")[0]
     rules = [line.split("{")[0] for line in style.splitlines() if "{" in line and not line.startswith("@")]
     assert rules
-    assert all(".findings" in rule or ".prose.max-w-lg" in rule for rule in rules)
+    assert all(".findings" in rule for rule in rules)
 
 
 STUDY = Study(

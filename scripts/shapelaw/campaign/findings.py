@@ -24,7 +24,8 @@ from shapelaw.studies.study import TABLES, Study
 NEWLINE, MOST_ROWS = "\n", 10  # rows of a table on the page
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 _WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
-# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
+# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled; the
+# report's own layout is in workflow/report/style.css
 FINDINGS_STYLE = """
 .findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
 .findings { font: 15px/1.5 system-ui, sans-serif; }
@@ -52,18 +53,6 @@ FINDINGS_STYLE = """
 .findings section > p { margin: .8rem 0 .3rem; }
 .findings details summary { cursor: pointer; color: #51606f; }
 @media (max-width: 40rem) { .findings dl { grid-template-columns: minmax(0, 1fr); } }
-"""
-# in the report: at full width, the graph of rules below, and on a narrow screen the report's menu above, not over it
-REPORT_STYLE = """
-@media (max-width: 48rem) {
-  .flex.flex-row.w-screen:has(.findings) { flex-direction: column; }
-  .flex.flex-row.w-screen:has(.findings) > nav { width: 100%; min-width: 0; height: auto; max-height: 9rem; }
-  .flex.flex-row.w-screen:has(.findings) > nav { flex-shrink: 0; }
-  .flex.flex-row.w-screen:has(.findings) > nav.w-0 { display: none; }
-}
-.prose.max-w-lg { max-width: none; }
-div:has(> div > .prose.max-w-lg) { flex-direction: column; }
-div:has(> div > div > .prose.max-w-lg) { align-items: flex-start; }
 """
 
 
@@ -130,7 +119,7 @@ def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
     if others:
         parts += ["<h1>From runs that were trained elsewhere</h1>", *map(_section, others)]
     body = f'<div class="findings" {PAGE_OF.format(digest)}>\n{NEWLINE.join(parts)}\n</div>'
-    return page("What was found", body, style=FINDINGS_STYLE + REPORT_STYLE)
+    return page("What was found", body, style=FINDINGS_STYLE)
 
 
 def _section(one: Finding) -> str:

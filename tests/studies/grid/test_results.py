@@ -83,6 +83,16 @@ def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_o
     assert alone.answer.sentence == "No two cells that differ in one thing have sizes in common."
 
 
+def test_the_losses_of_several_vocabularies_are_drawn_in_bits() -> None:
+    panels = results.losses_figure(analysed()).panels
+    assert {panel.y.label for panel in panels} == {"bits per byte"}
+    (first, *_), cell = panels[0].marks, analysed().analyses[0]
+    assert list(first.y) == list(next(iter(cell.bits[0].values())).loss)
+    assert {panel.y.label for panel in results.losses_figure(analysed(vocab_sizes=(257,))).panels} == {
+        "test loss (nats per token)"
+    }
+
+
 def test_cells_axes_and_depths_have_their_places() -> None:
     """The axis with most values goes along, each axis has a panel of its effects, each cell its best depths."""
     titles = [panel.title for panel in results.losses_figure(analysed()).panels]

@@ -118,8 +118,8 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
     (sentence,) = transition_sentences("rank 32", found)
     assert sentence == (
-        "rank 32: depth 1 against 2: at the edge of the sizes; a transition would lie above width 71 (the paper's rule: "
-        "80 ± 16) at equal parameters of the blocks"
+        "rank 32: depth 1 against 2: at the edge of the sizes; a transition would lie above width 71 (the "
+        "paper's rule: 80 ± 16) at equal parameters of the blocks"
     )
 
 
@@ -169,7 +169,11 @@ def test_the_law_follows_where_the_line_converged():
             True,
             "Depth 1 against 2: no transition up to width 180: the shallower network is better everywhere.",
         ),
-        ((1, 2, NAN, NAN, NAN, "too few sizes", None, NAN), False, "Depth 1 against 2: too few sizes in common."),
+        (
+            (1, 2, NAN, NAN, NAN, "too few sizes", None, NAN),
+            False,
+            "Depth 1 against 2: too few sizes in common.",
+        ),
     ],
 )
 def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided(row, decided, said):

@@ -30,7 +30,7 @@ from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, ana
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
 from shapelaw.studies.study_runs import study_runs
-from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.results import (
     FIT_NUMBERS,
@@ -349,7 +349,10 @@ def _best_sentences(analysis: GridAnalysis) -> Iterator[str]:
 
 
 def losses_figure(analysis: GridAnalysis) -> Chart:
-    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below."""
+    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below.
+
+    It is in the unit in which all cells compare, where all have it.
+    """
     axes = analysis.cells.axes
     counts = {axis: len(analysis.cells.values_of(axis)) for axis in axes}
     fitting = [axis for axis in axes if counts[axis] <= MOST_COLUMNS]
@@ -357,11 +360,19 @@ def losses_figure(analysis: GridAnalysis) -> Chart:
     panels = {}
     for one in analysis.analyses:
         below = ", ".join(said(name, one.values[name]) for name in axes if name != along)
-        panels[below, "" if along is None else said(along, one.values[along])] = one.transitions
+        panels[below, "" if along is None else said(along, one.values[along])] = _in_unit(one, analysis.unit)
     rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
     columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
     shown = {key: found for key, found in panels.items() if key[0] in rows}
     return curves_chart(shown, columns)
+
+
+def _in_unit(one: CellAnalysis, unit: str) -> TransitionAnalysis:
+    """A cell's analysis with its curves in a unit, where it has them."""
+    if unit != BITS or one.bits is None:
+        return one.transitions
+    runs = replace(one.compared, curves=one.bits[0], loss_label=LOSS_LABELS[BITS])
+    return replace(one.transitions, runs=runs)
 
 
 def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:
