@@ -92,7 +92,7 @@ def test_two_curves_share_the_sizes_that_both_cover():
         ),
         (
             ("at the edge", {"side": Side.AT, "bound": 28.0}),
-            "at the edge of the sizes; a transition would lie about width 28",
+            "at the edge of the sizes, about width 28",
         ),
         (
             ("undecided", {"side": "above", "bound": 90.0, "caution": "too few draws"}),

@@ -54,6 +54,7 @@ def test_the_report_opens_with_what_was_found_and_its_panels_have_something_to_s
     said = project.snakemake("--report", "results/report.html")
     assert said.stdout.rstrip().endswith(" results/report.html; the runs: make ui.")
     text = (project.folder / "results" / "report.html").read_text(encoding="utf-8")
+    assert "max-width: 22rem" in text  # of the menu, which took more than half of the page
     (first,) = re.findall(r"^\s*var workflow_desc = (.*);$", text, re.MULTILINE)
     page = json.loads(first)
     for said in ("from which width on does a deeper network win?", "undecided", "log d = 5.039 + 0.0555 L"):

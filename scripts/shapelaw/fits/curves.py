@@ -78,7 +78,8 @@ def status_sentence(row: Mapping[Any, Any]) -> str:
     if status is TransitionStatus.UNDECIDED and isinstance(caution, str) and caution:
         said += f" ({caution})"
     if bound and not reach:
-        said += f"; a transition would lie {'about' if side == Side.AT else side} width {bound}"
+        lies = "," if status is TransitionStatus.AT_EDGE else "; a transition would lie"
+        said += f"{lies} {'about' if side == Side.AT else side} width {bound}"
     return said
 
 

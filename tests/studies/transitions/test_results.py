@@ -118,8 +118,8 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
     (sentence,) = transition_sentences("rank 32", found)
     assert sentence == (
-        "rank 32: depth 1 against 2: at the edge of the sizes; a transition would lie above width 71 (the "
-        "paper's rule: 80 ± 16) at equal parameters of the blocks"
+        "rank 32: depth 1 against 2: at the edge of the sizes, above width 71 (the paper's rule: 80 ± 16) at equal "
+        "parameters of the blocks"
     )
 
 
