@@ -25,7 +25,7 @@ FITTED = pd.DataFrame(
         "width_low": [45.12, NAN, NAN],
         "width_high": [51.98, NAN, NAN],
         "p_holm": [0.0471, 1e-9, NAN],
-        "verdict": ["a|b & c_d", "50% of $1 #2 {x}", None],
+        "verdict": ["a|b & c_d L⁴", "50% of $1 #2 {x}", None],
     }
 )
 
@@ -40,7 +40,7 @@ def test_headers_are_words_and_each_column_has_one_format() -> None:
         "test loss (nats/token)": ["1.4412 ± 0.0037", "2.000", MISSING],
         "width d": ["48.3 (45.1 to 52.0)", "51.0", MISSING],
         "p after Holm": ["0.047", "< 0.001", MISSING],
-        "verdict": ["a|b & c_d", "50% of $1 #2 {x}", MISSING],
+        "verdict": ["a|b & c_d L⁴", "50% of $1 #2 {x}", MISSING],
     }
     assert reading.note == "± is one standard error. Intervals are 68%."
     assert list(reading.numbers) == [True] * 6 + [False]

@@ -78,6 +78,7 @@ _IN_LATEX |= {
     "−": "$-$",
     "α": r"$\alpha$",
     "√": r"$\surd$",
+    "⁴": "$^4$",
 }
 Columns = dict[
     str, dict[str, str]
