@@ -37,6 +37,7 @@ import yaml
 
 import answer_page
 from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.fits.curves import status_sentence
 from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.storage.files import replacing
@@ -204,8 +205,7 @@ def _transition(row: Row) -> str:
     """The width of a crossing with its error, else the status with the bound."""
     if row["status"] == "crossing":
         return f"**{row['width']:.0f} ± {row['width_err']:.0f}**"
-    status = str(row["status"])
-    return status if pd.isna(row["bound"]) else f"{status}, {row['side']} {row['bound']:.0f}"
+    return status_sentence(row)
 
 
 def _gap(row: Row) -> str:

@@ -35,7 +35,13 @@ def main() -> None:
     submission = None if arguments.submitted is None else read_submission(arguments.submitted)
     runs = {} if submission is None else submission.runs
     found = [
-        read_finding(study, arguments.results, runs.get(study.name, {}).values(), arguments.submitted)
+        read_finding(
+            study,
+            arguments.results,
+            runs.get(study.name, {}).values(),
+            arguments.submitted,
+            [] if submission is None else study.warnings(submission.config, Path.cwd()),
+        )
         for study in studies
     ]
     page = findings_page(found, "" if submission is None else submission.results_digest)

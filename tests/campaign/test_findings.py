@@ -4,11 +4,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from shapelaw.campaign.findings import Finding, findings_page, read_finding, with_tables
 from shapelaw.errors import UserError
-from shapelaw.report.write import Answer
+from shapelaw.report.write import Answer, Results, Table, write_results
 from shapelaw.studies.study import Study
 
 DECIDED = Finding("bread", "Bread", "Does it rise?", Answer("It rises by 2 (1 to 3) cm.", True, "3 cm."))
@@ -37,8 +38,26 @@ def test_an_open_question_an_old_result_and_runs_made_elsewhere_are_told() -> No
     assert "nothing on this question" in text
     assert "0 answered by these runs, 1 undecided" in text
     text = findings_page([Finding("bread", "Bread", "a < b?", None, made_elsewhere="Baked last year.")])
-    for said in ("Baked last year.", "a &lt; b?", "older version"):
+    for said in ("Baked last year.", "a &lt; b?", "older version", "0 questions, 0 answered by these runs"):
         assert said in text
+
+
+def test_own_runs_come_first_and_those_made_elsewhere_stand_below_under_their_heading() -> None:
+    elsewhere = replace(DECIDED, study="cake", question="Is it sweet?", made_elsewhere="Baked last year.")
+    text = findings_page([elsewhere, replace(DECIDED, answer=Answer("One loaf only.", False))])
+    assert "1 question, 0 answered by these runs, 1 undecided" in text
+    places = [text.index(said) for said in ("Does it rise?", "trained elsewhere</h1>", "Is it sweet?")]
+    assert places == sorted(places)
+    assert "elsewhere</h1>" not in findings_page([DECIDED])
+
+
+def test_the_page_says_what_would_decide_a_question_and_why_a_published_number_may_differ() -> None:
+    asked = replace(DECIDED, answer=Answer("One loaf only.", False), lacking=["bake a second & third"])
+    assert "<dt>To decide</dt><dd>bake a second &amp; third.</dd>" in findings_page([asked])
+    assert "To decide" not in findings_page([DECIDED])
+    assert "3 cm. Ours may differ: they are of rye, 30 minutes." in findings_page(
+        [replace(DECIDED, trained="rye, 30 minutes")]
+    )
 
 
 def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
@@ -52,7 +71,8 @@ def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
     assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
     assert "all 2 findings" in text
     assert '<details class="figure" open><summary>figure: crust, our own</summary>' in text
-    assert '<details class="figure"><summary>' in findings_page([replace(one, answer=Answer("No.", False))])
+    assert '<details class="figure" open>' in findings_page([replace(one, answer=Answer("No.", False))])
+    assert '<details class="figure"><summary>' in findings_page([replace(one, made_elsewhere="Last year.")])
     assert "checkbox" not in text
 
 
@@ -77,12 +97,12 @@ def test_the_report_can_take_the_whole_page() -> None:
     style = text.split("<style>")[1].split("</style>")[0]
     rules = [line.split("{")[0] for line in style.splitlines() if "{" in line and not line.startswith("@")]
     assert rules
-    assert all(".findings" in rule or ".prose.max-w-lg" in rule for rule in rules)
+    assert all(".findings" in rule for rule in rules)
 
 
 STUDY = Study(
-    "bread", "Bread", "Bakes.", Path("/rooms/bread"), (), {"crust": "a book", "crumb": "our own"}, "bread.results",
-    "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
+    "bread", "Bread", "Bakes.", Path("/rooms/bread"), ("loaves",), {"crust": "a book", "crumb": "our own"},
+    "bread.results", "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
 )  # fmt: skip
 
 
@@ -94,7 +114,14 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     (folder / "logged").write_text(json.dumps({"pages": {"runs": "http://h/#/experiments/1"}}))
     (folder / "crust.svg").write_text("<svg><!-- No figure: no oven --></svg>")
     (folder / "crumb.svg").write_text("<svg/>")
-    found = read_finding(STUDY, tmp_path)
+    loaves = pd.DataFrame({"loaf": range(20), "height": 2.5})
+    write_results(Results({"loaves": Table(loaves, "All <loaves>.")}, {}, fit, ""), folder, "bread")
+    (folder / "fit.json").write_text(json.dumps(fit))
+    found = read_finding(STUDY, tmp_path, lacking=["bake more"])
+    assert found.tables == ["bread/loaves.html"]
+    assert found.shown.startswith("<p>All &lt;loaves&gt;. The first 10 of 20 rows.</p>")
+    assert found.shown.count("<tr>") == 11
+    assert found.lacking == ()
     assert (found.question, found.heading) == ("Does it rise?", "Bread: rye")
     assert (found.answer, found.findings) == (Answer("Yes.", True, "No."), ("It rose.",))
     assert (found.figure, found.published_as) == (folder / "crumb.svg", "our own")
@@ -102,7 +129,7 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     assert found.command.endswith(f" {folder}/fit.json")
     (folder / "fit.json").write_text('{"status": "converged"}')  # of an older version
     (folder / "logged").write_text("")
-    found = read_finding(replace(STUDY, figures={}), tmp_path)
+    found = read_finding(replace(STUDY, figures={}, tables=()), tmp_path)
     assert (found.answer, found.figure, found.links) == (None, None, {})
     (folder / "fit.json").unlink()
     with pytest.raises(UserError, match=r"bread/fit.json is missing or broken; make it with: snakemake"):

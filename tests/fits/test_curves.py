@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 from loss_surfaces import curve_of
 
-from shapelaw.fits.curves import adjacent_pairs, loss_curves, shared_range, sizes_in
+from shapelaw.fits.curves import (
+    Side,
+    TransitionStatus,
+    adjacent_pairs,
+    loss_curves,
+    shared_range,
+    sizes_in,
+    status_sentence,
+)
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
 
@@ -64,3 +72,42 @@ def test_two_curves_share_the_sizes_that_both_cover():
     assert len(sizes_in(deep, low + 0.11, high)) == 2
     low, high = shared_range(shallow, curve_of(12, [2000, 4000], [2, 1]))
     assert low > high
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (("crossing", {"width": 48.31, "width_err": 2.04}), "width 48.3 ± 2.0"),
+        (
+            ("none in range, shallower better everywhere", {"side": "above", "bound": 180.2}),
+            "no transition up to width 180: the shallower network is better everywhere",
+        ),
+        (
+            ("none in range, deeper better everywhere", {"side": "below", "bound": 16.0}),
+            "no transition down to width 16: the deeper network is better everywhere",
+        ),
+        (
+            ("none in range, shallower better everywhere", {"side": None, "bound": np.nan}),
+            "no transition: the shallower network is better everywhere",
+        ),
+        (
+            ("at the edge", {"side": Side.AT, "bound": 28.0}),
+            "at the edge of the sizes, about width 28",
+        ),
+        (
+            ("undecided", {"side": "above", "bound": 90.0, "caution": "too few draws"}),
+            "undecided (too few draws); a transition would lie above width 90",
+        ),
+        (("too few sizes", {}), "too few sizes in common"),
+    ],
+)
+def test_a_status_is_a_sentence_with_its_bound(row, sentence) -> None:
+    status, more = row
+    assert status_sentence({"status": status, **more}) == sentence
+
+
+def test_every_status_has_its_sentence() -> None:
+    values = {"width": 1.0, "width_err": 0.1}
+    assert len({status_sentence({"status": status, **values}) for status in TransitionStatus}) == len(
+        TransitionStatus
+    )

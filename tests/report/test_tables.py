@@ -1,10 +1,11 @@
-"""Tables in four formats, and pages of HTML that need nothing beside themselves."""
+"""Frames and their files, and pages of HTML that need nothing beside themselves."""
 
 import base64
 import csv
 import math
 import re
 from enum import StrEnum
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,13 +13,11 @@ import pandas as pd
 import pytest
 
 from shapelaw.errors import UserError
+from shapelaw.report.reading import MISSING, reading_of
 from shapelaw.report.tables import (
-    MISSING,
     Columns,
     frame_of,
     interval_columns,
-    latex_of,
-    markdown_of,
     pipe_table,
     table_page,
     with_parts,
@@ -35,40 +34,14 @@ TABLE = pd.DataFrame(
 
 
 def test_the_csv_keeps_every_digit(tmp_path):
-    """Also where the name has a dot; an empty table is written too."""
-    files = write_table(TABLE, tmp_path / "deep" / "v0.5", formats={"width": ",.1f"})
+    """Also where the name has a dot."""
+    reading = reading_of(TABLE, {"width": ",.1f"})
+    files = write_table(TABLE, tmp_path / "deep" / "v0.5", reading)
     assert [file.name for file in files] == ["v0.5.csv", "v0.5.html"]
     back = pd.read_csv(files[0])
     assert back["width"][0] == TABLE["width"][0]
     assert back["model_name"].tolist() == TABLE["model_name"].tolist()
     assert list(csv.reader(files[0].open()))[2][1:] == ["", ""]
-    empty = TABLE.iloc[:0]
-    assert "model_name" in write_table(empty, tmp_path / "empty")[1].read_text()
-    assert "model_name" in markdown_of(empty)
-    assert r"\end{tabular}" in latex_of(empty)
-
-
-def test_markdown_and_latex_are_rounded_and_escaped():
-    markdown = markdown_of(TABLE, formats={"width": ",.1f"}, caption="Shapes.")
-    latex = latex_of(TABLE, formats={"width": ",.1f"}, caption="Shapes.", label="tab:t")
-    rows = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert markdown.startswith("Shapes.\n\n")
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
-    assert r"a\|b & c_d" in markdown
-    assert "1,234.6" in markdown
-    assert MISSING in rows[3]
-    assert r"a|b \& c\_d & 1,234.6 & 12 \\" in latex
-    assert r"50\% of \$1 \#2 \{x\}" in latex
-    assert r"model\_name" in latex
-    assert r"\caption{Shapes.}" in latex
-    assert r"\label{tab:t}" in latex
-    assert r"\toprule" in latex
-
-
-def test_formats_of_absent_columns_are_a_mistake(tmp_path):
-    with pytest.raises(ValueError, match="heigth"):
-        write_table(TABLE, tmp_path / "t", formats={"heigth": ".1f"})
-    assert not list(tmp_path.iterdir())
 
 
 class _Size(StrEnum):
@@ -93,21 +66,19 @@ def test_a_column_is_a_path_or_a_function_of_the_row_s_item() -> None:
     assert list(frame_of([], columns)) == list(columns)
 
 
-ESCAPED = pd.DataFrame({"a <b>": ["x & y", "z"], "width": [1234.5678, None]})
-SHOWN = pd.DataFrame({"a <b>": ["x & y", "z"], "width": ["1,235", "\u2013"]})
-
-
 def test_a_page_shows_rounded_cells_keeps_every_digit_and_needs_nothing_beside_itself() -> None:
-    text = table_page("sizes", "All <sizes>.", SHOWN, ESCAPED, [False, True])
+    exact = pd.DataFrame({"a <b>": ["x & y", "z"], "width": [1234.5678, None]})
+    text = table_page(Path("bread/sizes"), "All <sizes>.", reading_of(exact, {"width": ",.0f"}), exact)
     assert text.startswith("<!doctype html>")
     assert "All &lt;sizes&gt;. 2 rows" in text
-    assert "<td>x &amp; y</td>" in text
-    assert '<td class="n" data-value="1234.5678">1,235</td>' in text
-    assert '<td class="n" data-value="">\u2013</td>' in text
+    assert ">a &lt;b&gt;</th>" in text
+    assert ">x &amp; y</th>" in text
+    assert ">1,235</td>" in text
+    assert f">{MISSING}</td>" in text
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
     file = re.search(r'download="sizes.csv" href="data:text/csv;base64,([^"]+)"', text)
     assert file
-    assert base64.b64decode(file[1]).decode() == ESCAPED.to_csv(index=False)
+    assert base64.b64decode(file[1]).decode() == exact.to_csv(index=False)
 
 
 def test_what_stands_between_a_page_s_markers_is_made_anew_and_every_part_has_some() -> None:

@@ -64,7 +64,7 @@ def test_one_file_has_all_tables_to_read_and_one_all_of_them_for_a_paper(tmp_pat
     assert {path.name for path in files} == of_each | {"tables.md", "tables.tex", "fit.json"}
     markdown, latex = ((tmp_path / f"tables.{ending}").read_text() for ending in ("md", "tex"))
     assert markdown.split("\n\n") == [
-        *("## sizes", "Shapes.", "|   width |\n|--------:|\n|       8 |\n".rstrip()),
+        *("## sizes", "Shapes.", "|   width d |\n|----------:|\n|         8 |\n".rstrip()),
         *("## seed_noise", "Noise.", "|   deviation |\n|------------:|\n|        0.01 |\n"),
     ]
     assert [line for line in latex.splitlines() if line.startswith("\\label")] == [

@@ -16,14 +16,16 @@ from shapelaw.campaign.ending import heading_of, read_json
 from shapelaw.campaign.start import PAGE_OF
 from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
-from shapelaw.report.tables import data_uri, page
+from shapelaw.report.tables import data_uri, first_rows, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import AnyRun, in_words
 from shapelaw.studies.study import TABLES, Study
 
+NEWLINE, MOST_ROWS = "\n", 10  # rows of a table on the page
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 _WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
-# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
+# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled; the
+# report's own layout is in workflow/report/style.css
 FINDINGS_STYLE = """
 .findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
 .findings { font: 15px/1.5 system-ui, sans-serif; }
@@ -43,20 +45,14 @@ FINDINGS_STYLE = """
 .findings img { margin: .3rem 0 0; border: 1px solid #e3e8ee; background: #fff; }
 .findings ul { margin: .2rem 0; padding-left: 1.2rem; }
 .findings li { margin: 0; padding: 0; }
+.findings .scroll { overflow-x: auto; }
+.findings table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; margin: 0; }
+.findings th, .findings td { padding: .2rem .6rem; border-bottom: 1px solid #dde3ea; text-align: left; }
+.findings tr { background: #fff; }
+.findings tbody th { font-weight: 400; }
+.findings section > p { margin: .8rem 0 .3rem; }
 .findings details summary { cursor: pointer; color: #51606f; }
 @media (max-width: 40rem) { .findings dl { grid-template-columns: minmax(0, 1fr); } }
-"""
-# in the report: at full width, the graph of rules below, and on a narrow screen the report's menu above, not over it
-REPORT_STYLE = """
-@media (max-width: 48rem) {
-  .flex.flex-row.w-screen:has(.findings) { flex-direction: column; }
-  .flex.flex-row.w-screen:has(.findings) > nav { width: 100%; min-width: 0; height: auto; max-height: 9rem; }
-  .flex.flex-row.w-screen:has(.findings) > nav { flex-shrink: 0; }
-  .flex.flex-row.w-screen:has(.findings) > nav.w-0 { display: none; }
-}
-.prose.max-w-lg { max-width: none; }
-div:has(> div > .prose.max-w-lg) { flex-direction: column; }
-div:has(> div > div > .prose.max-w-lg) { align-items: flex-start; }
 """
 
 
@@ -75,6 +71,10 @@ class Finding:
         made_elsewhere: whose runs these are, where they are not this workflow's.
         links: pages of the runs in MLflow, by name.
         place: the folder of the results of all studies.
+        trained: what its runs have in common, in words; empty where that is not known.
+        shown: the first rows of the tables that carry the answer, in HTML.
+        tables: files of all its tables, relative to `place`.
+        lacking: what would decide it, where its runs can't, in sentences.
         submitted: the file of the start that made it; None where it is not known.
     """
 
@@ -89,6 +89,10 @@ class Finding:
     links: dict[str, str] = field(default_factory=dict)
     place: str = "results"
     submitted: Path | None = None
+    trained: str = ""
+    shown: str = ""
+    tables: Sequence[str] = ()
+    lacking: Sequence[str] = ()
 
     @property
     def command(self) -> str:
@@ -103,33 +107,49 @@ def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
     Args:
         digest: `Submission.results_digest` of the start that makes it; empty where it is not known.
     """
-    decided = sum(one.answer is not None and one.answer.decided for one in findings)
+    own = [one for one in findings if not one.made_elsewhere]
+    others = [one for one in findings if one.made_elsewhere]
+    decided = sum(one.answer is not None and one.answer.decided for one in own)
     intro = (
-        f"<p>{len(findings)} {'question' if len(findings) == 1 else 'questions'}, {decided} answered by these runs, "
-        f"{len(findings) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
+        f"<p>{len(own)} {'question' if len(own) == 1 else 'questions'}, {decided} answered by these runs, "
+        f"{len(own) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
         "Links to runs open while <code>make ui</code> serves them.</p>"
     )
-    sections = "\n".join(_section(one) for one in findings)
-    body = f'<div class="findings" {PAGE_OF.format(digest)}>\n<h1>What was found</h1>\n{intro}\n{sections}\n</div>'
-    return page("What was found", body, style=FINDINGS_STYLE + REPORT_STYLE)
+    parts = [f"<h1>What was found</h1>\n{intro}", *map(_section, own)]
+    if others:
+        parts += ["<h1>From runs that were trained elsewhere</h1>", *map(_section, others)]
+    body = f'<div class="findings" {PAGE_OF.format(digest)}>\n{NEWLINE.join(parts)}\n</div>'
+    return page("What was found", body, style=FINDINGS_STYLE)
 
 
 def _section(one: Finding) -> str:
+    published = escape(one.answer.published if one.answer is not None else "") or "nothing on this question"
+    if one.trained and one.answer is not None and one.answer.published:
+        published += f" Ours may differ: they are of {escape(one.trained)}."
     rows = [("Ours", _ours(one))]
-    published = one.answer.published if one.answer is not None else ""
-    rows.append(("Published", escape(published or "nothing on this question")))
-    rows.append(("Again with", f"<code>{escape(one.command)}</code>"))
+    if one.lacking:
+        rows.append(("To decide", "; ".join(map(escape, one.lacking)) + "."))
+    rows.append(("Published", published))
+    again = [("Again with", f"<code>{escape(one.command)}</code>")]
+    if one.tables:
+        again.append(
+            ("Tables", ", ".join(f'<a href="{escape(name)}">{Path(name).stem}</a>' for name in one.tables))
+        )
     if one.links:
         links = ", ".join(
             f'<a href="{escape(url)}" target="_blank">{escape(name)}</a>' for name, url in one.links.items()
         )
-        rows.append(("In MLflow", links))
-    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in rows)
+        again.append(("In MLflow", links))
     elsewhere = f' <span class="elsewhere">{escape(one.made_elsewhere)}</span>' if one.made_elsewhere else ""
     return (
         f'<section id="{escape(one.study)}">\n<p class="study">{escape(one.heading)}{elsewhere}</p>\n'
-        f"<div><h2>{escape(one.question)}</h2>\n<dl>{listed}</dl>{_sentences(one)}</div>\n{_figure(one)}</section>"
+        f"<h2>{escape(one.question)}</h2>\n{_listed(rows)}\n{_figure(one)}{one.shown}"
+        f"{_listed(again)}{_sentences(one)}</section>"
     )
+
+
+def _listed(rows: Sequence[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{said}</dd>' for name, said in rows)}</dl>"
 
 
 def _ours(one: Finding) -> str:
@@ -157,7 +177,7 @@ def _figure(one: Finding) -> str:
     wide = _WIDTH.search(drawn[:2000])  # a figure of one panel would fill the page
     style = f' style="--drawn: {1.5 * float(wide[1]):.0f}pt"' if wide else ""
     name = escape(one.figure.stem.replace("_", " "))
-    shown = " open" if one.answer is not None and one.answer.decided else ""
+    shown = "" if one.made_elsewhere else " open"
     return (
         f'<details class="figure"{shown}><summary>figure: {name}, {escape(one.published_as)}</summary>'
         f'<img alt="{escape(one.heading)}: {name}"{style} src="{source}"></details>\n'
@@ -168,13 +188,18 @@ NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
 
 
 def read_finding(
-    study: Study, results: Path, runs: Collection[AnyRun] = (), submitted: Path | None = None
+    study: Study,
+    results: Path,
+    runs: Collection[AnyRun] = (),
+    submitted: Path | None = None,
+    lacking: Sequence[str] = (),
 ) -> Finding:
     """A study's finding, from `results/<study>/`.
 
     Args:
         runs: its runs, which its heading names; none where they are not known.
         submitted: the file of the start that made it, if known.
+        lacking: results that its runs can't give and what would, said where its question is undecided.
 
     Raises:
         UserError: fit.json is missing or is no JSON object.
@@ -186,11 +211,14 @@ def read_finding(
             f"{folder / 'fit.json'} is missing or broken; make it with: snakemake {folder / 'fit.json'}"
         )
     figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
+    answer = Answer(**fit[ANSWER]) if ANSWER in fit else None
+    pages = {name: folder / f"{name}.html" for name in study.tables}
+    carrying = [pages[name] for name in study.answering or study.tables[:1]]
     return Finding(
         study.name,
         heading_of(study, runs),
         study.question,
-        Answer(**fit[ANSWER]) if ANSWER in fit else None,
+        answer,
         tuple(fit.get(FINDINGS, ())),
         None if figure is None else folder / f"{figure}.svg",
         "" if figure is None else study.figures[figure],
@@ -198,6 +226,12 @@ def read_finding(
         (read_json(folder / "logged") or {}).get("pages", {}),
         str(results),
         submitted,
+        in_words(runs) if runs else "",
+        "".join(
+            first_rows(file.read_text(encoding="utf-8"), MOST_ROWS) for file in carrying if file.is_file()
+        ),
+        [f"{study.name}/{name}.html" for name, file in pages.items() if file.is_file()],
+        () if answer is None or answer.decided else lacking,
     )
 
 

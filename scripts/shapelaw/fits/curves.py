@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,44 @@ class Side(StrEnum):
     ABOVE = "above"
     BELOW = "below"
     AT = "at"  # estimated there, but nothing beyond it confirms it
+
+
+# each status but a crossing, in words; {} is how far the sizes reach, where one depth is better everywhere
+_IN_WORDS = {
+    TransitionStatus.SEVERAL: "the better of the two changes more than once",
+    TransitionStatus.REVERSED: "the deeper network is better, then worse",
+    TransitionStatus.DEEPER_BETTER: "no transition{}: the deeper network is better everywhere",
+    TransitionStatus.SHALLOWER_BETTER: "no transition{}: the shallower network is better everywhere",
+    TransitionStatus.AT_EDGE: "at the edge of the sizes",
+    TransitionStatus.TOO_NOISY: "too noisy for an estimate",
+    TransitionStatus.UNDECIDED: "undecided",
+    TransitionStatus.NO_NOISE: "no noise estimate",
+    TransitionStatus.TOO_FEW_SIZES: "too few sizes in common",
+}
+_REACH: dict[tuple[TransitionStatus, object], str] = {
+    (TransitionStatus.DEEPER_BETTER, Side.BELOW): " down to width {:.0f}",
+    (TransitionStatus.SHALLOWER_BETTER, Side.ABOVE): " up to width {:.0f}",
+}
+
+
+def status_sentence(row: Mapping[Any, Any]) -> str:
+    """What became of a transition, without a full stop: `no transition up to width 180: the shallower network ...`.
+
+    Args:
+        row: of transitions.csv; of its columns `bound`, `side` and `caution` some may be missing.
+    """
+    status, side, caution = TransitionStatus(row["status"]), row.get("side"), row.get("caution")
+    if status is TransitionStatus.CROSSING:
+        return f"width {row['width']:.1f} ± {row['width_err']:.1f}"
+    bound = "" if not isinstance(side, str) or pd.isna(row["bound"]) else f"{row['bound']:.0f}"
+    reach = _REACH.get((status, side), "") if bound else ""
+    said = _IN_WORDS[status].format(reach.format(row.get("bound")))
+    if status is TransitionStatus.UNDECIDED and isinstance(caution, str) and caution:
+        said += f" ({caution})"
+    if bound and not reach:
+        lies = "," if status is TransitionStatus.AT_EDGE else "; a transition would lie"
+        said += f"{lies} {'about' if side == Side.AT else side} width {bound}"
+    return said
 
 
 @dataclass(frozen=True)

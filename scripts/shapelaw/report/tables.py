@@ -1,4 +1,4 @@
-"""One table as CSV (every digit), Markdown, LaTeX and HTML (rounded, to read); and pages that need nothing else."""
+"""Frames of what an analysis found, a table's files (CSV with every digit, HTML to read), and pages of HTML."""
 
 from __future__ import annotations
 
@@ -16,36 +16,48 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.noise import LEAST_CHANCE, LESS
+from shapelaw.report.reading import Reading, html_of
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 1.5rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 1rem auto; padding: 0 1rem; }
+body { max-width: 1240px; }
+.scroll { overflow: auto; max-height: 90vh; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding: 0 0 .6rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #dde3ea; text-align: left; white-space: nowrap; }
-td.n, th.n { text-align: right; }
-th { position: sticky; top: 0; background: #f2f5f8; }
-th button { all: unset; cursor: pointer; font-weight: 600; }
+tr { background: #fff; }
+thead tr { background: #f2f5f8; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid #dde3ea; text-align: left; max-width: 22rem; }
+thead th { vertical-align: bottom; max-width: 9rem; font-weight: 600; }
+tbody th { font-weight: 400; max-width: min(16rem, 40vw); }
+th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid #2f6f9f; }
-tbody tr:hover { background: #f7f9fb; }
 """
-# a click on a column's name sorts by it; numbers by their value, a missing one last
+# a click on a column's name sorts by it: numbers by their value, a missing one last
 SORT = """
-document.querySelectorAll("th button").forEach((button, column) => button.addEventListener("click", () => {
-  const head = button.parentElement, body = head.closest("table").tBodies[0];
-  const rising = head.getAttribute("aria-sort") !== "ascending";
-  for (const other of head.parentElement.children) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", rising ? "ascending" : "descending");
-  const value = row => row.cells[column].dataset.value ?? row.cells[column].textContent;
-  const missing = text => text === "" || text === "nan";
-  const compare = (a, b) => head.className === "n" ? a - b : a.localeCompare(b, "en", { numeric: true });
-  [...body.rows].sort((one, two) => {
-    const a = value(one), b = value(two);
-    if (missing(a) || missing(b)) return missing(a) - missing(b);
-    return rising ? compare(a, b) : compare(b, a);
-  }).forEach(row => body.append(row));
-}));
+const missing = text => text === "" || text === "\\u2013";
+const number = text => parseFloat(text.replace(/[,<\\s]|above|below/g, "").replace("\u221e", "Infinity"));
+const compare = (a, b) =>
+  isNaN(number(a) - number(b)) ? a.localeCompare(b, "en", { numeric: true }) : number(a) - number(b);
+document.querySelectorAll("thead th").forEach((head, column) => {
+  const button = document.createElement("button"), body = head.closest("table").tBodies[0];
+  button.append(...head.childNodes);
+  head.append(button);
+  button.addEventListener("click", () => {
+    const rising = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of head.parentElement.children) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    const text = row => row.cells[column].textContent;
+    [...body.rows].sort((x, y) => {
+      const [a, b] = [text(x), text(y)];
+      if (missing(a) || missing(b)) return missing(a) - missing(b);
+      return rising ? compare(a, b) : compare(b, a);
+    }).forEach(row => body.append(row));
+  });
+});
 """
+
+
+TABLE_BEGINS, TABLE_ENDS = '<div class="scroll">\n', "</div>"
+_CAPTION = re.compile(r"<p>(.*?) (\d+) rows?; ", re.DOTALL)
 
 
 def page(title: str, body: str, style: str = STYLE, script: str = "") -> str:
@@ -58,42 +70,35 @@ def page(title: str, body: str, style: str = STYLE, script: str = "") -> str:
     )
 
 
-def table_page(
-    name: str, caption: str, shown: pd.DataFrame, exact: pd.DataFrame, numeric: Sequence[bool]
-) -> str:
+def table_page(path: Path, caption: str, reading: Reading, exact: pd.DataFrame) -> str:
     """A page with a table that sorts by the column whose name is clicked, and its CSV file to download.
 
     Args:
-        name: name of the table's file, without its ending.
-        caption: a sentence above the table.
-        shown: the cells as texts.
-        exact: the same cells with every digit.
-        numeric: for each column, whether it holds numbers.
+        path: the table's file, without its ending.
+        caption: sentences above the table.
+        reading: the table as it is read.
+        exact: the table with every column and digit.
     """
-    kinds = [' class="n"' if number else "" for number in numeric]
-    head = "".join(
-        f'<th scope="col"{kind}><button>{escape(str(column))}</button></th>'
-        for kind, column in zip(kinds, shown.columns, strict=True)
-    )
-    rows = [
-        f"<tr>{''.join(map(_page_cell, texts, values, numeric))}</tr>"
-        for texts, values in zip(shown.itertuples(index=False), exact.itertuples(index=False), strict=True)
-    ]
+    name = path.name
     file = data_uri(exact.to_csv(index=False).encode(), "text/csv")
-    counted = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+    rows = len(reading.texts)
+    counted = "1 row" if rows == 1 else f"{rows} rows"
     link = f'<a download="{escape(name)}.csv" href="{file}">{escape(name)}.csv, every digit</a>'
-    body = (
-        f"<table>\n<caption>{escape(caption)} {counted}; {link}.</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody>\n</table>"
-    )
+    table = html_of(reading, f"{path.parent.name}-{name}")
+    body = f"<p>{escape(caption)} {counted}; {link}.</p>\n{TABLE_BEGINS}{table}{TABLE_ENDS}"
     return page(name.replace("_", " "), body, script=SORT)
 
 
-def _page_cell(text: str, value: object, number: bool) -> str:
-    if not number:
-        return f"<td>{escape(text)}</td>"
-    return f'<td class="n" data-value="{"" if pd.isna(value) else value}">{escape(text)}</td>'  # type: ignore[call-overload]
+def first_rows(page: str, most: int) -> str:
+    """The caption and the first rows of the table of a page (`table_page`) in HTML; empty where it has none."""
+    match = _CAPTION.search(page)
+    table = page.split(TABLE_BEGINS)[-1].split(TABLE_ENDS)[0]
+    if match is None or "<tbody>" not in table:
+        return ""
+    head, body = table.split("<tbody>")
+    rows = re.findall(r"<tr>.*?</tr>", body, re.DOTALL)[:most]
+    counted = f" The first {len(rows)} of {match[2]} rows." if int(match[2]) > len(rows) else ""
+    return f"<p>{match[1]}{counted}</p>\n{TABLE_BEGINS}{head}<tbody>{''.join(rows)}</tbody></table>{TABLE_ENDS}\n"
 
 
 def data_uri(content: bytes, kind: str) -> str:
@@ -105,9 +110,6 @@ def data_uri(content: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-MISSING = "–"
-NO_FORMATS: Mapping[str, str] = {}
-_CHANCE = re.compile(r"(^|_)p(_|$)")  # of a column of p values
 YES, NO, OPEN = "yes", "no", "open"  # of a claim, in a table
 
 
@@ -182,39 +184,18 @@ def _cell(value: object) -> object:
     return value.value if isinstance(value, Enum) else value
 
 
-def write_table(
-    table: pd.DataFrame, path: Path, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = ""
-) -> list[Path]:
-    """Write PATH.csv and PATH.html and return the paths; the index is left out.
+def write_table(table: pd.DataFrame, path: Path, reading: Reading, caption: str = "") -> list[Path]:
+    """Write PATH.csv with every digit and PATH.html to read, and return the paths; the index is left out.
 
     Args:
         path: path without suffix; a dot in the name is kept. Missing folders are made.
-        formats: column -> format specification (e.g. ".3g", ",.0f") where the table is to be read; other floats get
-            ".4g". A missing value is a dash there and an empty field in the CSV.
-        caption: a sentence above the table to read.
-
-    Raises:
-        ValueError: `formats` names a column that isn't in the table.
+        caption: sentences above the table to read.
     """
-    shown = as_text(table, formats)
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_name(path.name + suffix) for suffix in (".csv", ".html")]
     table.to_csv(files[0], index=False)
-    files[1].write_text(table_page(path.name, caption, shown, table, _numeric(table)), encoding="utf-8")
+    files[1].write_text(table_page(path, caption, reading, table), encoding="utf-8")
     return files
-
-
-def markdown_of(table: pd.DataFrame, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = "") -> str:
-    """The table in Markdown, rounded, below its caption.
-
-    Raises:
-        ValueError: `formats` names a column that isn't in the table.
-    """
-    shown = as_text(table, formats)
-    escaped = shown.rename(columns=_escape_pipe).map(_escape_pipe)
-    columns = ["right" if numeric else "left" for numeric in _numeric(table)]
-    markdown = escaped.to_markdown(index=False, disable_numparse=True, colalign=columns or None)
-    return (f"{caption}\n\n" if caption else "") + markdown + "\n"
 
 
 def pipe_table(rows: Sequence[Sequence[str]]) -> str:
@@ -244,23 +225,6 @@ def with_parts(text: str, parts: Mapping[str, Callable[[], str]], page: str) -> 
     return text
 
 
-def latex_of(
-    table: pd.DataFrame, *, formats: Mapping[str, str] = NO_FORMATS, caption: str = "", label: str = ""
-) -> str:
-    """The table in LaTeX (booktabs), rounded, with its caption and label.
-
-    Raises:
-        ValueError: `formats` names a column that isn't in the table.
-    """
-    return as_text(table, formats).to_latex(
-        index=False,
-        escape=True,
-        caption=caption or None,
-        label=label or None,
-        column_format="".join("r" if numeric else "l" for numeric in _numeric(table)),
-    )
-
-
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
     """Turn errors of writing results into a folder into a sentence.
@@ -285,33 +249,3 @@ def _plain(value: Any) -> Any:
     if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
         return None
     return value.item() if hasattr(value, "item") else value
-
-
-def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
-    """The table with every cell as the text that a reader sees.
-
-    Raises:
-        ValueError: `formats` names a column that isn't in the table.
-    """
-
-    def cell(name: str, value: Any, spec: str) -> str:
-        if pd.isna(value):
-            return MISSING
-        return LESS if _CHANCE.search(name) and value < LEAST_CHANCE else format(value, spec)
-
-    if unknown := set(formats) - {str(name) for name in table.columns}:
-        raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
-    shown = {}
-    for name, column in table.items():
-        spec = formats.get(str(name), ".4g" if pd.api.types.is_float_dtype(column.dtype) else "")
-        shown[str(name)] = [cell(str(name), value, spec) for value in column]
-    return pd.DataFrame(shown, index=table.index)
-
-
-def _numeric(table: pd.DataFrame) -> list[bool]:
-    """For each column, whether it holds numbers."""
-    return [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
-
-
-def _escape_pipe(text: str) -> str:
-    return text.replace("|", r"\|").replace("\n", " ")

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from shapelaw.parts import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
-from shapelaw.report.tables import latex_of, markdown_of, write_table, writing_to
+from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of
+from shapelaw.report.tables import write_table, writing_to
 
 ANSWER, FINDINGS = "answer", "findings"  # keys of fit.json that the report reads
 FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
@@ -24,28 +25,52 @@ TABLES = "tables"  # name of the files that have all tables
 Drawn = Chart | Figure | str  # a figure; or the reason why there is none
 
 
+def _as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def without(*columns: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """How a table is read of which some columns stand in its CSV file alone."""
+    return lambda frame: frame.drop(columns=[name for name in columns if name in frame])
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table, its caption, and the formats of its columns (see `write_table`)."""
+    """A table and how it is read.
+
+    Attributes:
+        frame: its CSV file.
+        caption: a sentence above it.
+        formats: formats of its columns (`reading_of`).
+        read: makes the frame that is read from that of the CSV file.
+        counted: rows without their main value are counted and not listed (`reading_of`).
+    """
 
     frame: pd.DataFrame
     caption: str
     formats: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
+    counted: bool = False
+
+    @property
+    def reading(self) -> Reading:
+        """The table as it is read."""
+        return reading_of(self.read(self.frame), self.formats, self.counted, self.caption)
 
 
 @dataclass(frozen=True)
 class TableOf:
-    """A table before there is an analysis: how its frame is made from one, its caption, and formats of its columns."""
+    """A table before there is an analysis: `frame` makes its frame from one; the rest is as in `Table`."""
 
     frame: Callable[[Any], pd.DataFrame]
     caption: str
     formats: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
+    counted: bool = False
 
     def of(self, analysis: Any) -> Table:
-        """The table from an analysis; formats of columns that it lacks there are left out."""
-        frame = self.frame(analysis)
-        formats = {column: spec for column, spec in self.formats.items() if column in frame}
-        return Table(frame, self.caption, formats)
+        """The table from an analysis."""
+        return Table(self.frame(analysis), self.caption, self.formats, self.read, self.counted)
 
 
 def tables_of(specifications: Mapping[str, TableOf], names: Iterable[str], analysis: Any) -> dict[str, Table]:
@@ -228,7 +253,7 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
             markdown.append(text)
             latex.append(source)
         if results.tables:
-            for ending, texts in ((".md", markdown), (".tex", latex)):
+            for ending, texts in ((".md", markdown), (".tex", [PREAMBLE, *latex])):
                 files.append(out / f"{TABLES}{ending}")
                 files[-1].write_text("\n".join(texts), encoding="utf-8")
         saved: dict[int, list[Path]] = {}
@@ -247,12 +272,13 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
 
 def _write_table(path: Path, study: str, table: Table) -> tuple[list[Path], str, str]:
     """Write a table: its files, and its Markdown and LaTeX, which stand in one file with the other tables'."""
-    frame, formats, caption = table.frame, table.formats, table.caption
+    reading = table.reading
+    caption = f"{table.caption} {reading.note}".strip()
     label = f"tab:{study}-{path.name}".replace("_", "-")
     return (
-        write_table(frame, path, formats=formats, caption=caption),
-        f"## {path.name}\n\n{markdown_of(frame, formats=formats, caption=caption)}",
-        latex_of(frame, formats=formats, caption=caption, label=label),
+        write_table(table.frame, path, reading, caption),
+        f"## {path.name}\n\n{markdown_of(reading, caption)}",
+        latex_of(reading, caption, label),
     )
 
 

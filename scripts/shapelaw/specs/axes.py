@@ -20,7 +20,9 @@ class Axis:
         unit: the unit of a number.
         ge, gt, lt, le: bounds of a number: at least, above, below, at most.
         key: its part in a run's key where it is not at its default: `r{}`; empty: none.
-        words: how a value is read in names: `V = {:,}`; empty: `NAME = VALUE`.
+        title: what a table's header calls it; empty: its name.
+        symbol: the papers' letter, by which names have its value: `V = 500`.
+        words: how else a value is read in names: `{:,} steps`; with neither it is `NAME = VALUE`.
         null: the meaning of null, in words: `full rank`.
         synonyms: its usual names in tables of others, separated by spaces.
         follows: in a grid it may follow from depth and width; else what differs in it is never compared as equal.
@@ -38,6 +40,8 @@ class Axis:
     lt: float | None = None
     le: float | None = None
     key: str = ""
+    title: str = ""
+    symbol: str = ""
     words: str = ""
     null: str = ""
     synonyms: str = ""
@@ -71,7 +75,14 @@ class Axis:
         """A value as it is read: `V = 500`, `full rank`, `4,000 steps`."""
         if value is None:
             return self.null or f"no {self.name}"
-        return self.words.format(value) if self.words else f"{self.name} = {value}"
+        if self.words or not self.symbol:
+            return (self.words or f"{self.name} = {{}}").format(value)
+        return f"{self.symbol} = {value:,}"
+
+    @property
+    def header(self) -> str:
+        """Its name above a column: `vocabulary V`."""
+        return f"{self.title or self.name.replace('_', ' ')} {self.symbol}".rstrip()
 
 
 def axes_of(spec: type) -> dict[str, Axis]:

@@ -67,7 +67,9 @@ class Study:
         message: the message that Snakemake prints for its analysis.
         room: the study's folder; captions/ in it has a text for each figure and one for all tables.
         tables: names of its tables.
-        figures: names of its figures, with where each is published.
+        figures: names of its figures, with where each is published; the report's first page has the first drawn one.
+        answering: names of the tables that carry its answer, of which that page has the first rows; by default its
+            first table.
         results: module with `results(arguments)`, which scripts/analyse.py calls; maybe `add_options(parser)`.
         question: what it asks, in one sentence: the report's first page sets the answer beside it.
         kind: kind of its runs; None where nothing is trained.
@@ -110,6 +112,7 @@ class Study:
     extra: bool = False
     tables_caption: str = "tables"
     verdict: str = "results.md"
+    answering: Sequence[str] = ()
     informative_first: Callable[[Iterable[Run]], list[Run]] = _first_seeds
     place: str = "results"
 

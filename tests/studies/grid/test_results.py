@@ -68,7 +68,7 @@ def test_without_noise_nothing_is_decided_and_that_is_said() -> None:
     assert "All cells: depth 1 against 2: no noise estimate" in found.summary
     assert "is best; without a noise estimate" in found.summary
     alone = presented(**ONE_CELL)
-    assert alone.answer.sentence.startswith("Not at these sizes; depth 1 against 2: no noise estimate")
+    assert alone.answer.sentence.startswith("Depth 1 against 2: no noise estimate")
     assert not alone.answer.decided
 
 
@@ -81,6 +81,16 @@ def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_o
     alone = present(analyse_grid(runs[runs["heads"] == 1], "x", Options(draws=200), AXES))
     assert "The table has no bits per byte, in which alone the losses of several" in alone.summary
     assert alone.answer.sentence == "No two cells that differ in one thing have sizes in common."
+
+
+def test_the_losses_of_several_vocabularies_are_drawn_in_bits() -> None:
+    panels = results.losses_figure(analysed()).panels
+    assert {panel.y.label for panel in panels} == {"bits per byte"}
+    (first, *_), cell = panels[0].marks, analysed().analyses[0]
+    assert list(first.y) == list(next(iter(cell.bits[0].values())).loss)
+    assert {panel.y.label for panel in results.losses_figure(analysed(vocab_sizes=(257,))).panels} == {
+        "test loss (nats per token)"
+    }
 
 
 def test_cells_axes_and_depths_have_their_places() -> None:

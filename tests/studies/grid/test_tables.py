@@ -64,6 +64,59 @@ def test_without_noise_differences_stand_without_intervals() -> None:
     assert set(noise_of(analysed())["depth"]) == {"pooled"}
 
 
+def test_effects_are_a_row_an_effect_and_the_rest_in_tables_of_their_own() -> None:
+    analysis = analysed(seeds=2, noise=0.01)
+    split, whole = tables.effects_tables(analysis), tables.effects_table(analysis)
+    assert list(split) == list(tables.EFFECTS)
+    effects, by_setting, moved = split.values()
+    assert not effects.duplicated([*tables.PAIR]).any()
+    assert (effects["settings"] > 1).all()
+    assert (by_setting["settings"] == 1).all()
+    assert set(moved["quantity"]) <= {tables.RATIO}
+    every = tables.stacked(split.values())
+    assert sorted(every["p_holm"].dropna()) == sorted(whole["p_holm"].dropna())
+    assert len(every) == len(whole)
+    read = tables.read_effects(effects)
+    assert read["axis"].unique().tolist() == ["vocabulary V", "embedding rank r", "heads H"]
+    assert read.loc[read["axis"] == "embedding rank r", ["from", "to", "setting"]].values.tolist() == [
+        ["8", "full rank", "mean over 6"]
+    ]
+    assert "r = 8, H = 1" in tables.read_effects(by_setting)["setting"].tolist()
+    assert "loss difference (bits per byte)_low95" in read
+
+
+def test_of_one_setting_each_the_differences_are_the_effects() -> None:
+    split = tables.effects_tables(analysed(seeds=2, noise=0.01, heads=(1,), ranks=(None,)))
+    assert len(split["effects"]) == 1
+    assert split["effects_by_setting"].empty
+    assert "setting" not in tables.read_effects(split["effects"])
+
+
+def test_more_than_two_columns_that_name_a_cell_are_read_as_one() -> None:
+    analysis = analysed(seeds=2, noise=0.01)
+    read = tables.of_cells(lambda frame: frame)
+    noise = read(noise_of(analysis))
+    assert noise["cell"].iloc[0] == "V = 257, r = 8, H = 1"
+    assert noise.loc[noise["depth"] == "pooled", "cell"].tolist() == ["V = 257", "V = 500"]
+    one_axis = tables.losses_table(analysed(heads=(1, 2), ranks=(None,), vocab_sizes=(257,)).analyses)
+    assert next(iter(read(one_axis))) == "heads"
+
+
+def test_the_losses_of_several_vocabularies_are_read_in_bits_alone() -> None:
+    several = tables.read_losses(tables.losses_table(analysed().analyses))
+    one_text = tables.read_losses(tables.losses_table(analysed(vocab_sizes=(257,)).analyses))
+    assert {"bits_per_byte", "test_loss"} & {*several} == {"bits_per_byte"}
+    assert {"bits_per_byte", "test_loss"} & {*one_text} == {"test_loss"}
+
+
+def test_the_best_shapes_are_read_as_a_row_a_size() -> None:
+    best = tables.best_shapes_table(analysed(seeds=2, noise=0.01))
+    read = tables.read_best_shapes(best)
+    assert read["size"].is_unique
+    near = read["others as good within the noise"].str.split(" of ").str[0].astype(int)
+    assert near.sum() == (best["standing"] != "best").sum()
+
+
 def test_a_moved_transition_is_a_ratio_with_an_interval() -> None:
     effects = tables.effects_table(moving({2: 100.0, 4: 150.0}))
     (row,) = effects[effects["quantity"] == tables.RATIO].to_dict("records")

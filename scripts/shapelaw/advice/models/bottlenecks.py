@@ -17,7 +17,8 @@ from shapelaw.fits.redundancy import (
     estimate,
     rank_setting,
 )
-from shapelaw.report.tables import MISSING, picked
+from shapelaw.report.reading import MISSING
+from shapelaw.report.tables import picked
 from shapelaw.specs.architectures import Architecture
 from shapelaw.theory.rank_bounds import Binding, Bottleneck, attention_ratio, bindings, input_rank
 

@@ -34,6 +34,7 @@ STUDIES = (
         message="comparing degrees of attention",
         subtitle="Linear attention",
         tables=("losses", "differences"),
+        answering=("differences",),
         figures={"losses": OURS},
         results="shapelaw.studies.attention_degree.results",
         question="Which degree of attention, or softmax, learns text best at equal parameters?",

@@ -23,6 +23,7 @@ STUDIES = (
         message="what attention wider than the network costs",
         subtitle="",
         tables=("losses", "best_depth", "redundancy", "monotony", "spread", "comparison"),
+        answering=("best_depth",),
         figures={
             "losses": "figure 4 of the vocabulary paper",
             "depths": "figure 6 of the vocabulary paper",

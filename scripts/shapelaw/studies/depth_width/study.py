@@ -62,6 +62,7 @@ def options(config: Settings) -> list[str]:
 BOTH: dict[str, Any] = {  # what the runs of a config and the committed ones share
     "title": "Depth and width",
     "tables": TABLES,
+    "answering": ("transitions", "best_depth"),
     "figures": FIGURES,
     "results": "shapelaw.studies.depth_width.results",
     "question": QUESTION,

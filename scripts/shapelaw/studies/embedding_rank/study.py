@@ -19,6 +19,7 @@ STUDIES = (
         message="what a low rank of the embedding costs",
         subtitle="",
         tables=("losses", "redundancy", "needed", "comparison"),
+        answering=("needed",),
         figures={"losses": "figure 2 of the vocabulary paper", "redundancy": OURS},
         results="shapelaw.studies.embedding_rank.results",
         question="How much of a network is wasted where the embedding's rank is low?",

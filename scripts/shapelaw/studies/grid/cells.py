@@ -30,12 +30,10 @@ NAMES = tuple(name for name, axis in AXES.items() if axis.splits and name not in
 # those that may follow from depth and width; what else differs makes networks that never are one cell
 FOLLOWING = tuple(name for name in NAMES if AXES[name].follows)
 OF_SHAPE = tuple(name for name in FOLLOWING if name in SHAPE_AXES)
-RECIPE = tuple(
-    name for name in FOLLOWING if name not in SHAPE_AXES
-)  # in a table from elsewhere they make no cells
-_LISTED_AS = {name: axis.name for axis in AXES.values() for name in axis.names} | dict.fromkeys(
-    BUDGETS, "budget"
-)
+# in a table from elsewhere these make no cells
+RECIPE = tuple(name for name in FOLLOWING if name not in SHAPE_AXES)
+_LISTED_AS = {name: axis.name for axis in AXES.values() for name in axis.names}
+_LISTED_AS |= dict.fromkeys(BUDGETS, "budget")
 SHOWN = 5  # values in a sentence
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,18 +23,20 @@ from shapelaw.parts import Parts
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled
+from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, without
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
 from shapelaw.studies.study_runs import study_runs
-from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.results import (
+    FIT_NUMBERS,
     GAP_FORMATS,
     SHAPE_FORMATS,
+    SHAPE_NUMBERS,
     TABLES_OF_RUNS,
     WIDTH_FORMATS,
     add_axes_option,
@@ -41,57 +44,84 @@ from shapelaw.studies.transitions.results import (
     overtaken,
     transition_sentences,
 )
-from shapelaw.studies.transitions.tables import gaps_table
+from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions
 
-_NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
+_EFFECTS: dict[str, Any] = {"read": tables.read_effects, "counted": True}
 SHOWN_SIZES = 5
 T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
     "transitions": TableOf(
         lambda one: one.transitions.transitions,
-        "Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
+        "Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with the two "
+        "trained sizes on its sides by the paper's rule.",
         WIDTH_FORMATS,
+        tables.of_cells(read_transitions),
+        counted=True,
     ),
-    "size_axes": TABLES_OF_RUNS["size_axes"],
+    "size_axes": replace(TABLES_OF_RUNS["size_axes"], read=tables.of_cells(read_transitions)),
     "gaps": TableOf(
         lambda one: gaps_table(one.compared),
         "How much better the deeper network is at equal size.",
         GAP_FORMATS,
+        tables.of_cells(read_gaps),
     ),
 }
 TABLES = {
     "losses": TableOf(
         lambda one: tables.losses_table(one.analyses, parts=one.parts),
         "Mean test loss of every network.",
-        {"test_loss": ".4f", BITS: ".4f"},
+        {"test_loss": ".4f", BITS: ".4f", "loss_std": ".4f"},
+        tables.of_cells(tables.read_losses),
     ),
     "fit": TableOf(
         lambda one: tables.fit_table(one.analyses, one.parts),
         "Weighted fit of log d = a + b L, for each cell.",
+        read=tables.of_cells(without(*FIT_NUMBERS)),
+        counted=True,
     ),
     "projection": TableOf(
         lambda one: tables.projection_of_cells(one.analyses, one.parts),
         "Shapes that the line of a cell projects.",
         SHAPE_FORMATS,
+        tables.of_cells(without(*SHAPE_NUMBERS, "trained_depth", "trained_width")),
     ),
     "effects": TableOf(
-        tables.effects_table,
-        "What each axis does: cells that differ in it alone, at equal size. Intervals are 95%.",
-        {name: how for name, how in _NUMBERS.items() if not name.startswith("loss")}
-        | dict.fromkeys(("p", "p_holm"), ".2g"),
+        lambda one: tables.effects_tables(one)["effects"],
+        "What each axis does at equal size: the loss of the network with the later value minus that of the other, on "
+        "average over the settings of the other axes, with its 95% interval by the noise between seeds.",
+        **_EFFECTS,
     ),
-    "effects_by_size": TableOf(tables.effects_by_size_table, "The same, size by size.", _NUMBERS),
+    "effects_by_setting": TableOf(
+        lambda one: tables.effects_tables(one)["effects_by_setting"],
+        "The differences that are averaged in table effects, setting by setting, with 95% intervals.",
+        **_EFFECTS,
+    ),
+    "effects_on_transitions": TableOf(
+        lambda one: tables.effects_tables(one)["effects_on_transitions"],
+        "By what factor each axis moves the width from which the deeper network wins, with 95% intervals.",
+        **_EFFECTS,
+    ),
+    "effects_by_size": TableOf(
+        tables.effects_by_size_table,
+        "The differences of tables effects and effects_by_setting, size by size, with 95% intervals.",
+        {"width": ".1f"},
+        tables.read_effects,
+    ),
     "best_shapes": TableOf(
         tables.best_shapes_table,
-        "The best shape of each size over all cells, and those within the noise of it.",
-        {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
+        "The best shape of each size over all cells; those within the noise of it are in the CSV file.",
+        {"width": ".1f", "test_loss": ".4f", BITS: ".4f"},
+        tables.of_cells(tables.read_best_shapes),
     ),
     "seed_noise": TableOf(
-        lambda one: tables.seed_noise_table(one.analyses), "Spread of the loss over seeds."
+        lambda one: tables.seed_noise_table(one.analyses),
+        "Spread of the loss over seeds.",
+        dict.fromkeys(("loss_mean", "loss_std"), ".4f"),
+        tables.of_cells(without()),
     ),
 }
-IN_FIT = ("transitions", "fit", "effects", "best_shapes")  # tables that fit.json has too
+IN_FIT = ("transitions", "fit", *tables.EFFECTS, "best_shapes")  # tables that fit.json has too
 MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
 MOST_PAIRS = 40  # of one axis
 MOST_LOOKS = 40  # cells in one panel
@@ -131,7 +161,7 @@ def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
 
     def effects(made: Made) -> pd.DataFrame:
-        return made["effects"].frame
+        return tables.every_effect(made)
 
     own = {name: partial(one.of, analysis) for name, one in TABLES.items()}
     return assembled(
@@ -167,8 +197,10 @@ def cell_tables(
     """
 
     def made(one: TableOf) -> Table:
-        frame = tables.stack(analyses, one.frame, named, parts)
-        return Table(frame, one.caption.format(of=of), one.formats)
+        def stacked(_: object) -> pd.DataFrame:
+            return tables.stack(analyses, one.frame, named, parts)
+
+        return replace(one, frame=stacked, caption=one.caption.format(of=of)).of(None)
 
     return {name: partial(made, one) for name, one in CELL_TABLES.items()}
 
@@ -184,17 +216,17 @@ def _fit(analysis: GridAnalysis, made: Made) -> dict[str, Any]:
     }
 
 
-def answer(tables: Mapping[str, Table]) -> Answer:
+def answer(made: Mapping[str, Table]) -> Answer:
     """What each axis does, in one line: its largest effect beyond the noise, or how small all are.
 
     Args:
-        tables: `effects` and `transitions` of the grid.
+        made: the tables `EFFECTS` and `transitions` of the grid.
     """
-    effects = tables["effects"].frame
+    effects = tables.every_effect(made)
     found = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
     if found.empty:
         if effects.empty:  # one cell: no axis has an effect, and which depth wins is what can be asked
-            return overtaken(tables["transitions"].frame)
+            return overtaken(made["transitions"].frame)
         return Answer("No two cells that differ in one thing have sizes in common.", False)
     said_of = [_of_axis(axis, rows) for axis, rows in found.groupby("axis", sort=False)]
     return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))
@@ -317,7 +349,10 @@ def _best_sentences(analysis: GridAnalysis) -> Iterator[str]:
 
 
 def losses_figure(analysis: GridAnalysis) -> Chart:
-    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below."""
+    """The loss of each depth against size, a panel a cell: the axis with most values along, the others below.
+
+    It is in the unit in which all cells compare, where all have it.
+    """
     axes = analysis.cells.axes
     counts = {axis: len(analysis.cells.values_of(axis)) for axis in axes}
     fitting = [axis for axis in axes if counts[axis] <= MOST_COLUMNS]
@@ -325,11 +360,19 @@ def losses_figure(analysis: GridAnalysis) -> Chart:
     panels = {}
     for one in analysis.analyses:
         below = ", ".join(said(name, one.values[name]) for name in axes if name != along)
-        panels[below, "" if along is None else said(along, one.values[along])] = one.transitions
+        panels[below, "" if along is None else said(along, one.values[along])] = _in_unit(one, analysis.unit)
     rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
     columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
     shown = {key: found for key, found in panels.items() if key[0] in rows}
     return curves_chart(shown, columns)
+
+
+def _in_unit(one: CellAnalysis, unit: str) -> TransitionAnalysis:
+    """A cell's analysis with its curves in a unit, where it has them."""
+    if unit != BITS or one.bits is None:
+        return one.transitions
+    runs = replace(one.compared, curves=one.bits[0], loss_label=LOSS_LABELS[BITS])
+    return replace(one.transitions, runs=runs)
 
 
 def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:

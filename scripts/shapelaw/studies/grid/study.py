@@ -32,10 +32,12 @@ from shapelaw.studies.study import OTHER_FOLDERS, OURS, Study
 ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
 TABLES = (
-    *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
+    *("losses", "transitions", "size_axes", "gaps", "fit", "projection"),
+    *("effects", "effects_by_setting", "effects_on_transitions", "effects_by_size"),
     *("best_shapes", "seed_noise"),
 )
-FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
+FIGURES = {"effects": OURS, "losses": OURS, "best_depth": OURS}
+ANSWERING = ("effects", "best_shapes")
 RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can't have
     (
         *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
@@ -74,6 +76,7 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
         question=question(axes),
         subtitle=name,
         kind=LANGUAGE,
+        answering=ANSWERING,
         **own,
     )
 
@@ -103,7 +106,7 @@ def declared_study(
     """
     made = grid_study(grid.name, **grid.attributes)
     if "results" in own:
-        own = {"options": grid.sized, **own}
+        own = {"options": grid.sized, "answering": (), **own}
     else:
         figures = {**FIGURES, **figures}
     return replace(made, room=room, figures=figures, grid=blocks, **own)

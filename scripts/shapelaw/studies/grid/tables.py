@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 
@@ -15,8 +16,10 @@ from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.parts import Parts
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
-from shapelaw.studies.grid.cells import Value, frame_of, typed
+from shapelaw.report.reading import header
+from shapelaw.report.write import Table
+from shapelaw.studies.grid.analysis import BITS, TEXT, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
+from shapelaw.studies.grid.cells import NAMES, Value, frame_of, name_of, plain, said, typed
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
@@ -33,8 +36,14 @@ NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
 PAIR = ("axis", "one", "other")
+EFFECTS = (
+    "effects",
+    "effects_by_setting",
+    "effects_on_transitions",
+)  # tables with the rows of `effects_table`
 COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
+MOST_AXES = 2  # columns that name a cell
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
@@ -188,6 +197,15 @@ def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
     return frame_of(rows) if rows else pd.DataFrame(columns=[*analysis.cells.axes, *columns])
 
 
+def read_best_shapes(best: pd.DataFrame) -> pd.DataFrame:
+    """The best shape of each size as it is read: a row a size, with how many others are as good within the noise."""
+    first = best["standing"] == "best"
+    near = best.groupby(first.cumsum())["standing"].transform("size") - 1
+    words = [f"{some} of {of - 1}" for some, of in zip(near[first], best.loc[first, "of"], strict=True)]
+    shown = best[first].drop(columns=["above", "above_err", "standing", "of"])
+    return shown.assign(**{"others as good within the noise": words})
+
+
 def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
     """What each axis does: a row for every pair of cells that differ in it alone, and their mean over the settings.
 
@@ -279,6 +297,107 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
             "sizes": sum(len(each.size) for each in found),
             **_interval(mean, err, min(each.dof for each in found)),
         }
+
+
+def of_cells(read: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """How a table of cells is read: where more than two columns name a cell, as one: `V = 257, r = 8, H = 2`."""
+
+    def shown(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = read(frame)
+        axes = [*takewhile(lambda name: name in NAMES or " / width" in name, map(str, frame.columns))]
+        pooled = frame["depth"].eq("pooled") if "depth" in frame else pd.Series(False, frame.index)
+        if len(axes) <= MOST_AXES and not pooled.any():
+            return frame
+        rows = zip(frame[axes].to_dict("records"), pooled, strict=True)
+        cells = [_cell_words({name: plain(row[name]) for name in axes}, shared) for row, shared in rows]
+        rest = frame.drop(columns=axes)
+        rest.insert(0, "cell", cells)
+        return rest
+
+    return shown
+
+
+def _cell_words(values: Mapping[str, Value], shared: bool) -> str:
+    """A cell's name; of several cells what they share."""
+    return (
+        name_of({name: value for name, value in values.items() if value is not None or not shared})
+        or "all cells"
+    )
+
+
+def read_losses(losses: pd.DataFrame) -> pd.DataFrame:
+    """The losses of networks in the one unit in which all of them compare."""
+    several = BITS in losses and any(name in losses for name in TEXT)
+    other = ["test_loss", "loss_std"] if several else [BITS]
+    return losses.drop(columns=["step_flops", "total_params", *other], errors="ignore")
+
+
+def effects_tables(analysis: GridAnalysis) -> dict[str, pd.DataFrame]:
+    """The rows of `effects_table` by table (`EFFECTS`): a row an effect, the settings averaged, the transitions."""
+    rows = effects_table(analysis)
+    loss, averaged = rows["quantity"] == DIFFERENCE, rows["settings"] > 1
+    means = set(rows.loc[averaged, [*PAIR]].itertuples(index=False, name=None))
+    inside = pd.Series(
+        [pair in means for pair in rows[[*PAIR]].itertuples(index=False, name=None)], rows.index, bool
+    )
+    told = loss & (averaged | ~inside), loss & ~averaged & inside, ~loss
+    return {name: rows[some].reset_index(drop=True) for name, some in zip(EFFECTS, told, strict=True)}
+
+
+def every_effect(made: Mapping[str, Table]) -> pd.DataFrame:
+    """The rows of all tables of `EFFECTS`, those of one axis below each other."""
+    return stacked(made[name].frame for name in EFFECTS)
+
+
+def read_effects(effects: pd.DataFrame) -> pd.DataFrame:
+    """A table of effects as it is read: values and settings in words, the difference with its interval and its unit."""
+    axes = [
+        str(name) for name in effects if name not in (*PAIR, *COMPARED, *BY_SIZE, *NUMBERS, "sizes", "status")
+    ]
+    value = (
+        "ratio of widths"
+        if "quantity" in effects and (effects["quantity"] == RATIO).any()
+        else "loss difference"
+    )
+    units = effects["unit"].unique()
+    value += f" ({units[0]})" if len(units) == 1 else ""
+    rows = effects.to_dict("records")
+    words = {
+        "axis": [header(row["axis"]) for row in rows],
+        "from": [value_words(row["axis"], plain(row["one"])) for row in rows],
+        "to": [value_words(row["axis"], plain(row["other"])) for row in rows],
+        "setting": [_setting_words(row, axes) for row in rows],
+    }
+    kept = (
+        "depth",
+        "deeper_depth",
+        "size",
+        "width",
+        *(["unit"] if len(units) > 1 else []),
+        "value",
+        "low",
+        "high",
+    )
+    shown = pd.DataFrame(words, effects.index, dtype=str).join(
+        effects[[n for n in (*kept, "p_holm", "status") if n in effects]]
+    )
+    shown = shown.rename(columns={"value": value, "low": f"{value}_low95", "high": f"{value}_high95"})
+    places = [name for name in ("setting", "depth", "deeper_depth") if name in shown]
+    return shown.drop(columns=[name for name in places if shown[name].replace("", None).isna().all()])
+
+
+def _setting_words(row: Row, axes: Sequence[str]) -> str:
+    """The setting of the other axes in which two cells are compared, or over how many it is averaged."""
+    if row.get("settings", 1) > 1:
+        return f"mean over {row['settings']}"
+    return name_of({name: plain(row[name]) for name in axes if name != row["axis"]})
+
+
+def value_words(name: str, value: Value) -> str:
+    """A value of a column without the column's name: `2,000`, `full rank`."""
+    if value is None:
+        return said(name, value)
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:

@@ -287,7 +287,7 @@ TABLES = {
     "monotony": TableOf(
         monotony_table, "A test for falls: does the share fall anywhere by more than the seeds' noise?"
     ),
-    "capacity": TableOf(capacity_table, f"Examples memorized with {100 * MEMORIZED:.0f}\u202f% accuracy."),
+    "capacity": TableOf(capacity_table, f"Examples memorized with {MEMORIZED:.0%} accuracy."),
     "linear_part": TableOf(
         linear_table, "The line in H through the points below saturation, where they are on one."
     ),

@@ -23,6 +23,7 @@ STUDIES = (
         message="what a low rank of the positional embedding costs",
         subtitle="",
         tables=("losses", "needed", "equivalents", "comparison"),
+        answering=("needed",),
         figures={"losses": "figure 7 of the vocabulary paper", "equivalents": OURS},
         results="shapelaw.studies.positional_rank.results",
         question="Which rank does the positional embedding need?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from textwrap import fill
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from shapelaw.fits import projection
-from shapelaw.fits.curves import Side, Transition, TransitionStatus
+from shapelaw.fits.curves import Side, Transition, TransitionStatus, status_sentence
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
@@ -122,7 +122,7 @@ def _losses(name: str, runs: Runs, pair: Pair) -> Panel:
     marks += [replace(mark, label="") for mark in _marks(pair)]  # the panel below names them
     found = pair.bootstrap
     crossing = found.status is TransitionStatus.CROSSING
-    what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else found.status
+    what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else status_sentence(asdict(found))
     told = f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}"
     title = "\n".join(fill(part, 32) for part in (name, told) if part)
     return Panel(marks, _span(pair, runs.size), Span(runs.loss_label), title, legend={})

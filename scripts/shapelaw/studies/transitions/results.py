@@ -13,14 +13,20 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
-from shapelaw.fits.curves import Curve, Side, TransitionStatus, adjacent_pairs, shared_range, sizes_in
+from shapelaw.fits.curves import (
+    Curve,
+    TransitionStatus,
+    adjacent_pairs,
+    shared_range,
+    sizes_in,
+    status_sentence,
+)
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.parts import Parts
-from shapelaw.report.plots import short_number
-from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of
+from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
 from shapelaw.specs.sizes import LEAST_SIZES, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.published import DEPTH_WIDTH, published, published_log_width, published_of
@@ -50,22 +56,33 @@ WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "no
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
+SHAPE_NUMBERS = ("params", "depth_err", "width_err", "unreached", "published_depth", "published_width")
+# of a fit, in its CSV file alone
+FIT_NUMBERS = ("cov_aa", "cov_ab", "cov_bb", "chi2", "r_squared", "dof", "message")
 TABLES = {
     "transitions": TableOf(
         lambda one: one.transitions,
-        "The width at which each depth is overtaken by the next greater one.",
+        "The width at which each depth is overtaken by the next greater one, with the 68% interval by the bootstrap, "
+        "and with the two trained sizes on its sides by the paper's rule.",
         WIDTH_FORMATS,
+        tabled.read_transitions,
+        counted=True,
     ),
-    "fit": TableOf(tabled.fit_table, "Weighted fit of log d = a + b L."),
+    "fit": TableOf(
+        tabled.fit_table, "Weighted fit of log d = a + b L.", read=without(*FIT_NUMBERS), counted=True
+    ),
     "projection": TableOf(
         lambda one: tabled.projection_table(one.fit, one.forms),
         "Best depth and width for the sizes of GPT-3 and for 1T parameters.",
-        SHAPE_FORMATS | {"params": ".3g", "non_embedding_params": ".3g"},
+        SHAPE_FORMATS,
+        without(*SHAPE_NUMBERS),
     ),
     "forms": TableOf(
         lambda one: tabled.forms_table(one.forms),
-        "Forms of the transition width, weighted by how well they predict left-out points.",
-        {"weight": ".3f"} | {f"N_{depth}": ".3g" for depth in tabled.FORM_DEPTHS},
+        "Forms of the transition width, weighted by how well they predict left-out points, and the parameters from "
+        "which depth 80 is overtaken.",
+        {"weight": ".3f"},
+        tabled.read_forms,
     ),
     "comparison": TableOf(
         tabled.comparison_table, "Our numbers beside the published ones (Levine et al. 2020)."
@@ -74,10 +91,7 @@ TABLES = {
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
 ANSWERING = ("fit", "transitions")  # tables that the answer is read from
-NO_ONE_BETTER: dict[str, str] = {
-    TransitionStatus.SHALLOWER_BETTER: "the shallower network is better at every size tried",
-    TransitionStatus.DEEPER_BETTER: "the deeper network is better at every size tried",
-}
+THROUGHOUT = (TransitionStatus.SHALLOWER_BETTER, TransitionStatus.DEEPER_BETTER)  # one depth is better
 # worth a sentence: runs that lie off their curves by this many times the seed noise
 NOTABLE_SCALE = 1.5
 NO_SEED_NOISE = (
@@ -94,6 +108,8 @@ TABLES_OF_RUNS = {
         lambda one: one.compared.size_axes,
         "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
         WIDTH_FORMATS,
+        tabled.read_transitions,
+        counted=True,
     ),
     "seed_noise": TableOf(
         lambda one: tabled.seed_noise_table(one.compared), "Spread of the loss over seeds."
@@ -101,7 +117,7 @@ TABLES_OF_RUNS = {
     "best_depth": TableOf(
         lambda one: tabled.best_depth_table(tabled.rank_depths(one.compared.curves, one.compared.noise)),
         "The best depth in each range of sizes.",
-        {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
+        {"certain": ".0%"},
     ),
 }
 
@@ -255,9 +271,7 @@ def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator
         if row["status"] == TransitionStatus.CROSSING:
             found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
         else:
-            bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
-            doubt = f" ({row['caution']})" if row["status"] == TransitionStatus.UNDECIDED else ""
-            found = f"{row['status']}{bound}{doubt}"
+            found = status_sentence(row)
             if row["depth"] in rule.index:
                 width, err = rule.loc[row["depth"], ["width", "width_err"]]
                 found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
@@ -304,7 +318,7 @@ def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
 def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
     """One transition with its size axis, its noise, its cautions, and the transition on the other axes."""
     deeper = "" if pd.isna(row["deeper_depth"]) else f" against {row['deeper_depth']}"
-    text = f"Depth {row['depth']}{deeper} ({row['method']}): {_found(row)}"
+    text = f"Depth {row['depth']}{deeper} ({row['method']}): {status_sentence(row)}"
     if runs is not None:
         text += f", at equal {SIZE_LABELS[runs.size]}"
         if row["method"] == BOOTSTRAP:
@@ -312,7 +326,7 @@ def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
                 (runs.size_axes["depth"] == row["depth"]) & (runs.size_axes["size_axis"] != runs.size.value)
             ]
             beside = [
-                f"{_found(other)} at equal {SIZE_LABELS[SizeAxis(other['size_axis'])]}"
+                f"{status_sentence(other)} at equal {SIZE_LABELS[SizeAxis(other['size_axis'])]}"
                 for other in others.to_dict("records")
             ]
             text += f" ({'; '.join(beside)})" if beside else ""
@@ -321,13 +335,6 @@ def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
     if isinstance(row["caution"], str) and row["caution"]:
         text += f"; doubtful: {row['caution']}"
     return text + "."
-
-
-def _found(row: Mapping[Hashable, Any]) -> str:
-    if row["status"] == TransitionStatus.CROSSING:
-        return f"width {row['width']:.1f} ± {row['width_err']:.1f}"
-    side = {Side.ABOVE: "above", Side.BELOW: "below", Side.AT: "about"}.get(row["side"])
-    return str(row["status"]) + (f", {side} {row['bound']:.0f}" if side else "")
 
 
 def _forms_sentence(analysis: TransitionAnalysis) -> str:
@@ -394,7 +401,7 @@ def overtaken(transitions: pd.DataFrame) -> Answer:
     mine = mine if len(mine) else transitions
     found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
     if not found:
-        clear = mine[mine["status"].isin(NO_ONE_BETTER)]
+        clear = mine[mine["status"].isin(THROUGHOUT)]
         return Answer(_why_none(mine if clear.empty else clear), not clear.empty)
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     said = "; ".join(map(_overtaken, found[:SHOWN]))
@@ -423,12 +430,5 @@ def _published(depths: Sequence[float]) -> str:
 def _why_none(mine: pd.DataFrame) -> str:
     if mine.empty:
         return "No two depths can be compared."
-    row = mine.iloc[0]
-    pair, status = f"depth {row['depth']:.0f} against {row['deeper_depth']:.0f}", str(row["status"])
-    limit = ""
-    if not pd.isna(row["bound"]) and not pd.isna(row["side"]):
-        limit = f", so a crossing would lie {row['side']} width {short_number(float(row['bound']))}"
-    if status == TransitionStatus.UNDECIDED:
-        return f"Whether a depth overtakes another is undecided; {pair}: {row['caution']}{limit}."
-    why = NO_ONE_BETTER.get(status, status)
-    return f"Not at these sizes; {pair}: {why}{limit}."
+    row = mine.iloc[0].to_dict()
+    return f"Depth {row['depth']:.0f} against {row['deeper_depth']:.0f}: {status_sentence(row)}."

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits import projection
-from shapelaw.fits.curves import Curve, gaps_of, smooth_loss
+from shapelaw.fits.curves import Curve, TransitionStatus, gaps_of, smooth_loss, status_sentence
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
+from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.published import DEPTH_WIDTH, Published, published, published_log_width, published_of
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
@@ -35,6 +36,8 @@ GAPS = [
     *("depth", "deeper_depth", "width", "deeper_width", "loss", "deeper_loss"),
     *("deeper_by", "deeper_by_err", "better"),
 ]
+SILENT = (TransitionStatus.TOO_FEW_SIZES, TransitionStatus.NO_NOISE)  # no result
+LOSS_DIFFERENCE = "loss difference, deeper minus shallower"
 BETTER = {1: "deeper", -1: "shallower", 0: "neither"}
 SEED_STD = "std of the loss over 3 seeds"
 COMPARED = (
@@ -66,6 +69,29 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
         better = None if runs.noise is None else [BETTER[sign] for sign in signs]
         tables.append(pd.DataFrame({**made, "better": better})[GAPS])
     return stacked(tables)
+
+
+def read_transitions(transitions: pd.DataFrame) -> pd.DataFrame:
+    """A table of transitions as it is read: the width with its interval, or what else was found in words."""
+    left_out = ("width_err", "bound", "bound_err", "side", "reportable_low", "reportable_high")
+    shown = transitions.drop(columns=[*left_out, "noise_scale", "caution"], errors="ignore")
+    rows = transitions.to_dict("records")
+    shown["result"] = [
+        (row.get("caution") or "") if row["status"] == TransitionStatus.CROSSING else status_sentence(row)
+        for row in rows
+    ]
+    shown["status"] = [row["status"] if row["status"] in SILENT else None for row in rows]
+    if "size_axis" in shown:
+        shown["size_axis"] = [SIZE_LABELS[SizeAxis(axis)] for axis in shown["size_axis"]]
+    return shown
+
+
+def read_gaps(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Gaps as they are read: the loss of the deeper network minus that of the shallower one."""
+    shown = gaps.drop(columns=["deeper_width", "loss", "deeper_loss"])
+    by, err = -shown.pop("deeper_by").astype("float64"), shown.pop("deeper_by_err")
+    better = shown.pop("better")
+    return shown.assign(**{LOSS_DIFFERENCE: by, f"{LOSS_DIFFERENCE}_err": err, "better": better})
 
 
 def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -124,6 +150,14 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
     columns = ["form", "weight", "chi2", "dof", "p_value", "log_density"]
     columns += [f"N_{depth}{end}" for depth in FORM_DEPTHS for end in ("", "_err")]
     return pd.DataFrame(rows, columns=columns)
+
+
+def read_forms(forms: pd.DataFrame) -> pd.DataFrame:
+    """The forms as they are read: `N_80` with its own error, not its logarithm's, where that is below a factor e."""
+    shown = forms[["form", "weight", "p_value"]].copy()
+    told = forms["N_80_err"] < 1.0
+    shown["N_80"] = forms["N_80"].where(told)
+    return shown.assign(N_80_err=shown["N_80"] * forms["N_80_err"])
 
 
 def fit_table(analysis: TransitionAnalysis) -> pd.DataFrame:
