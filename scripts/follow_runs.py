@@ -65,8 +65,9 @@ def main() -> int:
                     print(found[RUNS])
                     return
 
-        progress = ImportProgress(say, arguments.notice)
-        importer = Importer(results, uri, progress, patience, liveness, stop)
+        importer = Importer(
+            results, uri, ImportProgress(say), patience, liveness, stop, arguments.artifact_root
+        )
         importer.follow(None if arguments.once else arguments.every, link if arguments.address else None)
 
     return exit_code(work, arguments.uri)

@@ -16,7 +16,6 @@ from shapelaw.tracking.command import (
     check_results,
     exit_code,
     loading,
-    patiently,
     tracking_parser,
     tracking_uri,
 )
@@ -57,13 +56,13 @@ def main() -> int:
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
             )
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
-        importer = Importer(results, uri, progress, patience, liveness)
+        importer = Importer(results, uri, ImportProgress(say), patience, liveness)
+        importer.artifacts = arguments.artifact_root
         store, outcome = importer.import_study(arguments.study, chosen)
         if outcome.problems:
             raise UserError("\n".join(outcome.problems.values()))
-        table = patiently(lambda: read_runs(store, arguments.study, keys, progress), patience, progress)
+        table = read_runs(store, arguments.study, keys, outcome.listed)
         study = submitted_study(arguments.submitted, arguments.study)
         if outcome.written and study is not None:  # the answer follows, with the summary run
             write_note(store, arguments.study, study.question)
