@@ -43,7 +43,7 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         with loading():
-            from shapelaw.campaign.submission import latest_studies
+            from shapelaw.campaign.submission import latest_experiments
             from shapelaw.storage.pool import read_asked
             from shapelaw.storage.progress import Liveness
             from shapelaw.tracking.importer import Importer
@@ -60,9 +60,9 @@ def main() -> int:
 
         def link() -> None:
             store, asked = open_store(uri, results), list(read_asked(results))
-            for study in [*latest_studies(results), *asked]:
-                if found := pages(store, study, arguments.address):
-                    print(found[RUNS])
+            for study in [*latest_experiments(results), *asked]:
+                if links := pages(store, study, arguments.address):
+                    print(links[RUNS])
                     return
 
         importer = Importer(

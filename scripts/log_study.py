@@ -45,7 +45,7 @@ def main() -> int:
 
             from shapelaw.campaign.findings import described, with_tables
             from shapelaw.campaign.headline import headline
-            from shapelaw.campaign.submission import submitted_study
+            from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note
 
@@ -53,6 +53,7 @@ def main() -> int:
         patience = PATIENCE if arguments.patience is None else arguments.patience
 
         study = submitted_study(arguments.submitted, arguments.study)
+        experiment = submitted_experiment(arguments.submitted, arguments.study)
         artifacts, fit = [*arguments.artifacts, *([arguments.fit] if arguments.fit else [])], arguments.fit
         note = "" if study is None or fit is None else described(study, fit)
         read = with_tables(note, fit, MAX_TAG_VAL_LENGTH) if note else ""
@@ -61,13 +62,13 @@ def main() -> int:
         def once() -> tuple[str, dict[str, str]]:
             with one_writer(results, say):
                 store = open_store(uri, results, arguments.artifact_root)
-                run_id = log_summary(store, arguments.study, artifacts, numbers, read)
+                run_id = log_summary(store, experiment, artifacts, numbers, read)
                 if note:
-                    write_note(store, arguments.study, note)
-                return run_id, pages(store, arguments.study, address(uri))
+                    write_note(store, experiment, note)
+                return run_id, pages(store, experiment, address(uri))
 
         run_id, links = patiently(once, patience, ImportProgress(say))
-        say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
+        say(f"{experiment}: the summary run in MLflow is {run_id}.")
         if arguments.out is not None:
             arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")
 
