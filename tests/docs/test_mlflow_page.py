@@ -28,7 +28,7 @@ from shapelaw.tracking.summary import log_summary
 PAGE = REPOSITORY / "docs" / "mlflow.md"
 URI = "sqlite:///results/mlflow.db"  # as the page has it
 SMALL = small_run()
-NUMBERS = {"effect.heads.1_to_2": -0.02, "best_depth.at_100K": 4.0}
+NUMBERS = {"effect.heads_1_to_2": -0.02, "best_depth.at_100K": 4.0}
 LOSSES = {(1, 0): 4.5, (1, 1): 4.25, (2, 0): 4.0, (2, 1): 3.5}  # of a depth and a seed
 POSTGRES = shutil.which("initdb") and shutil.which("pg_ctl")
 

@@ -292,7 +292,7 @@ def test_our_own_runs_are_read_with_their_shape_and_recipe(place: Place) -> None
     run = make_run()
     write_finished(place.results, run)
     place.import_all()
-    log_summary(place.store(), place.study, [], {"effect.heads.1_to_2": 1.0})
+    log_summary(place.store(), place.study, [], {"effect.heads_1_to_2": 1.0})
     (row,) = read_experiment(place.uri, place.study).to_dict("records")
     assert (row["depth"], row["width"], row["bits_per_byte"], row["learning_rate"]) == (2, 16, 1.75, 3e-3)
     assert (row["test_loss"], row["block_params"]) == (make_rows(run)[-1][4], 12 * 2 * 16**2)

@@ -177,7 +177,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [figure, table]
 
 
-NUMBERS = {"effect.heads.1_to_2": -0.02, "best_depth.at_100K": 4.0}
+NUMBERS = {"effect.heads_1_to_2": -0.02, "best_depth.at_100K": 4.0}
 
 
 def test_figures_and_numbers_arrive_in_one_run(any_place: Place, files: list[Path]) -> None:

@@ -1,7 +1,7 @@
 """The main numbers of a study, by the names under which its summary run in MLflow has them as metrics.
 
-`effect.heads.1_to_2`, `best_depth.at_100K`, `transition_width.depth1_2.V500_r8_H2`: of letters, digits, points and
-underscores, so that a filter takes each as it stands.
+`effect.heads_1_to_2`, `best_depth.at_100K`, `transition_width.depth1_2.V500_r8_H2`: of letters, digits, points and
+underscores, so that a filter takes each as it stands; MLflow reads a point before two digits as a number.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _effects(frame: pd.DataFrame) -> Found:
     rows = frame[(frame["quantity"] == DIFFERENCE) & frame["value"].notna()]
     for row in rows.sort_values("settings", ascending=False, kind="stable").to_dict("records"):
         values = [_value(row["axis"], _plain(row[name])) for name in ("one", "other")]
-        yield ("effect", _word(row["axis"]), "_to_".join(values)), row["value"]
+        yield ("effect", f"{_word(row['axis'])}_{'_to_'.join(values)}"), row["value"]
 
 
 def _best_shapes(frame: pd.DataFrame) -> Found:

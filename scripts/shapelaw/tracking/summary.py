@@ -178,7 +178,7 @@ def view(
 
     The result is the loss, or, where texts or vocabularies differ, the bits per byte, in which alone these compare.
     Where seeds are averaged, runs that differ by their seed alone are one row, with the means of their metrics. At
-    equal sizes, runs of one size class that differ in depth, width and seed alone are one, with the best of each metric.
+    equal sizes, so are those of one size class that differ in depth, width and seed alone, with the best of each.
 
     Args:
         rows: the runs' rows of the table.
