@@ -123,9 +123,7 @@ def test_the_five_searches_work_as_typed(
     (best,) = found["best"].to_dict("records")
     assert (best["params.depth"], best["metrics.test_loss"]) == ("2", 3.5)
     printed = capsys.readouterr().out
-    assert re.search(r" 3\.75 +0\.35\d+ +2\n", printed), (
-        "mean, deviation and number of depth 2's seeds"
-    )
+    assert re.search(r" 3\.75 +0\.35\d+ +2\n", printed), "mean, deviation and number of depth 2's seeds"
     assert "[(2, 4.5), (4, 3.5)]\n[(2, 5.0), (4, 4.0)]\n" in printed
     assert found["summary"].data.metrics == NUMBERS
     table = pd.read_csv(tmp_path / "runs.csv")

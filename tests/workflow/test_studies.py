@@ -211,7 +211,9 @@ def test_separation_ranks_are_in_tables_figures_and_mlflow(project: StudiesProje
     assert {"theorems.json", "degree_budget.json", "fit.json"} <= names
     for figure in ("degree", "rank_depth"):
         assert any(name.startswith(f"figures~{figure}+step+0") for name in names)
-    assert not {name for name in names if name.endswith((".csv", ".html", ".svg", ".md", ".tex"))}  # the same again
+    assert not {
+        name for name in names if name.endswith((".csv", ".html", ".svg", ".md", ".tex"))
+    }  # the same again
     assert {"tables.md", "tables.tex", "rank_depth.svg", "rank_depth.png"} <= {
         path.name for path in (results / "separation_rank").iterdir()
     }
