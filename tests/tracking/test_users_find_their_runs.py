@@ -84,12 +84,12 @@ def test_the_columns_are_the_results_the_size_and_what_differs_best_first() -> N
     rows = rows_of(*(make_run(seed, depth) for seed in range(2) for depth in (1, 2)))
     state = view(LANGUAGE, RUNS, rows, ["summary"])
     results = columns("metrics", "test_loss", "bits_per_byte", "tokens_per_second", "block_params")
-    assert state["selectedColumns"] == [*results, *columns("params", "corpus", "depth", "seed")]
+    assert state["selectedColumns"] == [*results, *columns("params", "depth", "seed")]
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`test_loss`", True)
     assert (state["groupBy"], state["runsPinned"]) == (None, ["summary"])
     # the mean of the seeds' numbers says nothing
     averaged = view(LANGUAGE, SEEDS, rows)
-    assert averaged["selectedColumns"] == [*results, *columns("params", "corpus", "depth")]
+    assert averaged["selectedColumns"] == [*results, *columns("params", "depth")]
     assert averaged["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "shape"}]
     for kind in KINDS.values():
         assert set(kind.shown) <= {column.name for column in (*kind.params, *kind.metrics)}
@@ -112,7 +112,6 @@ def test_heads_are_seen_side_by_side_at_equal_size() -> None:
     assert grouped["aggregateFunction"] == "min"
     assert [(key["mode"], key["groupByData"]) for key in grouped["groupByKeys"]] == [
         ("tag", "size_class"),
-        ("param", "corpus"),
         ("param", "heads"),
     ]
 
@@ -120,12 +119,12 @@ def test_heads_are_seen_side_by_side_at_equal_size() -> None:
 def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() -> None:
     """Two rates of one shape don't follow, nor does what the list never names."""
     (first,), (wider,) = rows_of(make_run()), rows_of(make_run(), width=32)
-    assert varied_params(LANGUAGE, [first, wider]) == ["corpus", "width"]
+    assert varied_params(LANGUAGE, [first, wider]) == ["width"]
     faster = first | {"learning_rate": 0.006}
     other = first | {"weight_decay": 0.5, "seed": 1}
-    assert varied_params(LANGUAGE, [first, wider, faster]) == ["corpus", "width", "learning_rate"]
+    assert varied_params(LANGUAGE, [first, wider, faster]) == ["width", "learning_rate"]
     again = first | {"seed": 1}
-    assert varied_params(LANGUAGE, [first, again, other]) == ["corpus", "weight_decay", "seed"]
+    assert varied_params(LANGUAGE, [first, again, other]) == ["weight_decay", "seed"]
     assert varied_params(LANGUAGE, [first]) == varied_params(LANGUAGE, [])
 
 

@@ -151,7 +151,7 @@ def _keep_image(image: Path, folder: Path) -> None:
 
 
 def varied_params(kind: Kind, rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The params that tell runs of a kind apart; the corpus is always one.
+    """The params that tell runs of a kind apart.
 
     Of the kind's own columns those that vary, then any other that differs between runs that are equal in all before it.
 
@@ -162,7 +162,7 @@ def varied_params(kind: Kind, rows: Sequence[Mapping[str, Value]]) -> list[str]:
     shown = [name for name in kind.shown if name in names]
     if len(rows) < 2:
         return shown
-    varied = [name for name in shown if name == _TEXTS[0] or len({row[name] for row in rows}) > 1]
+    varied = [name for name in shown if len({row[name] for row in rows}) > 1]
     for name in names:
         before = {tuple(row[each] for each in varied) for row in rows}
         with_it = {tuple(row[each] for each in (*varied, name)) for row in rows}
