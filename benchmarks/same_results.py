@@ -28,7 +28,7 @@ from shapelaw.tracking.command import LOCK_NAME, default_uri
 CLOCKS = {"started_at", "finished_at", "wall_seconds", "train_seconds", "tokens_per_second", "data_wait"}
 CLOCKS |= {"model_flops_utilisation", "peak_flops", "peak_memory_bytes"}  # measured too
 OTHER_RUN = {"host", "attempts"}
-STORE_ONLY = {"importer", "fingerprint"}  # the folder's name; a hash of the clocks with the rest
+STORE_ONLY = {"fingerprint"}  # a hash of the clocks with the rest
 SAYS_CLOCKS = {"content_sha256", "mlflow.note.content"}  # a hash, and words, of all that a summary says
 LINKED = {"findings.html", "logged"}  # have the ids of runs in MLflow
 TRACKING = "MLflow"

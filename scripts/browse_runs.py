@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
+from shapelaw.settings.sections import Tracking
 from shapelaw.tracking.command import URI_VARIABLE, address, check_results, exit_code, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -32,14 +33,14 @@ LOG = Path("logs") / "mlflow.log"  # in the results
 PATIENCE = 120  # seconds that the server may take to start
 
 
-def _configured_uri(config: Path) -> str | None:
-    """The tracking.uri of a config.yaml.
+def _configured(config: Path) -> Tracking:
+    """The section `tracking` of a config.yaml.
 
     Raises:
         UserError: the config can't be read or has problems.
     """
     scales = SCRIPTS.parent / "workflow" / "scales"
-    return load_config(read_values(config), scales, config.parent).tracking.uri
+    return load_config(read_values(config), scales, config.parent).tracking
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def _check_free(port: int) -> None:
             ) from error
 
 
-def _browse(uri: str, results: Path, port: int) -> int:
+def _browse(uri: str, artifacts: str | None, results: Path, port: int) -> int:
     """Import, follow and, where the store is a database, serve; return the exit code of the process that ended.
 
     Raises:
@@ -86,6 +87,7 @@ def _browse(uri: str, results: Path, port: int) -> int:
         _check_free(port)
     at = address(uri) if remote else f"http://{HOST}:{port}"
     follow = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(results)]
+    follow += ["--artifact-root", artifacts] if artifacts else []
     # one process prepares the store first; then the importer follows while the server shows it
     once = [*follow, "--once", "--address", at, *(["--patience", "inf"] if remote else [])]
     done = subprocess.run(once, env=environment, stdout=subprocess.PIPE, text=True, check=False)
@@ -158,13 +160,15 @@ def main() -> int:
             raise UserError(
                 f"--port is {arguments.port}; a port is a number from 1 to 65535: make ui PORT=5001"
             )
+        arguments.artifacts = None
         if arguments.uri is None and arguments.config is not None:
-            arguments.uri = _configured_uri(arguments.config)
+            tracking = _configured(arguments.config)
+            arguments.uri, arguments.artifacts = tracking.uri, tracking.artifacts
         arguments.uri = tracking_uri(arguments, check_results(arguments.results))
 
     def browse() -> int:
         with suppress(KeyboardInterrupt):
-            return _browse(arguments.uri, arguments.results, arguments.port)
+            return _browse(arguments.uri, arguments.artifacts, arguments.results, arguments.port)
         return 0
 
     return exit_code(choose, arguments.uri) or exit_code(browse, arguments.uri)

@@ -43,7 +43,7 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         with loading():
-            from shapelaw.campaign.submission import latest_studies
+            from shapelaw.campaign.submission import latest_experiments
             from shapelaw.storage.pool import read_asked
             from shapelaw.storage.progress import Liveness
             from shapelaw.tracking.importer import Importer
@@ -60,13 +60,14 @@ def main() -> int:
 
         def link() -> None:
             store, asked = open_store(uri, results), list(read_asked(results))
-            for study in [*latest_studies(results), *asked]:
-                if found := pages(store, study, arguments.address):
-                    print(found[RUNS])
+            for study in [*latest_experiments(results), *asked]:
+                if links := pages(store, study, arguments.address):
+                    print(links[RUNS])
                     return
 
-        progress = ImportProgress(say, arguments.notice)
-        importer = Importer(results, uri, progress, patience, liveness, stop)
+        importer = Importer(
+            results, uri, ImportProgress(say), patience, liveness, stop, arguments.artifact_root
+        )
         importer.follow(None if arguments.once else arguments.every, link if arguments.address else None)
 
     return exit_code(work, arguments.uri)

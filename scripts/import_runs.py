@@ -16,7 +16,6 @@ from shapelaw.tracking.command import (
     check_results,
     exit_code,
     loading,
-    patiently,
     tracking_parser,
     tracking_uri,
 )
@@ -40,16 +39,17 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         with loading():
-            from shapelaw.campaign.submission import submitted_study
+            from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
             from shapelaw.storage.progress import Liveness, find_records
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.summary import write_note
             from shapelaw.tracking.table import read_runs, write_runs
 
+        experiment = submitted_experiment(arguments.submitted, arguments.study)
         keys = read_keys(arguments.keys) if arguments.keys else None
         found, asked = find_records(results), read_asked(results)
-        chosen = keys or (asked.get(arguments.study, []) if asked else list(found))
+        chosen = keys or (asked.get(experiment, []) if asked else list(found))
         if keys is None and not found.keys() & set(chosen):
             known = [study for study, of in asked.items() if found.keys() & set(of)]
             raise UserError(
@@ -57,19 +57,19 @@ def main() -> int:
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
             )
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
-        importer = Importer(results, uri, progress, patience, liveness)
-        store, outcome = importer.import_study(arguments.study, chosen)
+        importer = Importer(results, uri, ImportProgress(say), patience, liveness)
+        importer.artifacts = arguments.artifact_root
+        store, outcome = importer.import_study(experiment, chosen)
         if outcome.problems:
             raise UserError("\n".join(outcome.problems.values()))
-        table = patiently(lambda: read_runs(store, arguments.study, keys, progress), patience, progress)
+        table = read_runs(store, experiment, keys, outcome.listed)
         study = submitted_study(arguments.submitted, arguments.study)
         if outcome.written and study is not None:  # the answer follows, with the summary run
-            write_note(store, arguments.study, study.question)
+            write_note(store, experiment, study.question)
         write_runs(arguments.out, table)
         say(
-            f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "
+            f"{experiment}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "
             f"date; {len(table)} rows in {arguments.out}."
         )
 

@@ -1,4 +1,4 @@
-"""Log a study's figures and tables as artifacts of its one summary run in MLflow, its fits as metrics.
+"""Log a study's figures and tables as artifacts of its one summary run in MLflow, its main numbers as metrics.
 
 Logging equal files again changes nothing; other files replace the summary run. The study's question and answer become
 the description of its experiment, with its tables that of the summary run, and --out gets the addresses of its pages in
@@ -21,7 +21,6 @@ from shapelaw.tracking.command import (
     loading,
     one_writer,
     patiently,
-    redact,
     tracking_parser,
     tracking_uri,
 )
@@ -34,11 +33,7 @@ def main() -> int:
     parser.add_argument(
         "--artifacts", nargs="*", type=Path, default=[], help="figures and tables, stored by their file names"
     )
-    parser.add_argument(
-        "--metrics",
-        type=Path,
-        help="JSON object: numbers become metrics, texts params, nested names become a.b",
-    )
+    parser.add_argument("--fit", type=Path, help="the study's fit.json, with its answer and findings")
     parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", type=Path, help="JSON file for the addresses of the study's pages in MLflow")
     arguments = parser.parse_args()
@@ -49,29 +44,31 @@ def main() -> int:
             from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
 
             from shapelaw.campaign.findings import described, with_tables
-            from shapelaw.campaign.submission import submitted_study
+            from shapelaw.campaign.headline import headline
+            from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        progress = ImportProgress(say, arguments.notice)
 
         study = submitted_study(arguments.submitted, arguments.study)
-        note = "" if study is None or arguments.metrics is None else described(study, arguments.metrics)
-        read = with_tables(note, arguments.metrics, MAX_TAG_VAL_LENGTH) if note else ""
+        experiment = submitted_experiment(arguments.submitted, arguments.study)
+        artifacts, fit = [*arguments.artifacts, *([arguments.fit] if arguments.fit else [])], arguments.fit
+        note = "" if study is None or fit is None else described(study, fit)
+        read = with_tables(note, fit, MAX_TAG_VAL_LENGTH) if note else ""
+        numbers = headline({file.stem: file for file in artifacts if file.suffix == ".csv"})
 
         def once() -> tuple[str, dict[str, str]]:
             with one_writer(results, say):
-                progress.at(f"logging the results of {arguments.study} in {redact(uri, uri)}")
-                store = open_store(uri, results)
-                run_id = log_summary(store, arguments.study, arguments.artifacts, arguments.metrics, read)
+                store = open_store(uri, results, arguments.artifact_root)
+                run_id = log_summary(store, experiment, artifacts, numbers, read)
                 if note:
-                    write_note(store, arguments.study, note)
-                return run_id, pages(store, arguments.study, address(uri))
+                    write_note(store, experiment, note)
+                return run_id, pages(store, experiment, address(uri))
 
-        run_id, links = patiently(once, patience, progress)
-        say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
+        run_id, links = patiently(once, patience, ImportProgress(say))
+        say(f"{experiment}: the summary run in MLflow is {run_id}.")
         if arguments.out is not None:
             arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")
 

@@ -64,6 +64,7 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
             attention_degree=3,
             gelu="erf",
             ff_width=40,
+            loops=2,
         ),
         Training(800, 16, gradient_clip=1.0),
         3,

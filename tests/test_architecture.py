@@ -66,7 +66,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         "speed.py",
     ):
         assert not tops & {"torch", "transformers"}
-    if room != "tracking":
+    if room != "tracking" and path.name != "experiments.py":  # the reader of strangers' runs
         assert "mlflow" not in tops
 
 

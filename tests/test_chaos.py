@@ -90,7 +90,7 @@ def leave_a_status(results: Path) -> None:
 
 def double_a_point(results: Path) -> None:
     client, run_id = store(results), tracked(results)
-    point = client.get_metric_history(run_id, "loss/train")[0]
+    point = client.get_metric_history(run_id, "train_loss")[0]
     client.log_metric(run_id, point.key, point.value, point.timestamp + 1, point.step)
 
 
@@ -113,7 +113,7 @@ def double_a_run(results: Path) -> None:
         (leave_a_file, f"runs: {RECORD}/.summary.json.host.1.tmp: is left over"),
         (remove_a_figure, "depth_width: depth_width/loss_adjacent.svg: is missing"),
         (leave_a_status, f"{IN_MLFLOW}: has other status: RUNNING instead of FINISHED"),
-        (double_a_point, f"{IN_MLFLOW}: has other metrics: loss/train"),
+        (double_a_point, f"{IN_MLFLOW}: has other metrics: train_loss"),
         (delete_a_run, f"{IN_MLFLOW}: is there 0 times instead of 1"),
         (double_a_run, f"{IN_MLFLOW}: is there 2 times instead of 1"),
     ],

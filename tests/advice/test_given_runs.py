@@ -89,7 +89,9 @@ def test_an_mlflow_experiment(tmp_path, monkeypatch):
         "--mlflow", uri, "--experiment", "shape"
     )
     absent = f"sqlite:///{tmp_path}/absent.db"
-    assert f"There is no MLflow database at {absent}" in refused("--mlflow", absent, "--experiment", "shapes")
+    assert f"There are no tables of MLflow's at {absent}" in refused(
+        "--mlflow", absent, "--experiment", "shapes"
+    )
 
 
 @pytest.mark.parametrize(

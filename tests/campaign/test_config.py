@@ -92,6 +92,7 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
             "assumptions.images",  # read
             "assumptions.source",  # read, and quoted on command lines
             "tracking.uri",  # where the user wants the runs: any server or database
+            "tracking.artifacts",  # where the user wants figures: any folder; quoted on command lines
         }
     )
 

@@ -14,11 +14,13 @@ from small import REPOSITORY
 from shapelaw.campaign.config import load_config
 from shapelaw.campaign.submission import (
     Submission,
+    latest_experiments,
     latest_submission,
     read_config,
     read_submission,
     repeated_submission,
     submission_of,
+    submitted_experiment,
     write_submission,
 )
 from shapelaw.errors import UserError
@@ -100,6 +102,21 @@ def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_pa
     assert read_asked(tmp_path / "results") == {
         study: sorted({*runs, *second.runs[study]}) for study, runs in first.runs.items()
     }
+
+
+def test_studies_of_a_second_results_folder_have_experiments_of_their_own(tmp_path: Path) -> None:
+    """Over the one pool, so that their summary replaces no other."""
+    first = submitted()
+    second = replace(first, config=first.config.model_copy(update={"results": "results-mine"}))
+    for submission in (first, second):
+        write_submission(submission, tmp_path)
+    names = [*first.runs, *(f"{study} (results-mine)" for study in first.runs)]
+    assert set(read_asked(tmp_path / "results")) == set(names)
+    assert latest_experiments(tmp_path / "results") == names[len(first.runs) :]
+    study = next(iter(first.runs))
+    path = tmp_path / second.path
+    assert submitted_experiment(path, study) == f"{study} (results-mine)"
+    assert submitted_experiment(tmp_path / first.path, study) == submitted_experiment(None, study) == study
 
 
 def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:

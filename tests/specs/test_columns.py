@@ -16,7 +16,7 @@ def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyR
     if isinstance(run, Run):
         values = kind.flat(LLAMA_OPTIONS) | kind.flat(PATCHES) | values
     for column in kind.params:
-        text = str(values[column.logged_as])  # as MLflow keeps it
+        text = str(values[column.name])  # as MLflow keeps it
         assert column.kind(text) is not None
         assert text != "None"
 

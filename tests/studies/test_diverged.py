@@ -71,8 +71,8 @@ def test_a_study_whose_runs_all_diverged_says_so(name: str, tmp_path: Path) -> N
     for seed in (0, 1):
         run = replace(ONE_OF[kind.name], seed=seed)
         flat = kind.flat(run)
-        told = [one for one in kind.params if flat.get(one.logged_as) is not None]
-        params = {one.name: one.kind(flat[one.logged_as]) for one in told}
+        told = [one for one in kind.params if flat.get(one.name) is not None]
+        params = {one.name: one.kind(flat[one.name]) for one in told}
         rows.append({"key": run.key, "status": "FINISHED", "diverged_at_step": 20.0, **params})
     pq.write_table(pa.Table.from_pylist(rows, schema=table_schema(kind)), tmp_path / "runs.parquet")
     said = output_of("analyse", name, "--input", "runs.parquet", "--out", "out", cwd=tmp_path)

@@ -100,9 +100,8 @@ def proxy(target: str) -> Iterator[Weather]:
         httpd.server_close()
 
 
-NOTICE = 1.0  # seconds until a slow answer is said
 RUNS = 3
-SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is back after "
+WAITING, BACK = "Waiting up to ", "The tracker is back."
 
 
 def with_runs(place: Place, number: int = RUNS) -> Place:
@@ -116,14 +115,12 @@ class HeldProgress(ImportProgress):
     """Holds the import after so many runs until it may go on: a fault then comes between two runs, not too late."""
 
     def __init__(self, say: Callable[[str], None], hold_after: int | None) -> None:
-        # a reason is said again after some time, which a slow machine may need
-        super().__init__(say, NOTICE, repeat=3600.0)
+        super().__init__(say)
         self.hold_after, self.held, self.go_on = hold_after, threading.Event(), threading.Event()
 
-    def advance(self) -> None:
-        super().advance()
+    def advance(self, report: str) -> None:
+        super().advance(report)
         if self.done == self.hold_after:
-            self.at("")
             self.held.set()
             self.go_on.wait()
 

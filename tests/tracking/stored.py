@@ -9,7 +9,6 @@ from typing import Any
 from mlflow.entities import Run, ViewType
 
 from shapelaw.storage.records import read_record
-from shapelaw.tracking.entities import CURVES
 from shapelaw.tracking.store import Store
 
 COLUMNS = ("train_loss", "test_loss", "learning_rate", "gradient_norm")
@@ -27,7 +26,7 @@ def active_runs(store: Store, study: str) -> dict[str, Run]:
 
 def curves(store: Store, run: Run) -> dict[str, list[tuple[int, float]]]:
     """Each curve as (step, value) points, in order of step."""
-    points = {name: store.client.get_metric_history(run.info.run_id, CURVES[name]) for name in COLUMNS}
+    points = {name: store.client.get_metric_history(run.info.run_id, name) for name in COLUMNS}
     return {name: sorted((m.step, m.value) for m in points[name]) for name in COLUMNS}
 
 

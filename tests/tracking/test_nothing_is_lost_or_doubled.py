@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill, may_mount, small_disk
-from faults import BACK, RUNS, SLOW, WAITING, Import, Weather, importing, proxy, undisturbed, with_runs
+from faults import BACK, RUNS, WAITING, Import, Weather, importing, proxy, undisturbed, with_runs
 from made_records import finish, make_rows, make_run, write_finished, write_live
 from places import Place, Server, serving
 from sqlalchemy import event
@@ -104,13 +104,6 @@ def killed(tracker: Tracker, weather: Weather) -> Iterator[None]:
 
 
 @contextmanager
-def slow(tracker: Tracker, weather: Weather) -> Iterator[None]:
-    weather.delay = 3.0
-    yield
-    weather.delay = 0.0
-
-
-@contextmanager
 def answering_500(tracker: Tracker, weather: Weather) -> Iterator[None]:
     weather.fault = lambda _: "refuse"
     yield
@@ -130,11 +123,10 @@ def on_a_full_disk(tracker: Tracker, weather: Weather) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        (stopped, "(no answer in time)"),
+        (stopped, "timed out"),
         (killed, ""),
-        (slow, SLOW),
-        (answering_500, "(HTTP status 500; its log says why)"),
-        (on_a_full_disk, "(HTTP status 503; its log says why)"),
+        (answering_500, "500"),
+        (on_a_full_disk, "503"),
     ],
 )
 def test_a_server_in_trouble_while_runs_are_written(
@@ -148,14 +140,13 @@ def test_a_server_in_trouble_while_runs_are_written(
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
     place = Place(remote.results, weather.uri, remote.study)
-    is_slow = fault is slow
     with importing(place, hold_after=1) as work, ExitStack() as trouble:
         with work.held():
             trouble.enter_context(fault(tracker, weather))  # type: ignore[arg-type]
-        said = work.wait_for_word(SLOW if is_slow else WAITING)
+        said = work.wait_for_word(WAITING)
     assert sentence in said
     assert place.uri in said
-    assert bool(work.sentences(WAITING)) == bool(work.sentences(BACK)) != is_slow, "it is slow, not down"
+    assert work.sentences(BACK)
     check(work)
 
 
@@ -180,7 +171,7 @@ def test_a_database_that_somebody_else_holds(place: Place, check: Check) -> None
     ):
         with work.held():
             other.execute("BEGIN EXCLUSIVE")
-        work.wait_for_word(SLOW)
+        work.wait_for_word(WAITING)
     check(work)
 
 
@@ -327,7 +318,7 @@ def test_final_numbers_of_a_half_finished_run_do_not_survive_a_new_training(plac
         write_finished(place.results, RUN, bits_per_byte=1.25)
         place.import_all()
         run = active_runs(place.store(), place.study)[RUN.key]
-        points = place.store().client.get_metric_history(run.info.run_id, "result/bits_per_byte")
+        points = place.store().client.get_metric_history(run.info.run_id, "bits_per_byte")
         assert [point.value for point in points] == [1.25], f"died before write {deaths}"
         write_finished(place.results, RUN)
         deaths += 1

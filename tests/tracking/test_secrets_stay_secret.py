@@ -44,7 +44,7 @@ def run(
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri if how == "environment" else "http://wrong:wrong@wrong")
         given = ["--uri", uri] if how == "option" else []
-        done = script(*command, "--results", "results", "--patience", 0.5, "--notice", 0.1, *given)
+        done = script(*command, "--results", "results", "--patience", 0.5, *given)
         ours = [record.getMessage() for record in caplog.records if record.name.startswith("shapelaw")]
         return done.code, "\n".join([done.output, done.errors, *ours])
 

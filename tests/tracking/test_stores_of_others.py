@@ -1,4 +1,4 @@
-"""A store is opened by its URI, or a sentence says why not; reading changes nothing, and nobody's store is upgraded."""
+"""A store is opened by its URI, or a sentence says why not; a store of another MLflow is refused, untouched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -25,11 +24,11 @@ from places import Place, web_server
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import OperationalError
 
+from shapelaw.advice.own_runs.experiments import read_experiment
 from shapelaw.errors import UserError
 from shapelaw.tracking.command import LOCK_NAME, TrackerDown, default_uri, one_writer
 from shapelaw.tracking.store import open_store, tracker_errors
 from shapelaw.tracking.summary import log_summary
-from shapelaw.tracking.table import read_experiment
 
 
 @pytest.mark.parametrize(
@@ -37,9 +36,9 @@ from shapelaw.tracking.table import read_experiment
     [
         (
             "mysql+pymysql://nobody:hush@127.0.0.1:1/x",
-            r"needs a Python package \(No module named 'pymysql'\)",
+            r"can be used \(No module named 'pymysql'\)",
         ),
-        ("sqlite:////proc/nothing/mlflow.db", "can't be opened"),
+        ("sqlite:////proc/nothing/mlflow.db", "can be used"),
     ],
 )
 def test_a_store_that_can_not_be_opened_is_a_sentence(results: Path, uri: str, sentence: str) -> None:
@@ -71,10 +70,10 @@ def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (404, b"<html>no</html>", "no MLflow tracking server"),
-        (200, b"<html>hello</html>", "no MLflow tracking server"),
-        (401, b"no", "refuses the credentials"),
-        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', "refuses the credentials"),
+        (404, b"<html>no</html>", "no store of MLflow's at"),
+        (200, b"<html>hello</html>", "no store of MLflow's at"),
+        (401, b"no", "refuses us"),
+        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', "refuses us"),
     ],
 )
 def test_a_server_that_is_no_tracker_or_refuses_us(
@@ -159,57 +158,26 @@ def change(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-def test_reading_an_older_store_leaves_every_byte_of_it(older_store: Path) -> None:
-    before = files_of(older_store.parent)
-    table = read_experiment(f"sqlite:///{older_store}", "shapes")
-    run = {"n_layer": 4, "loss": 3.5, "Name": "calm-ox-1", "State": "FINISHED", "_step": 10}
-    assert table.to_dict("records") == [run]
-    assert files_of(older_store.parent) == before
-
-
-def test_reading_a_store_of_today_leaves_every_byte_of_it(place: Place) -> None:
-    """MLflow would make its experiment "Default" anew where someone has deleted it for good."""
-    write_finished(place.results, make_run())
-    place.import_all()
-    change(place.results / "mlflow.db", "DELETE FROM experiments WHERE name = 'Default'")
-    before = (place.results / "mlflow.db").read_bytes()
-    assert len(read_experiment(place.uri, place.study)) == 1
-    assert (place.results / "mlflow.db").read_bytes() == before
-
-
-def test_reading_a_store_whose_writer_was_killed_leaves_its_journal(older_store: Path) -> None:
-    """It has pages of a change that was never finished; the copy is read without that change."""
-    code = (
-        "import os, sqlite3, sys\n"
-        "connection = sqlite3.connect(sys.argv[1])\n"
-        "connection.execute('PRAGMA cache_size = 1')\n"
-        "connection.execute('UPDATE params SET value = 5')\n"
-        "rows = [(f'{i:0500}', 'x', '0a') for i in range(500)]\n"
-        "connection.executemany('INSERT INTO tags (key, value, run_uuid) VALUES (?, ?, ?)', rows)\n"
-        "os._exit(0)\n"
-    )
-    subprocess.run([sys.executable, "-c", code, str(older_store)], check=True)
-    before = files_of(older_store.parent)
-    assert set(before) == {"mlflow.db", "mlflow.db-journal"}
-    assert read_experiment(f"sqlite:///{older_store}", "shapes")["n_layer"].tolist() == [4]
-    assert files_of(older_store.parent) == before
-
-
 @pytest.mark.slow
-def test_an_older_store_is_not_written_to_before_its_owner_upgrades_it(
+def test_an_older_store_is_neither_read_nor_written_to_before_its_owner_upgrades_it(
     older_store: Path, tmp_path: Path
 ) -> None:
-    before, uri = older_store.read_bytes(), f"sqlite:///{older_store}"
+    before, uri = files_of(older_store.parent), f"sqlite:///{older_store}"
     place = Place(tmp_path, uri, "shapes")
     write_finished(tmp_path, make_run())
-    with pytest.raises(UserError, match="made by an older MLflow, which can't use it any more") as caught:
-        place.import_all()
-    assert older_store.read_bytes() == before
+    for use in (place.import_all, lambda: read_experiment(uri, "shapes")):
+        with pytest.raises(
+            UserError, match="was made by another MLflow: its schema is acf3f17fdcc7"
+        ) as caught:
+            use()
+        assert files_of(older_store.parent) == before
     told = re.search("back it up and run (.*); else give this folder another store", str(caught.value))
     assert told
     subprocess.run(told[1], shell=True, check=True, capture_output=True)
     assert place.import_all().written == [make_run().key]
-    assert len(read_experiment(uri, "shapes")) == 2
+    table = read_experiment(uri, "shapes")
+    run = {"n_layer": 4, "loss": 3.5, "State": "FINISHED", "_step": 10}
+    assert table.loc["calm-ox-1", list(run)].to_dict() == run
 
 
 Damage = Callable[[Path], object]
@@ -218,18 +186,11 @@ Damage = Callable[[Path], object]
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda path: path.write_text("The notes of the last meeting. " * 100), "is no SQLite database"),
-        (lambda path: change(path, "DELETE FROM alembic_version"), "not a whole MLflow store"),
-        (lambda path: change(path, "DROP TABLE params"), "not a whole MLflow store"),
-        (
-            lambda path: change(path, "UPDATE alembic_version SET version_num = 'feedface'"),
-            "a newer MLflow than",
-        ),
-        (
-            lambda path: (path.unlink(), change(path, "CREATE TABLE notes (text)")),
-            r"something else \(notes\)",
-        ),
-        (lambda path: (path.unlink(), path.mkdir()), "is a folder, and sqlite://"),
+        (lambda path: path.write_text("The notes of the last meeting. " * 100), "file is not a database"),
+        (lambda path: change(path, "DELETE FROM alembic_version"), "its schema is None"),
+        (lambda path: change(path, "DROP TABLE params"), "made by another MLflow"),
+        (lambda path: change(path, "UPDATE alembic_version SET version_num = 'feed'"), "its schema is feed"),
+        (lambda path: (path.unlink(), path.mkdir()), "unable to open database file"),
     ],
 )
 def test_what_is_no_store_of_this_mlflow_is_neither_read_nor_written_to(
@@ -248,26 +209,22 @@ def test_what_is_no_store_of_this_mlflow_is_neither_read_nor_written_to(
 @pytest.mark.parametrize(
     ("uri", "sentence"),
     [
-        ("", "The tracking URI is empty; write sqlite:///PATH.db"),
-        ("mlruns", "migrate-filestore --source mlruns"),
-        ("file://{folder}/mlruns", "migrate-filestore --source {folder}/mlruns"),
-        ("store/mlflow.db", "write sqlite:///{folder}/store/mlflow.db"),
-        ("nothing.db", "use sqlite:///PATH.db, http(s)://HOST:PORT"),
-        ("gopher://host/x", "MLflow has no tracking store for 'gopher://host/x'"),
+        ("", "The tracking URI '' is not that of a tracking store; use sqlite:///PATH.db"),
+        ("mlruns", "use sqlite:///PATH.db, http(s)://HOST:PORT"),
+        ("file://{folder}/mlruns", "is not that of a tracking store"),
+        ("gopher://host/x", "is not that of a tracking store"),
         ("http://host:port", "is not valid; check its host and port"),
         ("sqlite://nothing.db", "names no file"),
-        ("sqlite:///nothing.db", "There is no MLflow database at sqlite:///nothing.db"),
-        ("sqlite:///store", "store is a folder"),
-        ("sqlite:///empty.db", "is empty: it has no table of MLflow's"),
+        ("sqlite:///nothing.db", "There are no tables of MLflow's at sqlite:///nothing.db"),
+        ("sqlite:///mlruns", "unable to open database file"),
+        ("sqlite:///empty.db", "There are no tables of MLflow's at"),
     ],
 )
 def test_a_store_that_can_not_be_read_is_a_sentence_and_nothing_is_made(
-    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mlruns" / "0").mkdir(parents=True)
-    (tmp_path / "store").mkdir()
-    shutil.copy(empty_store, tmp_path / "store")
     (tmp_path / "empty.db").touch()
     before = {path: path.stat().st_size for path in tmp_path.rglob("*")}
     with pytest.raises(UserError) as caught:
@@ -300,7 +257,7 @@ def test_a_store_that_we_may_not_write_to_is_said_at_once(older_store: Path) -> 
     read_only = f"file:{older_store}?mode=ro"
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True))
     with (
-        pytest.raises(UserError, match=r"can't be opened \(attempt to write a readonly database\)"),
+        pytest.raises(UserError, match=r"can be used \(attempt to write a readonly database\)"),
         tracker_errors("sqlite:///theirs.db"),
         engine.begin() as connection,
     ):
@@ -330,14 +287,13 @@ def test_parameters_last_metrics_and_states_of_runs(place: Place) -> None:
         assert row == {**same, "val/loss": loss, "Name": f"run {state}", "State": state}
 
 
-def test_our_own_runs_have_plain_names_and_the_summary_run_is_none_of_them(place: Place) -> None:
+def test_our_own_runs_are_read_with_their_shape_and_recipe(place: Place) -> None:
+    """Not with the last point of the learning rate's curve; a full rank is none, and there is no summary run."""
     run = make_run()
     write_finished(place.results, run)
     place.import_all()
-    fit = place.results / "fit.json"
-    fit.write_text('{"line": {"slope": 1.0, "status": "converged"}}')
-    log_summary(place.store(), place.study, [], fit)
+    log_summary(place.store(), place.study, [], {"effect.heads_1_to_2": 1.0})
     (row,) = read_experiment(place.uri, place.study).to_dict("records")
-    assert (row["depth"], row["width"], row["bits_per_byte"]) == (2, 16, 1.75)
-    assert row["test_loss"] == make_rows(run)[-1][4]
-    assert not [name for name in row if "/" in str(name)]
+    assert (row["depth"], row["width"], row["bits_per_byte"], row["learning_rate"]) == (2, 16, 1.75, 3e-3)
+    assert (row["test_loss"], row["block_params"]) == (make_rows(run)[-1][4], 12 * 2 * 16**2)
+    assert not {name for name in row if "/" in str(name) or name == "embedding_rank"}

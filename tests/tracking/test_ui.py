@@ -72,14 +72,14 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
         click("//a[contains(., 'L2 d16 s0')]")
         find("//*[text()='Finished']")
         click("//*[@role='tab'][contains(., 'Model metrics')]")
-        find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("loss/train"))
-        find("//*[text()='train']")  # in the group "loss"
+        find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("train_loss"))
+        find("//*[text()='train_loss']")
         wait(drawn, "the loss curve")
 
         browser.get(pages(place.store(), place.study, uri)[RUNS])
         find("//*[contains(., 'viewing a shared view')]")
         heads = "//*[@role='columnheader']//span[text()='{}']"
-        for column in ("corpus", "seed", "rounded/test_loss", "rounded/bits_per_byte"):
+        for column in ("test_loss", "bits_per_byte", "block_params", "seed"):
             find(heads.format(column))
 
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import psutil
@@ -31,20 +32,21 @@ from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
-from shapelaw.tracking.command import LOCAL, address, default_uri
-from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name
-from shapelaw.tracking.store import find_experiment
+from shapelaw.tracking.command import LOCAL, URI_VARIABLE, address, default_uri
+from shapelaw.tracking.entities import run_name, shape_name
+from shapelaw.tracking.store import find_experiment, open_store
 from shapelaw.tracking.summary import (
+    EQUAL_SIZES,
     RUNS,
     SEEDS,
     SUMMARY,
     log_summary,
     pages,
-    varied_columns,
+    varied_params,
     view,
     write_note,
 )
-from shapelaw.tracking.table import read_runs
+from shapelaw.tracking.table import Value, read_runs
 
 
 def test_names_begin_with_what_differs() -> None:
@@ -68,52 +70,69 @@ def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
     assert shape_name(other_recipe(run)) != shape_name(run)
 
 
-def test_no_result_has_the_name_of_a_curve() -> None:
-    results = {result_name(column.logged_as) for kind in KINDS.values() for column in kind.metrics}
-    assert not results & set(CURVES.values())
-    logged = {
-        "loss/test": 1.0,
-        "result/test_loss": 2.04,
-        "rounded/test_loss": 2.0,
-        "system/wall_seconds": 3.0,
-    }
-    assert plain_metrics(logged) == {"test_loss": 2.04, "wall_seconds": 3.0}
+def rows_of(*runs: Run, **others: str | int | float) -> list[dict[str, Value]]:
+    """Rows of the table, as far as views look at them."""
+    empty = dict.fromkeys(column.name for column in LANGUAGE.params)
+    return [empty | LANGUAGE.flat(run) | others for run in runs]
 
 
-def test_the_columns_are_those_that_answer() -> None:
-    runs = [params_of(make_run(seed, depth)) for seed in range(2) for depth in (1, 2)]
-    state = view(LANGUAGE, averaged=False, runs=runs)
-    results = [
-        *("metrics.`rounded/test_loss`", "metrics.`rounded/bits_per_byte`"),
-        "metrics.`system/tokens_per_second`",
-    ]
-    assert state["selectedColumns"] == ["params.`corpus`", "params.`depth`", "params.`seed`", *results]
-    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`rounded/test_loss`", True)
+def columns(kind: str, *names: str) -> list[str]:
+    return [f"{kind}.`{name}`" for name in names]
+
+
+def test_the_columns_are_the_results_the_size_and_what_differs_best_first() -> None:
+    rows = rows_of(*(make_run(seed, depth) for seed in range(2) for depth in (1, 2)))
+    state = view(LANGUAGE, RUNS, rows, ["summary"])
+    results = columns("metrics", "test_loss", "bits_per_byte", "tokens_per_second", "block_params")
+    assert state["selectedColumns"] == [*results, *columns("params", "depth", "seed")]
+    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`test_loss`", True)
+    assert (state["groupBy"], state["runsPinned"]) == (None, ["summary"])
     # the mean of the seeds' numbers says nothing
-    averaged = view(LANGUAGE, averaged=True, runs=runs)
-    assert averaged["selectedColumns"] == ["params.`corpus`", "params.`depth`", *results]
-    assert view(LANGUAGE, averaged=True)["groupBy"]["groupByKeys"] == [
-        {"mode": "tag", "groupByData": "shape"}
-    ]
+    averaged = view(LANGUAGE, SEEDS, rows)
+    assert averaged["selectedColumns"] == [*results, *columns("params", "depth")]
+    assert averaged["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "shape"}]
     for kind in KINDS.values():
-        known = {column.name for column in (*kind.params, *kind.metrics)}
-        assert set(kind.shown) <= known
+        assert set(kind.shown) <= {column.name for column in (*kind.params, *kind.metrics)}
+        assert view(kind, RUNS)["orderByAsc"] == (kind.shown[-3:-2] != ("accuracy",))
 
 
-def params_of(run: Run) -> dict[str, str]:
-    return {name: str(value) for name, value in LANGUAGE.flat(run).items() if value is not None}
+@pytest.mark.parametrize("other", [{"vocab_size": 1000}, {"corpus": "books"}])
+def test_losses_of_other_vocabularies_or_texts_are_ordered_in_bits_per_byte(
+    other: dict[str, str | int],
+) -> None:
+    state = view(LANGUAGE, RUNS, [*rows_of(make_run()), *rows_of(make_run(), **other)])
+    assert state["orderByKey"] == "metrics.`bits_per_byte`"
+    assert state["selectedColumns"][:2] == columns("metrics", "bits_per_byte", "test_loss")
+
+
+def test_heads_are_seen_side_by_side_at_equal_size() -> None:
+    """Whatever else differs, but for depth, width and seed, of which each size has its best."""
+    rows = [row for heads in (1, 2) for row in rows_of(make_run(), make_run(1, 4), heads=heads)]
+    grouped = view(LANGUAGE, EQUAL_SIZES, rows)["groupBy"]
+    assert grouped["aggregateFunction"] == "min"
+    assert [(key["mode"], key["groupByData"]) for key in grouped["groupByKeys"]] == [
+        ("tag", "size_class"),
+        ("param", "heads"),
+    ]
 
 
 def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() -> None:
-    """Sizes follow from depth and width; two rates of one shape don't, nor does what the list never names."""
-    first, wider = params_of(make_run()), params_of(make_run()) | {"width": "32", "block_params": "24576"}
-    assert varied_columns(LANGUAGE, [first, wider]) == ["corpus", "width"]
-    faster = first | {"learning_rate": "0.006"}
-    other = first | {"weight_decay": "0.5", "seed": "1"}
-    assert varied_columns(LANGUAGE, [first, wider, faster]) == ["corpus", "width", "learning_rate"]
-    again = first | {"seed": "1"}
-    assert varied_columns(LANGUAGE, [first, again, other]) == ["corpus", "weight_decay", "seed"]
-    assert varied_columns(LANGUAGE, [first]) == varied_columns(LANGUAGE, [])
+    """Two rates of one shape don't follow, nor does what the list never names."""
+    (first,), (wider,) = rows_of(make_run()), rows_of(make_run(), width=32)
+    assert varied_params(LANGUAGE, [first, wider]) == ["width"]
+    faster = first | {"learning_rate": 0.006}
+    other = first | {"weight_decay": 0.5, "seed": 1}
+    assert varied_params(LANGUAGE, [first, wider, faster]) == ["width", "learning_rate"]
+    again = first | {"seed": 1}
+    assert varied_params(LANGUAGE, [first, again, other]) == ["weight_decay", "seed"]
+    assert varied_params(LANGUAGE, [first]) == varied_params(LANGUAGE, [])
+
+
+def state_of(place: Place) -> dict[str, Any]:
+    """The state of the view of runs."""
+    tags = place.store().client.get_experiment_by_name(place.study).tags  # type: ignore[union-attr]
+    kept = tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
+    return dict(json.loads(zlib.decompress(base64.b64decode(kept))))
 
 
 def test_an_imported_study_opens_as_model_training_with_its_views(place: Place) -> None:
@@ -127,18 +146,19 @@ def test_an_imported_study_opens_as_model_training_with_its_views(place: Place) 
     assert experiment.tags["mlflow.note.content"].startswith(
         "**Deep or wide?**\n\nPages: [runs](#/experiments/"
     )
-    kept = experiment.tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
-    assert json.loads(zlib.decompress(base64.b64decode(kept))) == view(LANGUAGE, averaged=False)
+    assert state_of(place) == view(LANGUAGE, RUNS)
     links = pages(store, place.study, LOCAL)
     start = f"{LOCAL}/#/experiments/{experiment.experiment_id}/runs"
-    assert links[RUNS] == f"{start}?workflowType=machine_learning&viewStateShareKey=runs"
-    assert links[SEEDS] == f"{start}?workflowType=machine_learning&viewStateShareKey=seeds"
+    for page, key in ((RUNS, "runs"), (SEEDS, "seeds"), (EQUAL_SIZES, "sizes")):
+        assert links[page] == f"{start}?workflowType=machine_learning&viewStateShareKey={key}"
     assert SUMMARY not in links
-    run_id = log_summary(store, place.study, [], None)
-    assert (
-        pages(store, place.study, LOCAL)[SUMMARY]
-        == f"{start}/{run_id}?workflowType=machine_learning"  # its description is what to read
-    )
+    run_id = log_summary(store, place.study, [], {})
+    summary = pages(store, place.study, LOCAL)[SUMMARY]  # its description is what to read
+    assert summary == f"{start}/{run_id}?workflowType=machine_learning"
+    assert state_of(place)["runsPinned"] == [run_id]
+    write_finished(place.results, make_run(1))
+    place.import_all()
+    assert state_of(place)["runsPinned"] == [run_id]
     write_note(store, "nothing", "no such study")
     assert pages(store, "nothing", LOCAL) == {}
 
@@ -156,69 +176,77 @@ def files(tmp_path: Path) -> list[Path]:
     return [figure, table]
 
 
-@pytest.fixture
-def fit(tmp_path: Path) -> Path:
-    path = tmp_path / "fit.json"
-    values = {"line": {"slope": 5.039e-2, "slope_error": None, "status": "converged"}, "r_squared": [0.5, 1]}
-    path.write_text(json.dumps({**values, "many": {f"n{i}": i for i in range(1200)}, "usable": True}))
-    return path
+NUMBERS = {"effect.heads_1_to_2": -0.02, "best_depth.at_100K": 4.0}
 
 
-def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path], fit: Path) -> None:
+def test_figures_and_numbers_arrive_in_one_run(any_place: Place, files: list[Path]) -> None:
     run = make_run()
     write_finished(any_place.results, run)
     any_place.import_all()
     store = any_place.store()
-    run_id = log_summary(store, any_place.study, files, fit)
+    run_id = log_summary(store, any_place.study, files, NUMBERS)
     name = f"{any_place.study} summary"
     summary = active_runs(store, any_place.study)[name]
     assert (summary.info.run_id, summary.info.status) == (run_id, "FINISHED")
-    assert len(summary.data.metrics) == 1203
-    assert summary.data.metrics["fit/line.slope"] == 5.039e-2
-    assert summary.data.metrics["fit/r_squared.1"] == 1
-    assert summary.data.params == {"line.status": "converged", "usable": "True"}
-    assert log_summary(store, any_place.study, files, fit) == run_id
+    assert (summary.data.metrics, summary.data.params) == (NUMBERS, {})
+    assert log_summary(store, any_place.study, files, NUMBERS) == run_id
 
     files[0].write_text("<svg><path/></svg>")
-    assert log_summary(store, any_place.study, files, fit) != run_id
+    assert log_summary(store, any_place.study, files, NUMBERS) != run_id
     runs = active_runs(store, any_place.study)
     assert set(runs) == {run.key, name}
     assert [row["key"] for row in read_runs(store, any_place.study).to_pylist()] == [run.key]
     assert any_place.import_all().unchanged == 1
 
 
+def test_a_summary_logged_twice_has_each_table_once(
+    place: Place, server: str, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As MLflow's own reader of logged tables has it, which looks into the environment for the store."""
+    monkeypatch.setenv(URI_VARIABLE, server)
+    through = Place(place.results, server, f"{place.study} tables")
+    run_ids = [log_summary(through.store(), through.study, files, numbers) for numbers in ({}, {}, NUMBERS)]
+    assert run_ids[0] == run_ids[1] != run_ids[2]
+    client = through.store().client
+    experiment = client.get_run(run_ids[2]).info.experiment_id
+    table = client.load_table(experiment, "tables/transitions.json", run_ids[2:])
+    assert table.to_dict("list") == {"depth": [2], "width": [16]}
+
+
+def test_artifacts_go_where_the_config_says(place: Place, tmp_path: Path, files: list[Path]) -> None:
+    """Of experiments that are made then; a folder that colleagues share, or what MLflow writes to by a URI."""
+    shared = tmp_path / "shared folder"
+    store = open_store(place.uri, place.results, str(shared))
+    run_id = log_summary(store, "mine (results-b)", files, {})
+    assert (shared / "mine-results-b-" / run_id / "artifacts" / "figures" / "figure.svg").is_file()
+    assert store.client.list_artifacts(run_id, "tables")[0].path == "tables/transitions.json"
+    assert not (place.results / "mlartifacts").exists()
+
+
 def test_a_server_has_the_figures_of_its_own_experiments(
     place: Place, server: str, files: list[Path]
 ) -> None:
     through = Place(place.results, server, f"{place.study} served")
-    run_id = log_summary(through.store(), through.study, files, None)
+    run_id = log_summary(through.store(), through.study, files, {})
     with urllib.request.urlopen(f"{server}/get-artifact?path=figures/figure.svg&run_uuid={run_id}") as answer:
         assert answer.read() == b"<svg/>"
 
 
-def test_wrong_files_are_a_sentence(place: Place, tmp_path: Path, files: list[Path]) -> None:
-    path = tmp_path / "fit.json"
-
-    def said(artifacts: list[Path]) -> str:
-        with pytest.raises(UserError) as caught:
-            log_summary(place.store(), place.study, artifacts, path)
-        return str(caught.value)
-
-    assert "There is no file" in said([])
-    for content, sentence in (("{", "are not JSON"), ("[1]", "not a JSON object")):
-        path.write_text(content)
-        assert sentence in said([])
-    (tmp_path / "other").mkdir()
-    twin = shutil.copy(files[1], tmp_path / "other")
-    assert "Two artifacts are named transitions.csv" in said([*files, Path(twin)])
+def test_a_missing_file_is_a_sentence(place: Place, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no file"):
+        log_summary(place.store(), place.study, [tmp_path / "fit.json"], {})
 
 
-def test_the_command(place: Place, files: list[Path], fit: Path, script: Script) -> None:
-    arguments = ["--results", place.results, "--study", place.study, "--metrics", fit, "--artifacts", *files]
+def test_the_command(place: Place, files: list[Path], tmp_path: Path, script: Script) -> None:
+    fit = tmp_path / "fit.json"
+    fit.write_text("{}")
+    files[1].write_text("depth,deeper_depth,width,method\n1,2,137.5,bootstrap\n1,2,140,paper rule\n")
+    arguments = ["--results", place.results, "--study", place.study, "--fit", fit, "--artifacts", *files]
     done = script("log_study.py", *arguments)
     assert (done.code, done.output) == (0, ""), done.errors
     summary = active_runs(place.store(), place.study)[f"{place.study} summary"]
     assert summary.info.run_id in done.errors
+    assert summary.data.metrics == {"transition_width.depth1_2": 137.5}
     assert script("log_study.py", *arguments, files[0].with_name("none.png")).code == 2
 
 
@@ -231,7 +259,7 @@ def written_files(folder: Path) -> list[Path]:
     figure = plt.figure()
     figure.savefig(folder / "sizes.png")
     plt.close(figure)
-    for name in ("sizes.svg", "drawn.svg", "sizes.html", "sizes.csv", "raw.csv", "notes.json"):
+    for name in ("sizes.svg", "drawn.svg", "sizes.html", "sizes.csv", "raw.csv", "notes.json", "page.html"):
         (folder / name).write_text("x")
     return sorted(file for file in folder.glob("*.*") if file.suffix != ".png")
 
@@ -241,7 +269,7 @@ def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
 ) -> None:
     files = tmp_path / "files"
     files.mkdir()
-    run_id = log_summary(place.store(), place.study, written_files(files), None)
+    run_id = log_summary(place.store(), place.study, written_files(files), {})
     moved = tmp_path / "elsewhere" / "results"
     moved.parent.mkdir()
     shutil.move(place.results, moved)
@@ -250,7 +278,11 @@ def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
         client = MlflowClient(uri)
         assert listed(client, run_id) == {"figures", "tables", "images", "notes.json"}
         assert listed(client, run_id, "figures") == {"figures/drawn.svg"}  # the other one is an image
-        assert listed(client, run_id, "tables") == {"tables/raw.csv", "tables/sizes.html"}
+        assert listed(client, run_id, "tables") == {
+            "tables/raw.json",
+            "tables/sizes.json",
+            "tables/page.html",
+        }
         images = sorted(listed(client, run_id, "images"))
         assert [name.split("+step+0+")[0] for name in images] == [
             "images/figures~sizes",

@@ -111,7 +111,12 @@ STARTED = time.time()
 ENDED = []  # has an entry once all jobs ended well
 TRAINING = {f"train_{level}" for level in LEVELS}
 REPORT = report_of(sys.argv[1:])
-TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
+TRACKING = shlex.join(
+    word
+    for option, value in (("--uri", CONFIG.tracking.uri), ("--artifact-root", CONFIG.tracking.artifacts))
+    if value
+    for word in (option, value)
+)
 
 
 def asked(find, *names):

@@ -62,5 +62,5 @@ rule log_study:
     message:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
-        'python "$SCRIPTS/log_study.py" --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}'
+        'python "$SCRIPTS/log_study.py" --results results --study {wildcards.study} --fit {input.fit} {params.tracking}'
         " --submitted $SUBMITTED --artifacts {input.files} --out {output} 2>&1 | tee {log}"

@@ -26,7 +26,7 @@ from shapelaw.specs.cost import CostModel, Speed
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import digest_of
 from shapelaw.storage.files import replacing
-from shapelaw.storage.pool import add_asked, submitted_runs
+from shapelaw.storage.pool import RESULTS, add_asked, experiment_of, submitted_runs
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
@@ -126,7 +126,8 @@ def write_submission(submission: Submission, folder: Path) -> None:
         }
         with replacing(runs) as temporary:
             temporary.write_text(json.dumps(specs, allow_nan=False) + "\n", encoding="utf-8")
-    add_asked(folder / "results", submission.runs)
+    results = submission.config.results
+    add_asked(folder / RESULTS, {experiment_of(study, results): of for study, of in submission.runs.items()})
     with replacing(path) as temporary:
         temporary.write_text(submission.content, encoding="utf-8")
 
@@ -237,13 +238,26 @@ def latest_submission(results: Path) -> Path | None:
     return max(files, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def latest_studies(results: Path) -> list[str]:
-    """The studies that train in what was started last; none where nothing was, or another version wrote it."""
+def latest_experiments(results: Path) -> list[str]:
+    """The experiments of what was started last; none where nothing was, or another version wrote it."""
     path = latest_submission(results)
     try:
-        return [] if path is None else list(json.loads(path.read_text(encoding="utf-8"))["studies"])
+        values = {"studies": []} if path is None else json.loads(path.read_text(encoding="utf-8"))
+        return [experiment_of(study, values["config"]["results"]) for study in values["studies"]]
     except (OSError, KeyError, TypeError, ValueError):
         return []
+
+
+def submitted_experiment(path: Path | None, study: str) -> str:
+    """The name of a study's experiment in MLflow.
+
+    Args:
+        path: the submission; None where there is none.
+
+    Raises:
+        UserError: the submission is missing or damaged.
+    """
+    return study if path is None else experiment_of(study, _read(path)["config"]["results"])
 
 
 def submitted_study(path: Path | None, name: str) -> Study | None:

@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from shapelaw.specs.cost import short_number as short_number
+
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
 # after Okabe and Ito 2008, who chose colours that the colour-blind tell apart; none of them is a green
@@ -220,14 +222,6 @@ def _axis(axes: Axes, which: str) -> Axis:
 def side_by_side(place: int, places: int, apart: float = 1.06) -> float:
     """A factor for a position on a logarithmic axis, so that intervals at one position can be told apart."""
     return math.pow(apart, place - (places - 1) / 2)
-
-
-def short_number(value: float) -> str:
-    """`12_300_000` -> `12.3M`; three significant digits."""
-    for limit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
-        if abs(value) >= limit * 0.9995:
-            return f"{value / limit:.3g}{letter}"
-    return f"{value:.3g}"
 
 
 def legend_below(figure: Figure, columns: int) -> None:

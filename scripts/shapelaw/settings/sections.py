@@ -216,6 +216,13 @@ class Tracking(Section):
         "MLFLOW_TRACKING_URI from the environment, or results/mlflow.db where that is not set. Passwords and tokens "
         "come from the environment (MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD, MLFLOW_TRACKING_TOKEN).",
     )
+    artifacts: str | None = Field(
+        None,
+        min_length=1,
+        description="Folder or URI (`/group/artifacts`, `s3://bucket/name`) for figures and tables of new experiments; "
+        "null takes results/mlartifacts, or the place that a tracking server names. An experiment keeps the place that "
+        "it was made with.",
+    )
 
 
 class Execution(Section):

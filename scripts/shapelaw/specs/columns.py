@@ -12,24 +12,17 @@ Kinds = type[int] | type[float] | type[str]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table; MLflow has its values under the same name.
 
     Attributes:
         name: its name in the table.
         kind: the type of its values.
-        source: the parameter or metric in MLflow, where its name differs.
         nullable: some rows may have no value.
     """
 
     name: str
     kind: Kinds
-    source: str = ""
     nullable: bool = True
-
-    @property
-    def logged_as(self) -> str:
-        """The name in MLflow."""
-        return self.source or self.name
 
 
 def _always(name: str, kind: Kinds) -> Column:
@@ -62,9 +55,9 @@ LANGUAGE_TEXTS = (
     Column("observations", str),  # `steps:test loss` of a run without a cosine, null for others
 )
 LANGUAGE_METRICS = (
-    Column("test_loss", float, "final_test_loss"),  # nats per token, at the end, as are all of these
+    Column("test_loss", float),  # nats per token, at the end, as are all of these
     Column("bits_per_byte", float),
-    Column("train_loss", float, "final_train_loss"),
+    Column("train_loss", float),
     Column("tokens_trained", int),
     Column("tokens_per_second", float),
     Column("peak_memory_bytes", int),
@@ -81,7 +74,7 @@ MEMORIZATION_PARAMS = (
     Column("head_dim", int),
     Column("value_dim", int),
     Column("width", int),
-    Column("classes", int, "outputs"),
+    Column("classes", int),
     Column("logit_scale", str),
     Column("attend_to_query", str),
     Column("last_batch", str),
@@ -94,10 +87,8 @@ MEMORIZATION_PARAMS = (
 )
 MEMORIZATION_METRICS = (
     Column("steps_done", int),
-    Column(
-        "accuracy", float, "final_accuracy"
-    ),  # share of all examples, at the end; null where labels are numbers
-    Column("loss", float, "final_loss"),  # of all examples, at the end: nats or squared error
+    Column("accuracy", float),  # share of all examples, at the end; null where labels are numbers
+    Column("loss", float),  # of all examples, at the end: nats or squared error
     Column("saturated_share", float),
     Column("examples_with_free_head", float),
     Column("wall_seconds", float),
@@ -124,8 +115,8 @@ DEGREE_PARAMS = (
     Column("evaluate_every", int),
 )
 DEGREE_METRICS = (
-    Column("loss", float, "final_loss"),  # held-out, at the end: share of the variance, or nats
-    Column("accuracy", float, "final_accuracy"),
+    Column("loss", float),  # held-out, at the end: share of the variance, or nats
+    Column("accuracy", float),
     DIVERGED,
     Column("mean_degree", float),  # of the layers, at the end
     *(Column(f"steps_to_{loss:g}", float) for loss in _THRESHOLDS),

@@ -106,6 +106,14 @@ def _is_constant(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
+def short_number(value: float) -> str:
+    """`12_300_000` -> `12.3M`; three significant digits."""
+    for limit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if abs(value) >= limit * 0.9995:
+            return f"{value / limit:.3g}{letter}"
+    return f"{value:.3g}"
+
+
 def duration(seconds: float) -> str:
     """`40 seconds`, `12 minutes`, `5.2 hours`, `3.1 days`."""
     for unit, name in ((86400, "days"), (3600, "hours")):

@@ -181,8 +181,10 @@ class MemorizationRun:
 
 def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it."""
+    m = run.memorizer
     spec = run.to_dict() | {"total_params": run.total_params}
-    return spec | {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
+    flat = spec | {**spec.pop("memorizer"), "value_dim": m.values, "last_batch": run.last_batch}
+    return flat | {"classes": flat.pop("outputs")}
 
 
 def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:

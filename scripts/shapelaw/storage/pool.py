@@ -16,6 +16,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.storage.files import replacing
 
+RESULTS = "results"  # the folder with the pool
 RUNS = "runs"  # the pool's folder in results/
 ASKED = "studies.json"  # in runs/: the keys that each study ever asked for
 _ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
@@ -78,6 +79,15 @@ def add_asked(results: Path, asked: Mapping[str, Iterable[str]]) -> None:
         path = results / RUNS / ASKED
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
+
+
+def experiment_of(study: str, results: str) -> str:
+    """The name of a study in MLflow: with its results folder, where that is another one over the one pool.
+
+    Args:
+        results: the config's folder for tables and figures.
+    """
+    return study if results == RESULTS else f"{study} ({results})"
 
 
 def submitted_runs(path: Path, digest: str) -> Path:

@@ -15,12 +15,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
-from tenacity import Retrying, retry_if_exception_type
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, wait_exponential
 
 from shapelaw import errors
 from shapelaw.errors import UserError, command_line, say
@@ -32,7 +32,7 @@ PATIENCE = 600.0  # seconds
 LOCAL = "http://127.0.0.1:5000"  # where `make ui` serves
 LOCK_NAME = "mlflow.lock"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts at a tracker that is down
-NOTICE, REPEAT = 10.0, 60.0  # seconds at one step until it is reported, and between two reports
+REPEAT = 60.0  # seconds between two reports of a long import
 WEATHER = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE}  # of a disk; it passes
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # environment variables
@@ -68,10 +68,9 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
         "(default 600; when following, until it is back)",
     )
     parser.add_argument(
-        "--notice",
-        type=float,
-        default=NOTICE,
-        help=f"seconds after which a slow tracker is reported (default {NOTICE:g})",
+        "--artifact-root",
+        metavar="URI",
+        help="folder or URI, such as s3://BUCKET/NAME, for the artifacts of new experiments (default: the store's own)",
     )
     return parser
 
@@ -169,79 +168,27 @@ def _secrets_of(uri: str) -> Iterator[str]:
 
 
 class ImportProgress:
-    """An import's current step, reported when it takes long; the work that is done; the tracker's failures.
+    """An import's progress: what was done, when the last of it was, and what was said of it.
 
     Args:
-        notice: seconds at one step after which it is reported.
-        repeat: seconds until it is reported again.
+        say: prints a sentence.
+        repeat: seconds between two reports of a long import.
 
     Attributes:
         done: number of things that are done for good.
-        failures: of the tracker, one after the other, since something was done.
+        since: when the last one was done, by the monotonic clock.
     """
 
-    def __init__(self, say: Say, notice: float = NOTICE, repeat: float = REPEAT) -> None:
-        self.say, self.notice, self.repeat = say, notice, repeat
-        self.done, self.failures = 0, 0
-        self._down_since: float | None = None
-        self._failing_since = 0.0
-        self._said: dict[str, float] = {}  # when each reason was reported
-        self._step = ("", 0.0)
+    def __init__(self, say: Say, repeat: float = REPEAT) -> None:
+        self.say, self.repeat, self.done = say, repeat, 0
+        self.since = self._said = time.monotonic()
 
-    def at(self, step: str) -> None:
-        """Begin a step, named by a clause such as "writing a run"; a step without a name is never reported."""
-        self._step = (step, time.monotonic())
-
-    def advance(self) -> None:
-        """Note that something is done for good."""
-        self.done += 1
-        self.up()
-
-    def up(self) -> None:
-        """Note that the tracker works; report it where it was reported down."""
-        self.failures = 0
-        if self._down_since is not None:
-            self.say(f"The tracker is back after {time.monotonic() - self._down_since:.0f} seconds.")
-            self._down_since = None
-
-    def fail(self, reason: str, patience: float) -> None:
-        """Note that the tracker failed, and report that it is waited for; a reason is reported once."""
-        now = time.monotonic()
-        if self.failures == 0:
-            self._failing_since = now
-            self._said = {text: at for text, at in self._said.items() if now - at < self.repeat}
-        self.failures += 1
-        self.at("")
-        if (left := self.left(patience)) > 0 and reason not in self._said:
-            self._said[reason] = now
-            self._down_since = self._down_since or now
-            limit = f" up to {left:.0f} seconds" if left < float("inf") else ""
-            self.say(f"Waiting{limit} for the tracker: {reason}.")
-
-    def left(self, patience: float) -> float:
-        """Seconds of the patience that are left; each thing done starts it afresh."""
-        return patience - (time.monotonic() - self._failing_since)
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Report the step that the block is at when it takes long."""
-        ended = Event()
-        self.at("")
-        watcher = Thread(target=self._watch, args=(ended,), daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
-
-    def _watch(self, ended: Event) -> None:
-        next_time = 0.0
-        while not ended.wait(min(self.notice, self.repeat) / 10):
-            (step, since), now = self._step, time.monotonic()
-            if step and now >= max(since + self.notice, next_time):
-                next_time = now + self.repeat
-                self.say(f"The tracker is slow: {now - since:.0f} seconds at {step}; still waiting.")
+    def advance(self, report: str) -> None:
+        """Note that something is done for good, and report it where nothing was reported for long."""
+        self.done, self.since = self.done + 1, time.monotonic()
+        if self.since >= self._said + self.repeat:
+            self._said = self.since
+            self.say(report)
 
 
 @contextmanager
@@ -265,17 +212,11 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
     except Timeout as cancelled:
         raise Stopped from cancelled
     except OSError as error:
-        if error.errno == errno.ENOLCK:  # some network file systems
-            say(
-                f"The file system of {results} has no locks ({error.strerror}); "
-                "make sure that only one importer runs at a time."
-            )
-        elif error.errno in WEATHER:
-            raise TrackerDown(f"the lock {path} can't be written ({error.strerror})") from error
-        else:
-            raise UserError(
-                f"The lock {path} can't be written ({error.strerror}); make it and its folder writable."
-            ) from error
+        if error.errno != errno.ENOLCK:
+            kind = TrackerDown if error.errno in WEATHER else UserError
+            raise kind(f"the lock {path} can't be written ({error.strerror})") from error
+        # some network file systems
+        say(f"The file system of {results} has no locks; make sure that only one importer runs at a time.")
     try:
         yield
     finally:
@@ -297,36 +238,33 @@ def patiently(
         TrackerDown: nothing was done for `patience` seconds; the message is then a sentence.
         Stopped: `stop` was set between two attempts.
     """
-    stop = stop or Event()
+    stop, start, reasons = stop or Event(), time.monotonic(), set[str]()
 
-    def attempt() -> T:
-        try:
-            return operation()
-        except TrackerDown as reason:
-            progress.fail(str(reason), patience)
-            raise
+    def left() -> float:
+        return patience - (time.monotonic() - max(start, progress.since))
 
-    def pause(_: object) -> float:
-        left = progress.left(patience)
-        return float(min(FIRST_PAUSE * 2 ** min(progress.failures - 1, 10), LONGEST_PAUSE, left))
-
-    def sleep(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise Stopped
+    def report(state: RetryCallState) -> None:
+        if (reason := str(state.outcome and state.outcome.exception())) not in reasons:
+            limit = f" up to {left():.0f} seconds" if left() < float("inf") else ""
+            progress.say(f"Waiting{limit} for the tracker: {reason}.")
+        reasons.add(reason)
 
     retrying = Retrying(
         retry=retry_if_exception_type(TrackerDown),
-        wait=pause,
-        stop=lambda _: progress.left(patience) <= 0,
-        sleep=sleep,
+        wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
+        stop=lambda _: stop.is_set() or left() <= 0,
+        before_sleep=report,
+        sleep=sleep_using_event(stop),
         reraise=True,
     )
     try:
-        with progress.watched():
-            result = retrying(attempt)
+        result = retrying(operation)
     except TrackerDown as reason:
+        if stop.is_set():
+            raise Stopped from reason
         raise TrackerDown(
             f"Gave up after {patience:g} seconds: {reason}. No record is lost: import again once it is back."
         ) from reason
-    progress.up()
+    if reasons:
+        progress.say("The tracker is back.")
     return result

@@ -1,7 +1,7 @@
-"""A record as MLflow's entities, under names that MLflow's users read: params, metrics, tags, logged inputs.
+"""A record as MLflow's entities, under the names that everyone uses: params, metrics, tags, logged inputs.
 
-MLflow's charts have a section for each group (the part of a metric's name before the slash), and a tab of their own for
-`system/`.
+A curve is a metric's history, and its latest value is the result. MLflow's latest is that of the greatest step, then of
+the latest time.
 """
 
 from __future__ import annotations
@@ -15,110 +15,79 @@ from datetime import datetime
 from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, SourceType
-from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
+from mlflow.utils import mlflow_tags
 
-from shapelaw.specs.columns import DIVERGED
+from shapelaw.specs.columns import DIVERGED, LANGUAGE_HISTORY, PACKED_HISTORY
+from shapelaw.specs.cost import short_number
 from shapelaw.specs.kinds import AnyRun, kind_of
 from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
-CURVES = {  # columns of histories
-    "train_loss": "loss/train",
-    "test_loss": "loss/test",
-    "loss": "loss/all_examples",
-    "accuracy": "accuracy/all_examples",
-    "learning_rate": "schedule/learning_rate",
-    "gradient_norm": "schedule/gradient_norm",
-}
-CONSTANTS = ("tokens_trained", "test_sequences", "test_tokens", "test_bytes")  # the same for every seed
-_RESULT, _SYSTEM = "result/", "system/"
-_ROUNDED = (
-    "rounded/"  # results to read in MLflow's list, which shows every digit; nothing is computed from them
-)
-_DECIMALS = 4
-_SYSTEM_ENDINGS = (
-    "_seconds",
-    "_bytes",
-    "_per_second",
-    "_utilisation",
-    "_flops",
-    "_watts",
-    "_wait",
-    "_percent",
-)
-_TOKEN = re.compile(r"-(?=[A-Za-z])")  # between the parts of a key; not inside 1e-05
+CURVES = tuple(dict.fromkeys(one.name for one in (*LANGUAGE_HISTORY, *PACKED_HISTORY) if one.name != "step"))
+SIZES = ("block_params", "layer_params", "total_params", "step_flops")  # metrics, to filter by
+RANKS, FULL = (
+    ("embedding_rank", "positional_rank"),
+    "full",
+)  # params, and what they are where nothing limits them
 SPEC_DIGEST, MESSAGE = "spec_digest", "message"  # tags
 STUDIES = "studies"  # tag of a run that several studies ask for: their names, each of which has a copy of it
-SHAPE = "shape"  # tag: the run's name without its seed, by which MLflow groups runs
+SHAPE = "shape"  # tag: the run's name without its seed, by which a view groups the seeds of a shape
+SIZE_CLASS = "size_class"  # tag by which a view groups shapes of about one size
+_CLASSES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+# beside the table's columns, what tells of a machine goes into MLflow's tab of system metrics
+_SYSTEM = re.compile(r"_(seconds|flops|per_second|utilisation|watts|wait|percent)$")
+_TOKEN = re.compile(r"-(?=[A-Za-z])")  # between the parts of a key; not inside 1e-05
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads", "processes", "micro_batch")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
-_ELSEWHERE |= {"step", "steps", "block_params", "total_params", "step_flops"}  # params, from the spec
-_ELSEWHERE |= {"params"}  # older summaries call the total so
-_NOTED = ("test_loss", "bits_per_byte", "final_loss", "final_accuracy", "tokens_per_second")  # of a summary
+_ELSEWHERE |= {
+    "step",
+    "steps",
+    "params",
+    "test_sequences",
+    *SIZES,
+}  # of the spec; older summaries have the params
 _LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
 
-def result_name(name: str) -> str:
-    """The metric for a number of a run's summary: `result/test_loss`, `system/tokens_per_second`."""
-    group = _SYSTEM if name.endswith(_SYSTEM_ENDINGS) else _RESULT
-    return group + name.removeprefix("final_")
-
-
-def shown_name(name: str) -> str:
-    """The metric that MLflow's list of runs shows for a number of a run's summary: rounded, where it is a result."""
-    stored = result_name(name)
-    return _ROUNDED + stored.removeprefix(_RESULT) if stored.startswith(_RESULT) else stored
-
-
-def stored_result(name: str, params: Mapping[str, str], metrics: Mapping[str, float]) -> str | float | None:
-    """A number of a run's summary as MLflow has it; None where it has none."""
-    return params.get(name) if name in CONSTANTS else metrics.get(result_name(name))
-
-
-def plain_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
-    """A run's metrics without groups, for a table: its results and what it cost, not the last points of its curves."""
-    plain = {}
-    for name, value in metrics.items():
-        if name not in CURVES.values() and not name.startswith(_ROUNDED):
-            plain[name.removeprefix(_RESULT).removeprefix(_SYSTEM)] = value
-    return plain
-
-
 def run_name(run: AnyRun) -> str:
     """A name that differs from those of its neighbours in its first characters: `L4 d48 s0 wiki V500 H2 t400`."""
-    first, rest = _parts(run)
-    return " ".join([*first, *rest])
+    return " ".join(_parts(run))
 
 
 def shape_name(run: AnyRun) -> str:
     """The same without the seed, and four digits of the spec: runs that differ by the seed alone share it."""
-    first, rest = _parts(run)
-    named = [part for part in [*first, *rest] if part != f"s{run.seed}"]
-    return " ".join([*named, replace(run, seed=0).digest[:4]])
+    return " ".join(
+        [*(part for part in _parts(run) if part != f"s{run.seed}"), replace(run, seed=0).digest[:4]]
+    )
 
 
-def _parts(run: AnyRun) -> tuple[list[str], list[str]]:
-    """The parts of a run's label: those that come first in its name, and the others."""
+def _parts(run: AnyRun) -> list[str]:
+    """The parts of a run's label, those that tell it from its neighbours first."""
     rest = _TOKEN.split(run.label)
     first = []
     for letter in kind_of(run).name_begins:
-        found = [part for part in rest if re.fullmatch(rf"{letter}\d\S*", part)]
-        if found:
-            first.append(found[-1])
-            rest.remove(found[-1])
-    return first, rest
+        for part in [part for part in rest if re.fullmatch(rf"{letter}\d\S*", part)][-1:]:
+            first.append(part)
+            rest.remove(part)
+    return first + rest
+
+
+def size_class(run: AnyRun) -> str:
+    """The size to the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten: `150K` of 132,000 block parameters."""
+    size = next(value for name in SIZES if (value := kind_of(run).flat(run).get(name)))
+    unit = 10.0 ** math.floor(math.log10(size))
+    return short_number(unit * min(_CLASSES, key=lambda each: abs(math.log(each * unit / size))))
 
 
 def params(record: Record) -> list[Param]:
-    """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out.
-
-    So are numbers of a summary that budget and data fix: they are the same for every seed, nothing to compare.
-    """
+    """Shape, recipe, budget, corpus and seed; unused options are left out, and a full rank is `full`."""
     values = kind_of(record.run).flat(record.run)
-    values |= {name: record.summary[name] for name in CONSTANTS if is_number(record.summary.get(name))}
-    return [Param(name, str(value)) for name, value in values.items() if value is not None]
+    values |= {name: FULL for name in RANKS if name in values and values[name] is None}
+    return [
+        Param(name, str(value)) for name, value in values.items() if value is not None and name not in SIZES
+    ]
 
 
 def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]:
@@ -127,63 +96,63 @@ def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]
     Args:
         studies: that ask for the run, where several do; else empty.
     """
-    values = record.summary or record.live
+    values, run = record.summary or record.live, record.run
     texts = {name: str(value) for name, value in values.get("tags", {}).items()}
     for name, value in values.items():
-        if name in _ELSEWHERE or value is None:
-            continue
-        if isinstance(value, str | bool) or name in _TAGS_THOUGH_NUMBERS:
+        if name not in _ELSEWHERE and (isinstance(value, str | bool) or name in _TAGS_THOUGH_NUMBERS):
             texts[name] = str(value)
-    texts |= {KEY: record.run.key, STUDY: study, SPEC_DIGEST: record.run.digest}
-    texts |= {SHAPE: shape_name(record.run), MLFLOW_RUN_NOTE: note(record, message)}
+    texts |= {KEY: run.key, STUDY: study, SPEC_DIGEST: run.digest, SHAPE: shape_name(run)}
+    texts |= {SIZE_CLASS: size_class(run), mlflow_tags.MLFLOW_RUN_NOTE: note(record, message)}
     if DIVERGED.name in record.summary:
         texts["diverged"] = "true"
-    texts |= {MLFLOW_SOURCE_NAME: "scripts/train.py"}  # in MLflow's column Source
-    texts |= {MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
+    texts |= {mlflow_tags.MLFLOW_SOURCE_NAME: "scripts/train.py"}  # in MLflow's column Source
+    texts |= {mlflow_tags.MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
-        texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
-    texts.pop(FINGERPRINT, None)  # the importer's own, and the last one
-    for name, text in ((MESSAGE, message), (STUDIES, studies)):
+        texts[mlflow_tags.MLFLOW_GIT_COMMIT] = str(values["git_commit"])  # shown as the source version
+    for name in (FINGERPRINT, MESSAGE, STUDIES):  # the importer's own
         texts.pop(name, None)
-        texts |= {name: text} if text else {}
+    texts |= {name: text for name, text in ((MESSAGE, message), (STUDIES, studies)) if text}
     return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]
 
 
 def note(record: Record, message: str) -> str:
-    """The run's description: its key and record, what it came to, and why it ended where it did not finish."""
-    said = [f"Run `{record.run.key}`; its record: `results/runs/{record.run.key}`."]
-    results = [
-        f"{name.replace('_', ' ')} {record.summary[name]:.4g}"
-        for name in _NOTED
-        if is_number(record.summary.get(name))
-    ]
-    said += [f"At the end: {', '.join(results)}."] if results else []
+    """The run's description: its key and record, and why it ended where it did not finish."""
+    lines = [f"Run `{record.run.key}`; its record: `results/runs/{record.run.key}`."]
     if (step := record.summary.get(DIVERGED.name)) is not None:
-        said.append(f"It diverged at step {step}: its loss was no longer finite.")
-    return "\n\n".join([*said, *([message] if message else [])])
+        lines.append(f"It diverged at step {step}: its loss was no longer finite.")
+    return "\n\n".join([*lines, *([message] if message else [])])
+
+
+def size_metrics(record: Record, started: datetime) -> list[Metric]:
+    """The sizes of a run, which are known when it starts."""
+    values = kind_of(record.run).flat(record.run)
+    return [Metric(name, float(values[name]), milliseconds(started), 0) for name in SIZES if name in values]
 
 
 def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
     """The numbers of a summary: final losses, bits per byte, speed, memory, and any other.
 
-    They are at step 0, which MLflow's UI takes for "not a curve": it compares such numbers of runs as bars.
+    A result that has a curve is that curve's latest point. Where the summary has no such result, since the run
+    diverged, the latest point is not a number, which no filter finds. The others are at step 0, which MLflow's UI takes
+    for "not a curve": it compares such numbers of runs as bars.
     """
-    numbers = {
-        result_name(name): float(value)
+    numbers: dict[str, float] = {
+        name.removeprefix("final_"): float(value)
         for name, value in record.summary.items()
-        if name not in _ELSEWHERE
-        and name not in _TAGS_THOUGH_NUMBERS
-        and name not in CONSTANTS
-        and is_number(value)
+        if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and is_number(value)
     }
-    noted = {name: record.summary[name] for name in _NOTED if is_number(record.summary.get(name))}
-    numbers |= {
-        shown_name(name): round(float(value), _DECIMALS)
-        for name, value in noted.items()
-        if shown_name(name) not in numbers
-    }
-    time = milliseconds(ended)
-    return [Metric(valid_name(name), value, time, 0) for name, value in numbers.items()]
+    columns = {one.name for one in kind_of(record.run).metrics}
+    history = record.history.to_pydict()
+    last, end = max(history["step"], default=0), milliseconds(ended)
+    points = []
+    for name in columns & history.keys():
+        value, curve = numbers.pop(name, math.nan), [logged for logged in history[name] if logged is not None]
+        if (curve or not math.isnan(value)) and history[name][-1:] != [value]:
+            points.append(Metric(name, value, end + 1, last))
+    for name, value in numbers.items():
+        group = "system/" if name not in columns and _SYSTEM.search(f"_{name}") else ""
+        points.append(Metric(valid_name(group + name), value, end, 0))
+    return points
 
 
 def history_metrics(
@@ -199,7 +168,7 @@ def history_metrics(
     for row, step in enumerate(columns["step"]):
         if step > after:
             time = first + (last - first) * step // final
-            values = [(shown, columns[name][row]) for name, shown in CURVES.items() if name in columns]
+            values = [(name, columns[name][row]) for name in CURVES if name in columns]
             yield [Metric(name, value, time, step) for name, value in values if value is not None]
 
 
@@ -209,14 +178,13 @@ def datasets(record: Record) -> list[DatasetInput]:
     for field, context in (("train_store", "training"), ("test_store", "testing")):
         store = record.summary.get(field)
         if isinstance(store, Mapping) and store.get("sha256"):
+            size = {"num_tokens": store.get("tokens"), "vocab_size": store.get("vocab_size")}
             dataset = Dataset(
                 name=f"{corpus}-V{store.get('vocab_size')}-{context}",
                 digest=str(store["sha256"])[:36],  # MLflow's limit
                 source_type="local",
                 source=json.dumps({"uri": store.get("path")}),
-                profile=json.dumps(
-                    {"num_tokens": store.get("tokens"), "vocab_size": store.get("vocab_size")}
-                ),
+                profile=json.dumps(size),
             )
             inputs.append(DatasetInput(dataset, [InputTag("mlflow.data.context", context)]))
     return inputs

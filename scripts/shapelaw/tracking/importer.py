@@ -1,18 +1,15 @@
 """Import run records into MLflow, idempotently by key: one experiment for a study, one active run for a key.
 
-There is one importer of a store, under `<results>/mlflow.lock`. It lists what MLflow has and writes what differs.
-A run's fingerprint tag is written last: a run without it was left half imported, and is imported again from the start.
-So an import may be killed anywhere, and the next one completes it.
-
-A lock doesn't reach a second machine with a results folder of its own. There the experiment's tag `importer` says who
-wrote last, and an importer that finds another there says so.
+There is one importer of a store, under `<results>/mlflow.lock`. It lists what MLflow has, once, and writes what
+differs. A run's fingerprint tag is written last: a run without it was left half imported, and is imported again from
+the start. So an import may be killed anywhere, and the next one completes it. A run without a record stays as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,42 +17,38 @@ from pathlib import Path
 from threading import Event
 
 from mlflow.entities import Experiment, Metric, Run, RunTag
+from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import kind_of
 from shapelaw.storage.files import COPY, FILES, content
 from shapelaw.storage.pool import read_asked, studies_by_key
 from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
-from shapelaw.storage.records import FINISHED, KILLED, RUNNING, Record, read_record
-from shapelaw.tracking import entities
-from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_writer, patiently, redact
-from shapelaw.tracking.entities import CURVES, MESSAGE, SPEC_DIGEST, STUDIES, run_name
-from shapelaw.tracking.store import (
-    FINGERPRINT,
-    IMPORTER,
-    KEY,
-    Store,
-    find_experiment,
-    importer_of,
-    make_experiment,
-    open_store,
-    search_runs,
-    tracker_errors,
-)
-from shapelaw.tracking.summary import show_as_training
+from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
+from shapelaw.tracking import entities, store, summary, table
+from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_writer, patiently
+from shapelaw.tracking.store import Store
+from shapelaw.tracking.table import Listed
 
-IMPORT_FORMAT = 3  # part of every fingerprint: raise it when the importer writes something new
+IMPORT_FORMAT = 4  # part of every fingerprint: raise it when the importer writes something new
 FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
 BATCH = 800  # metrics of a request; MLflow takes 1000 metrics, params and tags together
 
 
 @dataclass
 class Outcome:
-    """The outcome of an import: keys written, number of runs up to date, unreadable records."""
+    """The outcome of an import.
+
+    Attributes:
+        written: keys of the runs that were written.
+        unchanged: number of runs that were up to date.
+        problems: a sentence for each record that can't be read, by key.
+        listed: the active runs of the experiment after it, by key; None where not all were looked at.
+    """
 
     written: list[str] = field(default_factory=list)
     unchanged: int = 0
-    problems: dict[str, str] = field(default_factory=dict)  # key -> sentence
+    problems: dict[str, str] = field(default_factory=dict)
+    listed: Mapping[str, Sequence[Listed]] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,17 +62,6 @@ class Reading:
     ended: datetime
 
 
-@dataclass(frozen=True)
-class Listed:
-    """What the importer keeps of a run in MLflow, of which there may be ten thousands."""
-
-    run_id: str
-    status: str
-    fingerprint: str | None
-    importer: str | None
-    studies: str | None
-
-
 @dataclass
 class Importer:
     """The one writer of a store, who brings the records of a results folder into it.
@@ -87,6 +69,7 @@ class Importer:
     Attributes:
         patience: seconds without any progress after which to give up on a tracker that is down.
         stop: once set, waiting ends, and an import after the record that was begun.
+        artifacts: place of the artifacts of new experiments; None: the store's own.
     """
 
     results: Path
@@ -95,9 +78,10 @@ class Importer:
     patience: float = PATIENCE
     liveness: Liveness = field(default_factory=Liveness)
     stop: Event = field(default_factory=Event)
+    artifacts: str | None = None
     # what the last look found; only files are remembered, MLflow is asked each time
     _states: dict[str, tuple[str, ...]] | None = None  # of each record; None before the first look
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
 
     def import_study(self, study: str, keys: Collection[str] | None = None) -> tuple[Store, Outcome]:
         """Import the records of a study; wait for the lock and for the tracker.
@@ -109,16 +93,14 @@ class Importer:
             UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
             TrackerDown: the tracker was down for longer than `patience` seconds.
         """
-        outcome = Outcome()
 
-        def once() -> Store:
-            with self._writing() as store:
-                on_disk = find_records(self.results)
-                found = on_disk if keys is None else {key: on_disk[key] for key in on_disk.keys() & set(keys)}
-                import_records(self, store, study, found, on_disk, read_asked(self.results), outcome)
-                return store
+        def once() -> tuple[Store, Outcome]:
+            with self._writing() as opened:
+                on_disk, asked = find_records(self.results), studies_by_key(read_asked(self.results))
+                items = {key: item for key, item in on_disk.items() if keys is None or key in keys}
+                return opened, self._import(opened, study, items, asked)
 
-        return patiently(once, self.patience, self.progress, self.stop), outcome
+        return patiently(once, self.patience, self.progress, self.stop)
 
     def follow(self, every: float | None, looked: Callable[[], None] | None = None) -> None:
         """Import the runs of all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
@@ -144,156 +126,113 @@ class Importer:
 
     def look(self) -> None:
         """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
-        found, asked, before = find_records(self.results), read_asked(self.results), self._states or {}
-        studies = studies_by_key(asked)
+        on_disk, asked, before = find_records(self.results), read_asked(self.results), self._states or {}
+        studies, first = studies_by_key(asked), self._states is None
         # who asks for it belongs to it: where another study has since, its copies here and there say so
-        states = {key: (_state(item, self.liveness), *studies.get(key, ())) for key, item in found.items()}
-        changed = {key for key in states.keys() | before.keys() if states.get(key) != before.get(key)}
-        first = self._states is None
+        states = {key: (_state(item, self.liveness), *studies.get(key, ())) for key, item in on_disk.items()}
+        changed = {key for key, state in states.items() if state != before.get(key)}
         if not (changed or first):
             return
-        with self._writing() as store:
+        with self._writing() as opened:
             for study, keys in asked.items():
-                touched, outcome = changed.intersection(keys), Outcome()
-                items = {key: found[key] for key in sorted(touched) if key in found}
-                if touched or first:
-                    looked_at = None if first else touched
-                    import_records(self, store, study, items, found, asked, outcome, looked_at)
-                for sentence in outcome.problems.values():
-                    self.say_once(sentence)
+                items = {key: on_disk[key] for key in sorted(changed.intersection(keys))}
+                if items or first:
+                    outcome = self._import(opened, study, items, studies, whole=first)
+                    for sentence in outcome.problems.values():
+                        self._say_once(sentence)
+                    if outcome.written:
+                        self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
                 if self.stop.is_set():
                     return
-                if outcome.written:
-                    self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
         self._states = states
 
-    def say_once(self, sentence: str) -> None:
-        """Say what this importer has not said yet."""
-        if sentence not in self._told:
-            self._told.add(sentence)
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._reported:
+            self._reported.add(sentence)
             self.progress.say(sentence)
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
         with one_writer(self.results, self.progress.say, self.stop):
-            self.progress.at(f"opening {redact(self.uri, self.uri)}")
-            yield open_store(self.uri, self.results)
+            yield store.open_store(self.uri, self.results, self.artifacts)
 
+    def _import(
+        self,
+        opened: Store,
+        study: str,
+        items: Mapping[str, RecordFolder],
+        asked: Mapping[str, Sequence[str]],
+        whole: bool = True,
+    ) -> Outcome:
+        """Bring these records of a study into the store, under the lock of the one writer.
 
-def import_records(
-    importer: Importer,
-    store: Store,
-    study: str,
-    found: Mapping[str, RecordFolder],
-    on_disk: Collection[str],
-    asked: Mapping[str, Sequence[str]],
-    outcome: Outcome,
-    touched: Collection[str] | None = None,
-) -> None:
-    """Bring these records of a study into the store, under the lock of the one writer.
+        Args:
+            items: records by key.
+            asked: the studies that ask for a run, by key; of several, a tag of each copy says which.
+            whole: look at all runs of the experiment in MLflow, not only at those of the items.
 
-    Args:
-        found: records by key.
-        on_disk: the keys of all records: any other run that says RUNNING in MLflow was killed.
-        asked: keys by study; of a run that several studies ask for, a tag of each copy says which.
-        outcome: what an import that the tracker interrupted has written; it is completed.
-        touched: keys of the runs to look at in MLflow; None takes all of the experiment.
+        Raises:
+            TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
+        """
+        outcome = Outcome()
+        with store.tracker_errors(opened.uri):
+            if not items and not store.find_experiment(opened, study):
+                return outcome
+            experiment = store.make_experiment(opened, study)
+            whole = whole or len(items) > FEW or not summary.has_views(experiment)
+            filters = [""] if whole else [f"tags.{store.KEY} = '{key}'" for key in items]
+            known = table.listed_runs(opened, experiment, filters)
+            for key, item in items.items():
+                if self.stop.is_set():
+                    break
+                studies = ", ".join(asked[key]) if len(asked.get(key, ())) > 1 else ""
+                try:
+                    if self._import_run(opened, experiment, item, studies, known.get(key, [])):
+                        outcome.written.append(key)
+                        self.progress.advance(
+                            f"{study}: {len(outcome.written)} of {len(items)} runs written."
+                        )
+                except UserError as problem:
+                    if (
+                        item.directory.exists()
+                    ):  # else it was moved while it was read, and will be found again
+                        outcome.problems[key] = str(problem)
+            outcome.unchanged = len(items.keys() - outcome.problems.keys() - set(outcome.written))
+            if whole:
+                outcome.listed = table.listed_runs(opened, experiment) if outcome.written else known
+                summary.show_as_training(opened, experiment, outcome.listed)
+                older = {key for key, runs in outcome.listed.items() if any(run.older for run in runs)}
+                if older := older - items.keys():
+                    self._say_once(
+                        f"{study} in {opened.shown} has {len(older)} runs under the names of an older version and "
+                        f"without a record in {self.results}; they stay as they are: {table.named(sorted(older))}."
+                    )
+        return outcome
 
-    Raises:
-        TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
-    """
-    outcome.problems.clear()
-    progress, shared, kind = importer.progress, studies_by_key(asked), None
-    with tracker_errors(store.uri):
-        progress.at(f"looking for {study} in {store.shown}")
-        if not found and not find_experiment(store, study):
-            return
-        made, this = make_experiment(store, study), importer_of(importer.results)
-        experiment = str(made.experiment_id)
-        _note_writer(importer, store, study, made, this)
-        progress.at(f"listing the runs of {study} in {store.shown}")
-        known = list_runs(store, experiment, touched)
-        for key, item in found.items():
-            if importer.stop.is_set():
-                break
-            written = f"{len(outcome.written)} of {len(found)} runs written"
-            progress.at(f"writing {key} in {store.shown} ({written})")
-            studies = ", ".join(shared[key]) if len(shared.get(key, ())) > 1 else ""
-            there = known.get(key, [])
-            try:
-                fingerprint, reading = _described(item, importer.liveness)
-                kept = _up_to_date(store, fingerprint, studies, there)
-                if kept is None:
-                    reading = reading or _read(item, importer.liveness)
-                    texts = entities.tags(reading.record, study, reading.message, studies)
-                    texts.append(RunTag(IMPORTER, this))
-                    kept = _write(store, experiment, reading, fingerprint, texts, there)
-                    kind = kind_of(reading.record.run)
-                    outcome.written += [] if key in outcome.written else [key]
-                    progress.advance()
-            except UserError as problem:
-                if item.directory.exists():  # else it was moved while it was read, and will be found again
-                    outcome.problems[key] = str(problem)
-            else:
-                for run in there:
-                    if run.run_id != kept:
-                        store.client.delete_run(run.run_id)
-        for run in (run for key in known.keys() - set(on_disk) for run in known[key]):
-            # one that another folder's importer follows is none of ours
-            if run.status == RUNNING and run.importer in (None, this):
-                store.client.set_tag(run.run_id, MESSAGE, "Its record was deleted while it ran.")
-                store.client.set_terminated(run.run_id, KILLED)
-        if kind is not None:
-            show_as_training(store, experiment, kind, touched is None)
-    outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
-
-
-def _note_writer(importer: Importer, store: Store, study: str, experiment: Experiment, this: str) -> None:
-    """Say so where another importer wrote into the experiment last, and note that it is this one now."""
-    last = experiment.tags.get(IMPORTER)
-    if last == this:
-        return
-    store.client.set_experiment_tag(experiment.experiment_id, IMPORTER, this)
-    if last is not None:
-        importer.say_once(
-            f"{study} in {store.shown} was imported from {last} so far, and is now from {this}; a study has one "
-            "importer: stop the other one, or give one of them another store (tracking.uri)."
+    def _import_run(
+        self, opened: Store, experiment: Experiment, item: RecordFolder, studies: str, known: Sequence[Listed]
+    ) -> bool:
+        """Make a record's run whole and the only one of its key; False where it was, and agrees with the record."""
+        reading = None if item.finished else _read(item, self.liveness)
+        fingerprint = (
+            live_fingerprint(reading.record, reading.status)
+            if reading
+            else finished_fingerprint(item.directory)
         )
-
-
-def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> dict[str, list[Listed]]:
-    """The active training runs by key: all of them, or those of a few keys with one request each."""
-    runs: Iterable[Run]
-    if keys is None or len(keys) > FEW:
-        runs = search_runs(store.client, experiment)
-    else:
-        filters = [f"tags.`{KEY}` = '{key}'" for key in keys]
-        runs = (run for each in filters for run in search_runs(store.client, experiment, each))
-    known: dict[str, list[Listed]] = {}
-    for run in runs:
-        tags = run.data.tags
-        if KEY in tags:
-            kept = (tags.get(name) for name in (FINGERPRINT, IMPORTER, STUDIES))
-            known.setdefault(tags[KEY], []).append(Listed(run.info.run_id, run.info.status, *kept))
-    return known
-
-
-def _up_to_date(store: Store, fingerprint: str, studies: str, known: Sequence[Listed]) -> str | None:
-    """The id of the run that is whole and agrees with the record, which learns of the studies; None without one."""
-    for run in known:
-        if run.fingerprint == fingerprint:
-            if studies and run.studies != studies:
-                store.client.set_tag(run.run_id, STUDIES, studies)
-            return run.run_id
-    return None
-
-
-def _described(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | None]:
-    """The fingerprint of a record, and the record where it had to be read for that."""
-    if item.finished:
-        return finished_fingerprint(item.directory), None
-    reading = _read(item, liveness)
-    return live_fingerprint(reading.record, reading.status), reading
+        kept = next((run for run in known if run.fingerprint == fingerprint), None)
+        if kept is None:
+            reading = reading or _read(item, self.liveness)
+            tags = entities.tags(reading.record, experiment.name, reading.message, studies)
+            run_id = _write(opened.client, experiment.experiment_id, reading, tags, known)
+            opened.client.set_tag(run_id, store.FINGERPRINT, fingerprint)
+        else:
+            run_id = kept.run_id
+            if studies and kept.studies != studies:
+                opened.client.set_tag(run_id, entities.STUDIES, studies)
+        for run in known:
+            if run.run_id != run_id:
+                opened.client.delete_run(run.run_id)
+        return kept is None
 
 
 def _read(item: RecordFolder, liveness: Liveness) -> Reading:
@@ -315,75 +254,57 @@ def finished_fingerprint(directory: Path) -> str:
     Raises:
         UserError: a file is missing or can't be read.
     """
-    digest = hashlib.sha256(f"{IMPORT_FORMAT}".encode())
-    for name in FILES:
-        try:
-            digest.update(hashlib.sha256(content(directory, name)).digest())
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"The record {directory} is half written: {name} can't be read ({getattr(error, 'strerror', error)}); "
-                f"write it again: rm -r {directory} && snakemake"
-            ) from error
-    return digest.hexdigest()[:32]
+    try:
+        parts = [hashlib.sha256(content(directory, name)).hexdigest() for name in FILES]
+    except (OSError, ValueError):
+        read_record(directory)  # says which, and what to do
+        raise
+    return hashlib.sha256(json.dumps([IMPORT_FORMAT, *parts]).encode()).hexdigest()[:32]
 
 
 def live_fingerprint(record: Record, status: str) -> str:
     """A hash of the imported part of an unfinished record; a heartbeat alone does not change it."""
-    steps = record.history["step"]
-    values = {
-        "format": IMPORT_FORMAT,
-        "digest": record.run.digest,
-        "status": status,
-        "rows": len(steps),
-        "last": steps[-1].as_py() if len(steps) else 0,
-        "live": {k: v for k, v in record.live.items() if k not in ("step", "updated_at", "pid", "status")},
-    }
+    steps = record.history["step"].to_pylist()
+    live = {k: v for k, v in record.live.items() if k not in ("step", "updated_at", "pid", "status")}
+    values = [IMPORT_FORMAT, record.run.digest, status, len(steps), steps[-1:], live]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _write(
-    store: Store,
-    experiment: str,
-    reading: Reading,
-    fingerprint: str,
-    texts: Sequence[RunTag],
-    known: Sequence[Listed],
+    client: MlflowClient, experiment: str, reading: Reading, tags: Sequence[RunTag], known: Sequence[Listed]
 ) -> str:
-    """Write what is missing: params, points, tags, inputs, status; the fingerprint last. Return the run's id."""
-    client, record = store.client, reading.record
-    current, last_step = _continued(store, reading, known)
-    if current is None:
-        run = client.create_run(
-            experiment,
-            start_time=entities.milliseconds(reading.started),
-            tags={tag.key: tag.value for tag in texts},
-            run_name=run_name(record.run),
-        )
+    """Write what is missing but the fingerprint: params, points, tags, inputs, status. Return the run's id."""
+    record = reading.record
+    started, ended = (entities.milliseconds(time) for time in (reading.started, reading.ended))
+    run, last_step = _continued(client, reading, known)
+    batch: list[Metric] = []
+    if run is None:
+        names = {tag.key: tag.value for tag in tags}
+        run = client.create_run(experiment, started, names, entities.run_name(record.run))
+        batch = entities.size_metrics(record, reading.started)
     else:
-        run = current
-        client.log_batch(run.info.run_id, tags=texts)
-        if not reading.message and MESSAGE in current.data.tags:
-            client.delete_tag(run.info.run_id, MESSAGE)
+        client.log_batch(run.info.run_id, tags=tags)
+        if not reading.message and entities.MESSAGE in run.data.tags:
+            client.delete_tag(run.info.run_id, entities.MESSAGE)
     run_id = str(run.info.run_id)
-    new = [param for param in entities.params(record) if param.key not in run.data.params]
-    batch: list[Metric] = entities.summary_metrics(record, reading.ended) if record.summary else []
+    params = [param for param in entities.params(record) if param.key not in run.data.params]
+    batch += entities.summary_metrics(record, reading.ended) if record.summary else []
     for points in entities.history_metrics(record, last_step, reading.started, reading.ended):
         if len(batch) + len(points) > BATCH:
             client.log_batch(run_id, metrics=batch)
             batch = []
         batch.extend(points)
-    client.log_batch(run_id, metrics=batch, params=new)
+    client.log_batch(run_id, metrics=batch, params=params)
     if record.summary:
         client.log_inputs(run_id, entities.datasets(record))
     if reading.status != RUNNING:
-        client.set_terminated(run_id, reading.status, entities.milliseconds(reading.ended))
+        client.set_terminated(run_id, reading.status, ended)
     elif run.info.status != RUNNING:  # it was killed and goes on
         client.update_run(run_id, status=RUNNING)
-    client.set_tag(run_id, FINGERPRINT, fingerprint)
     return run_id
 
 
-def _continued(store: Store, reading: Reading, known: Sequence[Listed]) -> tuple[Run | None, int]:
+def _continued(client: MlflowClient, reading: Reading, known: Sequence[Listed]) -> tuple[Run | None, int]:
     """The MLflow run that this record continues, and the last step in it; (None, 0) where a new run is needed.
 
     The last step is read back from MLflow: a tag of it could be older than the points if an importer died
@@ -394,11 +315,11 @@ def _continued(store: Store, reading: Reading, known: Sequence[Listed]) -> tuple
     for listed in known:
         if listed.fingerprint is None or listed.status == FINISHED:
             continue
-        run = store.client.get_run(listed.run_id)
-        half_written = run.data.metrics.keys() - set(CURVES.values())
-        if half_written or run.data.tags.get(SPEC_DIGEST) != record.run.digest:
+        run = client.get_run(listed.run_id)
+        half_written = run.data.metrics.keys() - {*entities.CURVES, *entities.SIZES}
+        if half_written or run.data.tags.get(entities.SPEC_DIGEST) != record.run.digest:
             continue
-        points = store.client.get_metric_history(run.info.run_id, CURVES["train_loss"])
+        points = client.get_metric_history(run.info.run_id, "train_loss")
         agree = all(entities.same_value(p.value, losses[p.step]) for p in points if p.step in losses)
         agree &= reading.status != FINISHED or all(p.step in losses for p in points)
         if agree and len({p.step for p in points}) == len(points):

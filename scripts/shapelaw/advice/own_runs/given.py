@@ -299,7 +299,7 @@ def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str]:
         return read_runs(arguments.runs), str(arguments.runs)
     if arguments.experiment is None:
         raise UserError("--mlflow needs the name of an experiment: --experiment NAME.")
-    from shapelaw.tracking.table import read_experiment  # late: MLflow takes seconds to import
+    from shapelaw.advice.own_runs.experiments import read_experiment  # late: MLflow takes seconds to import
 
     return read_experiment(arguments.mlflow, arguments.experiment), f"the experiment {arguments.experiment}"
 
