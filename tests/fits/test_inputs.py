@@ -152,3 +152,15 @@ def test_files_that_are_no_tables(tmp_path, name, content, words):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=words):
         read_table(tmp_path / name)
+
+
+def test_an_index_is_numbers_or_columns_and_names_are_texts(tmp_path):
+    """As `concat` and `groupby` of pandas leave them."""
+    table = pd.DataFrame({"depth": [1, 2], "test_loss": [3.0, 2.5]})
+    pd.concat([table, table]).to_parquet(tmp_path / "twice.parquet")
+    assert list(read_table(tmp_path / "twice.parquet").index) == [0, 1, 2, 3]
+    table.set_index("depth").to_parquet(tmp_path / "named.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "named.parquet"), table)
+    of_levels = table.set_axis(pd.MultiIndex.from_tuples([("config", "depth"), ("test_loss", "")]), axis=1)
+    of_levels.to_parquet(tmp_path / "levels.parquet")
+    assert list(read_table(tmp_path / "levels.parquet")) == ["config.depth", "test_loss"]

@@ -63,6 +63,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
                 "patch_embedding",
                 "tied",
                 "base_width",
+                "loops",
                 "schedule",
                 "parametrization",
                 "budget",

@@ -49,7 +49,7 @@ def read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
-        table = READERS[suffix](path)
+        table = _with_plain_names(READERS[suffix](path))
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it must have a header line and rows.") from None
     except (
@@ -62,6 +62,21 @@ def read_table(path: Path) -> pd.DataFrame:
     if table.empty:
         raise UserError(f"{path} has no rows.")
     return table
+
+
+def _with_plain_names(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with numbered rows and columns that have texts as names; an index that has a name is a column.
+
+    Raises:
+        ValueError: two columns have one name.
+    """
+    named = [name for name in table.index.names if name is not None]
+    table = table.reset_index(named).reset_index(drop=True)
+    parts = [name if isinstance(name, tuple) else (name,) for name in table.columns]
+    names = [".".join(str(part) for part in name if part != "") for name in parts]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"its columns have no unique names: {names.count(twice[0])} are called {twice[0]!r}")
+    return table.set_axis(names, axis=1)
 
 
 def csv_cells(path: Path) -> tuple[list[str], list[list[str]], list[int], str]:

@@ -20,11 +20,46 @@ from shapelaw.specs import columns
 from shapelaw.studies.grid.cells import SHAPE, Cell, cells_of
 
 DIVERGED = columns.DIVERGED.name
-FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok", "true")
-UNFINISHED = (
-    *("running", "crashed", "failed", "killed", "pending", "preempted", "cancelled", "canceled"),
-    *("error", "timeout", "false"),
+# words of MLflow, W&B, Ray, Optuna, ClearML, SageMaker, Kubernetes and Slurm; those that two of them mean otherwise
+# (`terminated`, `inactive`, `stopped`) are asked about
+FINISHED = (
+    "finished",
+    "completed",
+    "complete",
+    "done",
+    "success",
+    "succeeded",
+    "ok",
+    "true",
+    "yes",
+    "published",
 )
+UNFINISHED = (
+    *(
+        "running",
+        "crashed",
+        "failed",
+        "fail",
+        "killed",
+        "pending",
+        "preempted",
+        "cancelled",
+        "canceled",
+        "aborted",
+    ),
+    *("error", "timeout", "false", "no", "scheduled", "queued", "waiting", "paused", "pruned", "created"),
+    *(
+        "in_progress",
+        "inprogress",
+        "stopping",
+        "completing",
+        "node_fail",
+        "out_of_memory",
+        "boot_fail",
+        "deadline",
+    ),
+)
+ENDED = {"1": "true", "1.0": "true", "0": "false", "0.0": "false"}  # in a column that is called so
 NOT_FINITE = "with a loss that is not finite"
 
 
@@ -92,7 +127,7 @@ def finished(
     notes: list[str] = []
     if DIVERGED not in measures:
         table = without_told_diverged(table, notes)
-    table = without_unfinished(table, "status", keep, notes)
+    table = without_unfinished(table, "status", keep, notes, source, "status")
     if there := [name for name in measures if name in table]:
         table = without(table, table[there].apply(empty).all(axis=1), "without a loss", notes)
         table = without(table, table[there].apply(infinite).all(axis=1), NOT_FINITE, notes)
@@ -108,14 +143,37 @@ def without_told_diverged(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame
     return table[~lost]
 
 
-def without_unfinished(table: pd.DataFrame, state: str, keep: bool, notes: list[str]) -> pd.DataFrame:
-    """The rows of finished runs, where a column of states says such things; the others are named."""
+def without_unfinished(
+    table: pd.DataFrame, state: str, keep: bool, notes: list[str], source: str, called: str
+) -> pd.DataFrame:
+    """The rows of finished runs, where a column says which are; the others are named.
+
+    Args:
+        state: the column.
+        keep: all runs count.
+        source, called: the table's name and the column's own, for messages.
+
+    Raises:
+        UserError: it has several words, of which some are not known.
+    """
     if state not in table or keep:
         return table
-    words = table[state].astype(str).str.strip().str.lower()
-    told = bool(words.isin((*FINISHED, *UNFINISHED)).any())
-    lost = table[state].notna() & ~words.isin(FINISHED) & told
-    return without(table, lost, "that did not finish", notes)
+    words = table[state].astype(str).str.strip().str.lower().str.removeprefix("trialstate.")
+    words = words.str.replace(r"^(cancelled) by .*", r"\1", regex=True)  # Slurm's
+    if "finish" in called.lower() or "complete" in called.lower():
+        words = words.replace(ENDED)
+    there = table[state].notna()
+    unknown = there & ~words.isin((*FINISHED, *UNFINISHED))
+    if unknown.any():
+        if words[there].nunique() == 1:
+            return table  # it tells no run from another
+        said = ", ".join(sorted(set(table[state][there].astype(str))))
+        word = table[state][unknown].iloc[0]
+        raise UserError(
+            f"{source}: the column {called!r} says {said}, and it isn't known whether a run that is {word!r} finished; "
+            f"count the runs of one word (--only {called}={word}), or all of them (--keep)."
+        )
+    return without(table, there & ~words.isin(FINISHED), "that did not finish", notes)
 
 
 def without(table: pd.DataFrame, rows: pd.Series[bool], which: str, notes: list[str]) -> pd.DataFrame:

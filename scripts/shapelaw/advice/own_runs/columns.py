@@ -60,6 +60,23 @@ HELPERS = ("step", "state", "run")  # of several the first is taken
 NEEDED = ("depth", "width", "loss")
 # settings that are words even where they look like numbers
 TEXTS = tuple(axis.name for axis in AXES.values() if axis.kind is str)
+# words in the names of columns that say on how many tokens a run trained; those that may say how long it did, and
+# others beside which these mean something else
+OF_TOKENS = frozenset(
+    names_in("tokens n num number count train training trained total seen processed consumed max target")
+)
+OF_LENGTH = frozenset(
+    names_in(
+        "step steps iteration iterations iter iters update updates epoch epochs tokens samples sequences budget"
+    )
+)
+NO_LENGTH = frozenset(
+    names_in(
+        "warmup warm decay cooldown accumulation accumulate log logging eval evaluate evaluation save saving test val "
+        "validation per batch micro every interval frequency freq context window vocab vocabulary seed time second "
+        "seconds best rank"
+    )
+)
 # where tools put what a user logged
 PREFIXES = names_in("config summary params metrics model args hparams hyperparameters final test")
 WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
@@ -85,8 +102,11 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
     for role, known in ROLES.items():
         if role in found:
             continue
-        candidates = [name for name in names if name not in given.values() and plain_name(name) in known]
-        by_name = sorted(candidates, key=lambda name: known.index(plain_name(name)))
+        free = [name for name in names if name not in given.values()]
+        candidates = [name for name in free if plain_name(name) in known]
+        if role == "tokens" and not candidates:
+            candidates = [name for name in free if is_tokens(plain_name(name))]
+        by_name = sorted(candidates, key=lambda name: [*known, plain_name(name)].index(plain_name(name)))
         ours = [name for name in by_name if role in HELPERS or plain_name(name) == known[0]]
         candidates = ours[:1] or candidates
         if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
@@ -111,6 +131,18 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
             f"choose one with --column {role}={candidates[0]}."
         )
     return found
+
+
+def is_tokens(name: str) -> bool:
+    """Whether a plain name says on how many tokens a run trained, in whatever words: `num_train_tokens`."""
+    words = set(name.split("_"))
+    return "tokens" in words and words <= OF_TOKENS
+
+
+def is_length(name: str) -> bool:
+    """Whether a plain name may say how long a run trained: `max_updates`, `n_epochs`, `token_budget`."""
+    words = set(name.split("_"))
+    return bool(words & OF_LENGTH) and not words & NO_LENGTH
 
 
 def _width_hint(table: pd.DataFrame, depth: str) -> str:

@@ -14,6 +14,7 @@ from shapelaw.advice.own_runs.columns import (
     ROLES,
     SETTINGS,
     find_columns,
+    is_length,
     names_in,
     plain_name,
     read_numbers,
@@ -113,7 +114,7 @@ def own_runs(
     shown = table.drop(columns=hidden).rename(columns={name: role for role, name in columns.items()})
     settings = settings_of(shown, given or {}, taken=[*columns, *columns.values()])
     shown = shown.drop(columns=[name for name in settings if name in shown]).join(settings)
-    shown, left = _usable(shown, source, keep, [*settings])
+    shown, left = _usable(shown, source, keep, [*settings], columns.get("state", ""))
     runs = _plausible(shown, columns, source).join(shown[[*settings]])
     shape = ["depth", "width", *settings]
     if "tokens" in runs:
@@ -124,6 +125,8 @@ def own_runs(
     if "seed" not in runs:
         runs, note = _numbered(runs, shape, source)
         notes += note
+    if not keep:
+        _refuse_lengths(shown, runs, [*columns, "seed"], source)
     runs, early = _whole(runs, source, keep)
     if "params" in runs:
         role, note_of_size = _which_params(runs, columns["params"], source)
@@ -187,19 +190,20 @@ def _only(
 
 
 def _usable(
-    table: pd.DataFrame, source: str, keep: bool, settings: Sequence[str]
+    table: pd.DataFrame, source: str, keep: bool, settings: Sequence[str], state: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """The rows of finished runs with depth, width and a finite loss, and sentences that name the others.
 
     Args:
         keep: runs that did not finish count too; those that diverged never do.
         settings: columns that the runs may differ in; of several steps of a run the last one counts.
+        state: the name of the column of states, if there is one.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or it can't be told which finished.
     """
     notes: list[str] = []
-    table = without_unfinished(without_told_diverged(table, notes), "state", keep, notes)
+    table = without_unfinished(without_told_diverged(table, notes), "state", keep, notes, source, state)
     table = without(table, empty(table["depth"]) | empty(table["width"]), "without depth or width", notes)
     table = without(table, empty(table["loss"]), "without a loss", notes)
     table, note = _last_steps(table, settings)
@@ -297,6 +301,35 @@ def _unexplained(
     return found
 
 
+def _follows(lengths: pd.Series[float], runs: pd.DataFrame) -> bool:
+    """Whether lengths of training are the same for all runs, or go as their tokens, their size or their steps."""
+    blocks = pd.Series(standard_params(runs["depth"], runs["width"]), index=runs.index)
+    every = [pd.Series(1.0, index=runs.index), blocks]
+    every += [runs[name] for name in FOLLOWED if name in runs]
+    return any(np.ptp(np.log(lengths / one)) <= SAME_STEPS for one in every if one.gt(0).all())
+
+
+def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str], source: str) -> None:
+    """Refuse runs that a column says to have trained for lengths of their own, where no tokens tell what is equal.
+
+    Raises:
+        UserError: there is such a column; the sentence has its values and what to do.
+    """
+    if "tokens" in runs:
+        return
+    for name in (str(name) for name in table if name not in known and is_length(plain_name(str(name)))):
+        lengths = read_numbers(table[name].loc[runs.index])
+        of_shape = lengths.groupby([runs["depth"], runs["width"]]).nunique().max() == 1
+        others = runs.drop(columns=name, errors="ignore")
+        if of_shape and lengths.gt(0).all() and not _follows(lengths, others):
+            there = ", ".join(f"{length:,.6g}" for length in np.sort(lengths.unique())[:SHOWN])
+            raise UserError(
+                f"{source}: the column {name!r} differs between shapes ({there}), and losses after trainings of "
+                "different lengths can't be compared. Name the tokens (--column tokens=COLUMN), keep the runs of one "
+                f"length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
+            )
+
+
 def _whole(runs: pd.DataFrame, source: str, keep: bool) -> tuple[pd.DataFrame, list[str]]:
     """The runs that end at a common last step, and a sentence that names the others.
 
@@ -307,11 +340,9 @@ def _whole(runs: pd.DataFrame, source: str, keep: bool) -> tuple[pd.DataFrame, l
     """
     if "step" not in runs or keep or runs["step"].isna().any() or (runs["step"] <= 0).any():
         return runs, []
-    steps = np.log(runs["step"])
-    blocks = pd.Series(standard_params(runs["depth"], runs["width"]), index=runs.index)
-    follows = [pd.Series(1.0, index=runs.index), blocks, *(runs[name] for name in FOLLOWED if name in runs)]
-    if any(np.ptp(steps - np.log(one)) <= SAME_STEPS for one in follows if one.gt(0).all()):
+    if _follows(runs["step"], runs):
         return runs, []
+    steps = np.log(runs["step"])
     if "steps" in runs and runs["steps"].gt(0).all():
         early = steps < np.log(runs["steps"]) - SAME_STEPS
     else:
