@@ -22,6 +22,14 @@ def test_a_command_has_its_own_code(own: int | None, code: int) -> None:
     assert exit_code(lambda: own) == code
 
 
+def test_ctrl_c_is_one_line_and_the_usual_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    assert exit_code(interrupted) == 130
+    assert capsys.readouterr().err == "Stopped.\n"
+
+
 def test_a_bug_is_no_mistake_of_the_user() -> None:
     with pytest.raises(ZeroDivisionError):
         exit_code(lambda: 1 // 0)

@@ -98,12 +98,15 @@ def add_choice(
     group.add_argument(older, choices=choices, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
+INTERRUPTED = 130  # as of a process that ends by SIGINT
+
+
 def exit_code(work: Callable[[], int | None]) -> int:
     """Run a command and return its exit code.
 
     Returns:
         Its own code, 0 when it has none or where whoever reads the output, such as `head`, has read enough, 2 where a
-        user's mistake or a missing package was reported.
+        user's mistake or a missing package was reported, 130 after Ctrl-C.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
         with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
@@ -120,6 +123,9 @@ def exit_code(work: Callable[[], int | None]) -> int:
         extra = _EXTRA_OF[error.name.partition(".")[0]]
         say(f"This needs the package {error.name}; in the folder of the project: pip install '.[{extra}]'.")
         return 2
+    except KeyboardInterrupt:
+        say("Stopped.")
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
         return 0

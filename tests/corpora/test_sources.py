@@ -63,6 +63,25 @@ def test_files_that_are_not_read_are_told(tmp_path: Path, capsys: pytest.Capture
     assert "1 without an ending" in said
 
 
+def test_hidden_copies_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of notebooks, editors and other systems' archives, whose copies would stand in the test set too."""
+    names = (
+        "a.txt",
+        ".a.txt.swp",
+        ".ipynb_checkpoints/a-checkpoint.txt",
+        "__MACOSX/a.txt",
+        "a.txt~",
+        "a.txt.bak",
+    )
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"A text of {name}.")
+    assert read(Folder(tmp_path)) == [("a.txt:0", "A text of a.txt.")]
+    said = capsys.readouterr().err
+    assert "3 hidden" in said
+    assert "1 .txt~" in said
+
+
 def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
     for name in ("a/b.txt", "a-b.txt", "a.txt", "a/b/c.txt", "B.txt", "folder.txt/é.txt", "a/b-c/d.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -149,8 +168,10 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
             r"line 2: this is not JSON \(.*\); each line must be one object with a text in 'text'",
         ),
         (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
-        (b'{"text": 3}', "line 2: there is no text in 'text'"),
-        (b'["x"]', r"line 2: there is no text in 'text' \(it is list\)"),
+        (b'{"text": 3}', "line 2: 'text' is a number, and no text; name the column with text_column"),
+        (b'{"text": ["x"]}', "line 2: 'text' is a list, and no text"),
+        (b'["x"]', r"line 2: there is no text in 'text' \(it is a list\)"),
+        (b"[" * 100_000, "line 2: this is not JSON"),
         (b'{"text": "\xff"}', "line 2, byte 10: this is not UTF-8"),
     ],
 )

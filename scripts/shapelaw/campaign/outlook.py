@@ -15,12 +15,11 @@ from shapelaw.errors import UserError
 from shapelaw.jobs.workload import all_sources, tokenizer_path
 from shapelaw.settings.sections import (
     PACKAGED_MB,
-    TEXT_SUFFIXES,
     Corpus,
     Folder,
     Packaged,
     Settings,
-    ending_of,
+    kind_not_read,
     not_read,
     parse_source,
 )
@@ -224,14 +223,15 @@ def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
     """A sentence for each folder of text with files of other kinds."""
     for source in map(parse_source, corpus.sources):
         if isinstance(source, Folder):
-            files = _files_of(source, root)
-            others = Counter(ending_of(path) for path in files if path.suffix.lower() not in TEXT_SUFFIXES)
+            others = Counter(kind for _, kind in _files_of(source, root) if kind)
             if others:
                 yield not_read(source.path, others)
 
 
-def _files_of(source: Folder, root: Path) -> Iterator[Path]:
-    return (path for path in (root / source.path).rglob("*") if path.is_file())
+def _files_of(source: Folder, root: Path) -> Iterator[tuple[Path, str]]:
+    """The files below a folder, each with why it is not read."""
+    folder = root / source.path
+    return ((path, kind_not_read(path.relative_to(folder))) for path in folder.rglob("*") if path.is_file())
 
 
 def _text_bytes(corpus: Corpus, root: Path) -> float | None:
@@ -242,8 +242,7 @@ def _text_bytes(corpus: Corpus, root: Path) -> float | None:
         if isinstance(source, Packaged):
             total += 1e6 * PACKAGED_MB[source.name]
         elif isinstance(source, Folder) and source.path.suffix not in (".parquet",):
-            files = _files_of(source, root)
-            total += sum(path.stat().st_size for path in files if path.suffix.lower() in TEXT_SUFFIXES)
+            total += sum(path.stat().st_size for path, kind in _files_of(source, root) if not kind)
         else:
             return None
     return total if corpus.limit_bytes is None else min(total, corpus.limit_bytes)

@@ -18,12 +18,11 @@ from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.errors import UserError, say
 from shapelaw.settings.sections import (
-    TEXT_SUFFIXES,
     Folder,
     HuggingFace,
     Packaged,
     Source,
-    ending_of,
+    kind_not_read,
     not_read,
 )
 
@@ -88,15 +87,16 @@ def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
     except OSError as error:
         raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
     for name in names:
-        path = folder / name
-        if path.suffix.lower() in TEXT_SUFFIXES and path.is_file():
-            yield path
-        elif path.is_dir() and not path.is_symlink():
-            yield from _text_files(path, passed_over)
-        elif path.is_dir():
-            passed_over["link to a folder"] += 1
+        path, kind = folder / name, kind_not_read(Path(name))
+        if path.is_dir() and kind != "hidden":
+            if path.is_symlink():
+                passed_over["link to a folder"] += 1
+            else:
+                yield from _text_files(path, passed_over)
+        elif kind or not path.is_file():
+            passed_over[kind or path.suffix.lower()] += 1
         else:
-            passed_over[ending_of(path)] += 1
+            yield path
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:
@@ -155,7 +155,7 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                 continue
             try:
                 row = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:  # of brackets a thousand deep
                 raise UserError(
                     f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
                     f"text in {column!r}."
@@ -164,12 +164,24 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                 yield number, ""
                 continue
             if not isinstance(row, dict) or not isinstance(row.get(column), str):
-                found = f"an object with {', '.join(row)}" if isinstance(row, dict) else type(row).__name__
-                raise UserError(
-                    f"{path}, line {number:,}: there is no text in {column!r} (it is {found or 'empty'}); "
-                    "name the column with text_column."
-                )
+                if isinstance(row, dict) and column in row:
+                    said = f"{column!r} is {_JSON[type(row[column])]}, and no text"
+                else:
+                    said = f"an object with {', '.join(row)}" if isinstance(row, dict) else _JSON[type(row)]
+                    said = f"there is no text in {column!r} (it is {said})"
+                raise UserError(f"{path}, line {number:,}: {said}; name the column with text_column.")
             yield number, row[column]
+
+
+_JSON: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 def _is_null(value: object) -> bool:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import BaseModel
 
 from shapelaw.errors import UserError
-from shapelaw.settings.sections import TEXT_SUFFIXES, Folder, Settings, Texts, parse_source
+from shapelaw.settings.sections import TEXT_SUFFIXES, Folder, Settings, Texts, kind_not_read, parse_source
 from shapelaw.specs.cost import read_cost_model
 from shapelaw.specs.runs import FALL_PARTS, Training
 
@@ -285,7 +285,7 @@ def source_problems(key: str, line: str, root: Path) -> list[str]:
         commas = "; an option is text_column=COLUMN, other commas belong to the name" if "," in line else ""
         return [f"{key} has {line!r}, but there is no folder {folder}{commas}"]
     walk = ((Path(where) / name for name in names) for where, _, names in os.walk(folder))
-    if not any(path.suffix.lower() in TEXT_SUFFIXES for paths in walk for path in paths):
+    if all(kind_not_read(path.relative_to(folder)) for paths in walk for path in paths):
         return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     return []
 

@@ -129,9 +129,15 @@ def _parts(line: str) -> tuple[str, str, list[str]]:
     return kind, name, options
 
 
-def ending_of(path: Path) -> str:
-    """The kind of a file that is not read."""
-    return path.suffix.lower() or "without an ending"
+def kind_not_read(path: Path) -> str:
+    """The kind of a file that is not read, by its path below a folder of texts; empty for one that is.
+
+    Names that begin with a dot are hidden, such as the copies that editors and notebooks keep.
+    """
+    if any(name.startswith(".") or name == "__MACOSX" for name in path.parts):
+        return "hidden"
+    ending = path.suffix.lower()
+    return "" if ending in TEXT_SUFFIXES else ending or "without an ending"
 
 
 def not_read(folder: Path, passed_over: Counter[str]) -> str:
