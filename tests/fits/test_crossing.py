@@ -10,14 +10,7 @@ from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from loss_surfaces import NOISE, curve_of, grid_of, simulate
 from small import REPOSITORY
 
-from shapelaw.fits.crossing import (
-    GRID,
-    CrossingDraws,
-    bootstrap_crossing,
-    decided,
-    draw_crossings,
-    paper_rule,
-)
+from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
 from shapelaw.fits.curves import (
     Side,
     TransitionStatus,
@@ -29,6 +22,7 @@ from shapelaw.fits.curves import (
     smooth_loss,
 )
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
+from shapelaw.fits.paper_rule import paper_rule
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published_transitions
 

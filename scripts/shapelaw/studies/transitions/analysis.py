@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
+from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
 from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
+from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis

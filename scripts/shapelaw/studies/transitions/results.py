@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
+from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import Curve, Side, TransitionStatus, adjacent_pairs, shared_range, sizes_in
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
+from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.parts import Parts
 from shapelaw.report.plots import short_number
