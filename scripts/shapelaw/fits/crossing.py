@@ -377,9 +377,9 @@ def bootstrap_crossing(
     return transition, found
 
 
-def _interval(found: CrossingDraws, end: float = INTERVAL[0]) -> tuple[float, float]:
-    """Low and high log size: around the middle of the draws without a share `end` at either end."""
-    low, high = found.quantiles(end, 1 - end)
+def _interval(found: CrossingDraws) -> tuple[float, float]:
+    """Low and high log size of the crossing with a chance of 68%."""
+    low, high = found.quantiles(*INTERVAL)
     middle, half = (low + high) / 2, found.half_width(float(high - low) / 2)
     return float(middle - half), float(middle + half)
 
@@ -440,8 +440,8 @@ def _verdict(
         )
     if not changes:
         return TransitionStatus.TOO_NOISY, None
-    low, high = _interval(found, of_end)
-    if high - low > (found.log_size[-1] - found.log_size[0]) / 2:
+    low, high = found.quantiles(of_end, 1 - of_end)
+    if max(high - low, 2 * found.err_of_shapes) > (found.log_size[-1] - found.log_size[0]) / 2:
         return TransitionStatus.TOO_NOISY, None
     inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above <= of_none
     return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)

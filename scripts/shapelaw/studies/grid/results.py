@@ -41,7 +41,7 @@ from shapelaw.studies.transitions.results import (
     overtaken,
     transition_sentences,
 )
-from shapelaw.studies.transitions.tables import gaps_table
+from shapelaw.studies.transitions.tables import gaps_table, told_by_pair
 
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
 SHOWN_SIZES = 5
@@ -49,7 +49,7 @@ T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
     "transitions": TableOf(
-        lambda one: one.transitions.transitions,
+        lambda one: told_by_pair(one.transitions.transitions),
         "Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
         WIDTH_FORMATS,
     ),
@@ -223,7 +223,8 @@ def effect_words(row: Row) -> str:
     interval = "no noise estimate"
     if not math.isnan(row["low"]):
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval})"
+    doubt = "" if pd.isna(row["caution"]) or not row["caution"] else f"; {row['caution']}"
+    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval}{doubt})"
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:

@@ -117,10 +117,10 @@ class TransitionAnalysis:
 
 
 def published_transitions() -> pd.DataFrame:
-    """The transitions of Levine et al. 2020, table 4a."""
+    """The transitions of Levine et al. 2020, table 4a, between depths that are six layers apart (section 5.2.2)."""
     found = published_of(DEPTH_WIDTH, WIDTH).items()
-    rows = [(int(depth), one.number, one.err) for depth, one in found]
-    return pd.DataFrame(rows, columns=list(TRANSITION_COLUMNS), dtype="int64")
+    rows = [(int(depth), one.number, one.err, int(depth) + 6) for depth, one in found]
+    return pd.DataFrame(rows, columns=[*TRANSITION_COLUMNS, "deeper_depth"], dtype="int64")
 
 
 def published_projection() -> pd.DataFrame:

@@ -48,13 +48,14 @@ SHAPE_FORMATS = {
 }
 WIDTHS = ("width", "width_err", "width_low", "width_high", "bound", "bound_err")
 WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f")
+WIDTH_FORMATS |= dict.fromkeys(("mid_depth", "depth_ratio"), ".2f")
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
 TABLES = {
     "transitions": TableOf(
-        lambda one: one.transitions,
-        "The width at which each depth is overtaken by the next greater one.",
+        lambda one: tabled.told_by_pair(one.transitions),
+        "The width at which each depth is overtaken by the next greater one, with the middle of the two depths.",
         WIDTH_FORMATS,
     ),
     "fit": TableOf(tabled.fit_table, "Weighted fit of log d = a + b L."),
