@@ -223,7 +223,7 @@ def effect_words(row: Row) -> str:
     interval = "no noise estimate"
     if not math.isnan(row["low"]):
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    doubt = "" if pd.isna(row["caution"]) or not row["caution"] else f"; {row['caution']}"
+    doubt = f"; {row['caution']}" if row["caution"] else ""
     return f"{pair} {row['value']:+.4f} {row['unit']} ({interval}{doubt})"
 
 

@@ -193,8 +193,9 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
 
     Of `quantity` "loss at equal size", `value` is the loss of `other` less that of `one`, the mean over all sizes at
     which both have the depth; of "width of the transition" it is the ratio of the two widths. `low` to `high` is the
-    95% interval by the noise between seeds; `p_holm` has Holm's correction for all p values of this table. The other
-    axes' columns have the setting in which the two are compared, and are empty where `settings` are averaged.
+    95% interval by all noise: between seeds, of networks about their curves, and of a mean also between its settings;
+    `p_holm` has Holm's correction for all p values of this table. The other axes' columns have the setting in which the
+    two are compared, and are empty where `settings` are averaged. `caution` names batches that coincide with a cell.
     """
     axes = analysis.cells.axes
     rows = [*(row for effect in analysis.effects for row in _rows_of(effect)), *_means(analysis)]
@@ -205,6 +206,7 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
     table = table.astype(
         dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
     )
+    table["caution"] = table["caution"].fillna("")
     measured = table["p"].notna()
     table["p_holm"] = np.nan
     table.loc[measured, "p_holm"] = holm(table.loc[measured, "p"].to_numpy(dtype=np.float64))
