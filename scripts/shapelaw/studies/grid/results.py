@@ -33,9 +33,9 @@ from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.results import (
     GAP_FORMATS,
+    PAIR_FORMATS,
     SHAPE_FORMATS,
     TABLES_OF_RUNS,
-    WIDTH_FORMATS,
     add_axes_option,
     add_size_options,
     overtaken,
@@ -51,7 +51,7 @@ CELL_TABLES = {
     "transitions": TableOf(
         lambda one: told_by_pair(one.transitions.transitions),
         "Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
-        WIDTH_FORMATS,
+        PAIR_FORMATS,
     ),
     "size_axes": TABLES_OF_RUNS["size_axes"],
     "gaps": TableOf(

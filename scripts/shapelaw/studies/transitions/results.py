@@ -48,7 +48,7 @@ SHAPE_FORMATS = {
 }
 WIDTHS = ("width", "width_err", "width_low", "width_high", "bound", "bound_err")
 WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f")
-WIDTH_FORMATS |= dict.fromkeys(("mid_depth", "depth_ratio"), ".2f")
+PAIR_FORMATS = WIDTH_FORMATS | dict.fromkeys(("mid_depth", "depth_ratio"), ".2f")
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
@@ -56,7 +56,7 @@ TABLES = {
     "transitions": TableOf(
         lambda one: tabled.told_by_pair(one.transitions),
         "The width at which each depth is overtaken by the next greater one, with the middle of the two depths.",
-        WIDTH_FORMATS,
+        PAIR_FORMATS,
     ),
     "fit": TableOf(tabled.fit_table, "Weighted fit of log d = a + b L."),
     "projection": TableOf(
@@ -93,9 +93,9 @@ NO_COMMON_SIZES = (
 
 TABLES_OF_RUNS = {
     "size_axes": TableOf(
-        lambda one: one.compared.size_axes,
+        lambda one: tabled.told_by_pair(one.compared.size_axes),
         "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-        WIDTH_FORMATS,
+        PAIR_FORMATS,
     ),
     "seed_noise": TableOf(
         lambda one: tabled.seed_noise_table(one.compared), "Spread of the loss over seeds."

@@ -56,10 +56,9 @@ def told_by_pair(transitions: pd.DataFrame) -> pd.DataFrame:
     Where L and L' tie the best depth lies between them, so pairs of several ratios compare at their middle.
     """
     depth, deeper = (transitions[name].astype("Float64") for name in ("depth", "deeper_depth"))
-    made, at = transitions.copy(), transitions.columns.get_loc("deeper_depth") + 1
-    made.insert(at, "mid_depth", (depth * deeper) ** 0.5)
-    made.insert(at + 1, "depth_ratio", deeper / depth)
-    return made
+    made = transitions.assign(mid_depth=(depth * deeper) ** 0.5, depth_ratio=deeper / depth)
+    names, at = [*transitions], [*transitions].index("deeper_depth") + 1
+    return made[[*names[:at], "mid_depth", "depth_ratio", *names[at:]]]
 
 
 def gaps_table(runs: Runs) -> pd.DataFrame:
