@@ -90,6 +90,15 @@ def test_what_networks_scatter_beside_their_seeds_is_in_the_errors(scatter: floa
     assert (without < 0.93) == (scatter > 0)
 
 
+def test_one_run_that_went_wrong_leaves_the_errors_of_other_differences() -> None:
+    rng = np.random.default_rng(5)
+    good = [scattered(rng, 0.0) for _ in range(7)]
+    wrong = replace(scattered(rng, 0.0), chi2=5000.0)
+    *others, off = with_scatter([*good, wrong])
+    assert max(one.mean_err for one in others) < 1.6 * good[0].mean_err
+    assert off.mean_err > 10 * wrong.mean_err
+
+
 def test_scatter_never_makes_errors_smaller_and_leaves_those_without_noise() -> None:
     quiet = replace(scattered(np.random.default_rng(0), 0.0), chi2=0.1)
     assert with_scatter([quiet]) == [quiet]

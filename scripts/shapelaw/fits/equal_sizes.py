@@ -318,10 +318,11 @@ def with_scatter(found: Sequence[Difference]) -> list[Difference]:
     """Differences with the scatter of networks about their curves in their errors.
 
     Errors grow by the root of chi² over its degrees of freedom, where that is above 1. A difference's own is known
-    poorly, so that of all has the weight of `PRIOR_DOF` degrees of freedom.
+    poorly, so that of most (the median, in which a run that went wrong counts little) has the weight of `PRIOR_DOF`
+    degrees of freedom.
     """
-    left = sum(one.left for one in found)
-    common = sum(one.chi2 for one in found) / left if left else 1.0
+    each = [one.chi2 / float(stats.chi2.median(one.left)) for one in found if one.left]
+    common = float(np.median(each)) if each else 1.0
     grown = []
     for one in found:
         factor = (one.chi2 + PRIOR_DOF * common) / (one.left + PRIOR_DOF)
