@@ -30,7 +30,7 @@ from machine import machine
 from shapelaw.errors import command_line
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
-from shapelaw.fits.noise import Noise, pooled_noise
+from shapelaw.fits.noise import SIGNIFICANT, Noise, pooled_noise
 from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.studies.transitions.analysis import Options, analyse_runs, fit_transitions
 from shapelaw.studies.transitions.tables import rank_depths
@@ -258,7 +258,7 @@ def line(
     """Rows of the fitted slope with and without limits, for runs on a grid whose transitions follow `truth` (a, b)."""
     a, b = truth
     repeated = _gpu_grid()["repeated"]
-    slopes: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    slopes: dict[bool, list[tuple[float, float, float]]] = {True: [], False: []}
     last: Counter[str] = Counter()
     for number in range(draws):
         runs = simulate(widths, {d: float(np.exp(a + b * d)) for d in widths}, seed=number, repeated=range(9))
@@ -274,10 +274,10 @@ def line(
         for limits, kept in slopes.items():
             fit = fit_transitions(pd.DataFrame([asdict(one) for one in found]), BOOTSTRAP, limits=limits)
             if fit.usable:
-                kept.append((fit.b - b, fit.b_err))
+                kept.append((fit.b - b, fit.b_err, fit.p_value))
     rows = []
     for limits, kept in slopes.items():
-        off, err = np.array(kept).T
+        off, err, chance = np.array(kept).T
         rows.append(
             {
                 "grid": name,
@@ -289,6 +289,7 @@ def line(
                 "rms of b": np.sqrt((off**2).mean()),
                 "err of b": err.mean(),
                 "held": np.mean(np.abs(off) < err),
+                "rejected at 5%": np.mean(chance < SIGNIFICANT),
             }
         )
     return rows
