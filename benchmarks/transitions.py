@@ -1,20 +1,22 @@
 """Calibration of the transition estimators on 22 hostile surfaces that cross, 7 that don't, and grids like scale gpu's.
 
 And on surfaces whose noise falls, rises and stays by a factor of six over the sizes, with one number of noise and with
-noise by width.
+noise by width; and on tables of five depths, whose gaps are drawn, with scatter, outliers and batches.
 
   PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 200 --out DIR
+  PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 100 --first-seed 4000 --only tables --out DIR
 
-Writes noise.csv, rankings.csv, surfaces.csv, without.csv and lines.csv to DIR and prints them. The same seeds, the same
-numbers. `held`: the share of reported intervals that hold the truth (68% wanted of the bootstrap; the rule's bracket
-promises nothing); `bias`, `rms` and `err` (the median error that is reported) are of the log width.
+Writes noise.csv, rankings.csv, surfaces.csv, without.csv, lines.csv and tables.csv to DIR and prints them. The same
+seeds, the same numbers. `held`: the share of reported intervals that hold the truth (68% wanted of the bootstrap; the
+rule's bracket promises nothing); `bias`, `rms` and `err` (the median error that is reported) are of the log width.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,11 @@ from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
 from machine import machine
 
 from shapelaw.errors import command_line
-from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE, bootstrap_crossing, paper_rule
+from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
-from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.studies.transitions.analysis import fit_transitions
+from shapelaw.fits.noise import SIGNIFICANT, Noise, pooled_noise
+from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
+from shapelaw.studies.transitions.analysis import Options, analyse_runs, fit_transitions
 from shapelaw.studies.transitions.tables import rank_depths
 
 GPU = Path(__file__).resolve().parents[1] / "workflow" / "scales" / "gpu.yaml"
@@ -47,7 +50,129 @@ WRONG = {
     TransitionStatus.SHALLOWER_BETTER,
 }
 
+NAMES = ("noise", "rankings", "surfaces", "without", "lines", "tables")
 Found = dict[str, list[tuple[Transition, float]]]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of five depths, in units of `NOISE`.
+
+    Attributes:
+        count: sizes of each depth.
+        scatter: standard deviation of what a shape adds that no seed shows.
+        outlier: what the run nearest to the crossing with depth 2, and with depth 8, is off by; these alone count.
+        drift: amplitude of a smooth wave of each depth.
+        second: whether a depth's size (by its place) was trained in a second batch, which is 3 off.
+    """
+
+    name: str
+    count: int = 10
+    scatter: float = 0.0
+    outlier: float = 0.0
+    drift: float = 0.0
+    second: Callable[[int, int], bool] | None = None
+
+
+OF_TABLES = (
+    Tables("smooth, 6 sizes", count=6),
+    Tables("smooth, 10 sizes"),
+    Tables("smooth, 15 sizes", count=15),
+    Tables("one run 7 sigma off", outlier=7.0),
+    Tables("scatter as large as the noise", scatter=1.0),
+    Tables("scatter twice the noise", scatter=2.0),
+    Tables("smooth drift", drift=2.0),
+    Tables(
+        "every other size of two depths in another batch", second=lambda d, at: d in (2, 8) and at % 2 == 1
+    ),
+    Tables("large sizes of two depths in another batch", second=lambda d, at: d in (2, 8) and at > 5),
+    Tables("two whole depths in another batch", second=lambda d, at: d in (2, 8)),
+)
+OF_FIVE, SIZES = (1, 2, 4, 8, 16), (2e4, 1e6)
+OFF = (1, 4)  # depths whose successor has a run that is off, of tables with such runs
+
+
+def table_of(kind: Tables, number: int) -> tuple[pd.DataFrame, dict[int, float]]:
+    """The runs of a table, and by depth the width of its transition to the next one.
+
+    Each depth is the one before plus a gap that crosses zero once: straight, saturating, or one of powers.
+    """
+    rng = np.random.default_rng([number, sum(map(ord, kind.name))])
+    low, high = np.log(SIZES)
+    widths = {
+        depth: [
+            max(4, 2 * round(float(np.sqrt(size / (12 * depth))) / 2))
+            for size in np.geomspace(*SIZES, kind.count)
+        ]
+        for depth in OF_FIVE
+    }
+    power, curved = rng.uniform(0.08, 0.3), rng.uniform(-0.004, 0.004)
+    at = {depth: rng.uniform(0.7 * low + 0.3 * high, 0.3 * low + 0.7 * high) for depth in OF_FIVE[:-1]}
+    gaps = []
+    for depth in at:
+        slope, rate = NOISE * rng.uniform(5.0, 14.0), rng.uniform(0.4, 1.2)
+        shape = (
+            np.asarray,
+            lambda v, r=rate: np.tanh(r * v) / r,
+            lambda v, r=rate: -np.expm1(-r * v / 2) * 2 / r,
+        )
+        gaps.append((at[depth], slope, shape[rng.integers(3)]))
+    frames = []
+    for order, (depth, row) in enumerate(widths.items()):
+        x = np.log(12.0 * depth * np.array(row, dtype=float) ** 2)
+        mean = 1.8 + 1.2 * np.exp(-power * (x - low)) + curved * (x - low) ** 2
+        mean -= sum(
+            (slope * shape(x - middle) for middle, slope, shape in gaps[:order]), start=np.zeros_like(x)
+        )
+        mean += NOISE * kind.scatter * rng.standard_normal(len(x))
+        mean += NOISE * kind.drift * np.sin(2 * np.pi * ((x - low) / 3 + rng.uniform()))
+        second = np.array(
+            [kind.second is not None and kind.second(depth, place) for place in range(len(row))]
+        )
+        for seed in range(3):
+            there = np.isin(np.arange(len(row)), (1, len(row) - 2)) | (seed == 0)
+            loss = mean + NOISE * (rng.standard_normal(len(x)) + 3.0 * second)
+            batch = np.where(second, "second", "first")
+            frames.append(
+                pd.DataFrame({"depth": depth, "width": row, "seed": seed, "loss": loss, "batch": batch})[
+                    there
+                ]
+            )
+    runs = pd.concat(frames, ignore_index=True)
+    for depth in OFF if kind.outlier else ():
+        row = np.array(widths[2 * depth])
+        width = row[np.abs(np.log(24.0 * depth * row**2.0) - at[depth]).argmin()]
+        off = (runs["depth"] == 2 * depth) & (runs["width"] == width) & (runs["seed"] == 0)
+        runs.loc[off, "loss"] += NOISE * kind.outlier * rng.choice([-1.0, 1.0])
+    true = {depth: float(np.exp((x - np.log(12.0 * depth)) / 2)) for depth, x in at.items()}
+    return runs.drop_duplicates(["depth", "width", "seed"], ignore_index=True), true
+
+
+def of_tables(kind: Tables, numbers: range) -> dict[str, object]:
+    """A row: how good the reported crossings of these tables are, and how many have a caution."""
+    held, off, err, cautions, pairs = [], [], [], [], 0
+    for number in numbers:
+        runs, true = table_of(kind, number)
+        rows = analyse_runs(runs, Options(draws=BOOTSTRAP_DRAWS, seed=number)).bootstrap_rows
+        found = [row for row in rows if row["depth"] in OFF or not kind.outlier]
+        pairs += len(found)
+        for row in found:
+            if row["status"] == TransitionStatus.CROSSING:
+                width = true[row["depth"]]
+                held.append(row["width_low"] <= width <= row["width_high"])
+                off.append(math.log(row["width"] / width))
+                err.append(row["width_err"] / row["width"])
+                cautions.append(bool(row["caution"]))
+    return {
+        "tables": kind.name,
+        "crossings": len(held),
+        "reported": len(held) / pairs,
+        "held": np.mean(held),
+        "bias": np.mean(off),
+        "rms": np.sqrt(np.mean(np.square(off))),
+        "err": np.median(err),
+        "doubted": np.mean(cautions),
+    }
 
 
 def experiments(surface: Surface, draws: int, *, by_width: bool = True) -> Found:
@@ -133,7 +258,7 @@ def line(
     """Rows of the fitted slope with and without limits, for runs on a grid whose transitions follow `truth` (a, b)."""
     a, b = truth
     repeated = _gpu_grid()["repeated"]
-    slopes: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    slopes: dict[bool, list[tuple[float, float, float]]] = {True: [], False: []}
     last: Counter[str] = Counter()
     for number in range(draws):
         runs = simulate(widths, {d: float(np.exp(a + b * d)) for d in widths}, seed=number, repeated=range(9))
@@ -149,10 +274,10 @@ def line(
         for limits, kept in slopes.items():
             fit = fit_transitions(pd.DataFrame([asdict(one) for one in found]), BOOTSTRAP, limits=limits)
             if fit.usable:
-                kept.append((fit.b - b, fit.b_err))
+                kept.append((fit.b - b, fit.b_err, fit.p_value))
     rows = []
     for limits, kept in slopes.items():
-        off, err = np.array(kept).T
+        off, err, chance = np.array(kept).T
         rows.append(
             {
                 "grid": name,
@@ -164,6 +289,7 @@ def line(
                 "rms of b": np.sqrt((off**2).mean()),
                 "err of b": err.mean(),
                 "held": np.mean(np.abs(off) < err),
+                "rejected at 5%": np.mean(chance < SIGNIFICANT),
             }
         )
     return rows
@@ -221,27 +347,35 @@ def main() -> None:
     """Run everything, write the tables and print them."""
     parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=200, help="of each surface (default: 200)")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the tables (default: 0)")
+    parser.add_argument(
+        "--only", nargs="+", default=NAMES, choices=NAMES, help="tables to make (default: all)"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     print(machine())
+    draws, first = arguments.draws, arguments.first_seed
     now = {depth: list(row) for depth, row in _gpu_grid()["widths"].items()}
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
     truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
-    tables = {
-        "noise": [row for surface in BY_SIZE for row in noise_rows(surface, arguments.draws)],
-        "rankings": rankings(arguments.draws),
-        "surfaces": [row for surface in CROSSING for row in calibration(surface, arguments.draws)],
-        "without": [row for surface in WITHOUT for row in statuses(surface, arguments.draws)],
-        "lines": [
+    made: dict[str, Callable[[], list[dict[str, object]]]] = {
+        "noise": lambda: [row for surface in BY_SIZE for row in noise_rows(surface, draws)],
+        "rankings": lambda: rankings(draws),
+        "surfaces": lambda: [row for surface in CROSSING for row in calibration(surface, draws)],
+        "without": lambda: [row for surface in WITHOUT for row in statuses(surface, draws)],
+        "lines": lambda: [
             row
             for truth in truths
             for name, grid in (("gpu before", before), ("gpu", now))
-            for row in line(name, grid, truth, arguments.draws)
+            for row in line(name, grid, truth, draws)
+        ],
+        "tables": lambda: [
+            of_tables(kind, range(first, first + draws * (2 if kind.outlier else 1))) for kind in OF_TABLES
         ],
     }
-    for name, rows in tables.items():
-        table = pd.DataFrame(rows)
+    for name in arguments.only:
+        table = pd.DataFrame(made[name]())
         table.to_csv(arguments.out / f"{name}.csv", index=False)
         print(table.to_markdown(index=False, floatfmt=".4f" if name == "lines" else ".2f"))
 

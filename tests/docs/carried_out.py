@@ -41,6 +41,7 @@ SMALLER = {
     "python benchmarks/same_losses.py --compiled-part": f"--out gpu/graphs {STORES} {SAME}",
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
+    "python benchmarks/effects.py": "--tables 1",
     "python benchmarks/transitions.py": "--draws 1",
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
     "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "

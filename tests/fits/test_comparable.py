@@ -67,38 +67,50 @@ def runs(seeds, noise=lambda width: 0.01, rng=None):
     return pd.DataFrame(rows, columns=["depth", "width", "seed", "loss"])
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize("loss", [9.87, 4.5])
 def test_one_of_several_seeds_is_off_by_itself(seeds, loss):
     table = runs(seeds)
     table.loc[2 * seeds, "loss"] = loss
-    assert table.index[off_twins(table)].tolist() == [2 * seeds]
+    off, pairs = off_twins(table)
+    assert table.index[off].tolist() == [2 * seeds]
+    assert not pairs.any()
+
+
+@pytest.mark.parametrize("loss", [9.87, 4.5])
+def test_of_two_seeds_nobody_can_say_which_is_off(loss):
+    """The higher one was left out, so that noise of 0.008 and 0.018 beside it fell to 0.0012."""
+    table = runs(2)
+    table.loc[4, "loss"] = loss
+    off, pairs = off_twins(table)
+    assert not off.any()
+    assert table.index[pairs].tolist() == [4, 5]
 
 
 def test_of_three_seeds_the_two_that_agree_are_right_and_without_agreement_the_lowest():
     table = runs(3)
     table.loc[6, "loss"] = 0.5
-    assert table.index[off_twins(table)].tolist() == [6]
+    assert table.index[off_twins(table)[0]].tolist() == [6]
     table.loc[[6, 7], "loss"] = [7.1, 9.4]
-    assert table.index[off_twins(table)].tolist() == [6, 7]
+    assert table.index[off_twins(table)[0]].tolist() == [6, 7]
 
 
 def test_of_hundreds_of_seeds_the_one_is_off_that_is():
     """All pairs of 250 seeds of 15 shapes would be half a million, and the slopes between those 10 to the 11."""
     table = runs(250)
     table.loc[1000, "loss"] += 0.5
-    assert table.index[off_twins(table)].tolist() == [1000]
+    assert table.index[off_twins(table)[0]].tolist() == [1000]
 
 
 def test_rows_of_another_setting_side_by_side_are_no_small_noise():
     """Where no column says it, twins are what they are: rows in the order of a setting lie no closer than others."""
     table = pd.concat([runs(6).assign(loss=lambda rows, by=by: rows["loss"] + by) for by in (0.0, 0.3, 0.6)])
-    assert not off_twins(table.reset_index(drop=True)).any()
+    assert not off_twins(table.reset_index(drop=True))[0].any()
 
 
 def test_noise_that_follows_the_width_is_no_divergence():
     rng = np.random.default_rng(1)
-    off = [off_twins(runs(3, lambda width: 0.05 * (32 / width) ** 0.75, rng)).sum() for _ in range(40)]
+    off = [off_twins(runs(3, lambda width: 0.05 * (32 / width) ** 0.75, rng))[0].sum() for _ in range(40)]
     assert sum(off) <= 2  # of 1,800 runs
 
 
@@ -128,4 +140,4 @@ def test_smooth_curves_and_noise_have_nothing_above():
         assert sum(out.sum() for _, out in found) <= 6  # of 300 runs
     few = runs(1).iloc[[0, 1, 5, 6]]
     assert not off_neighbours(few)[0].any()
-    assert not off_twins(few).any()
+    assert not any(told.any() for told in off_twins(few))

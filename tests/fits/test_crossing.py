@@ -10,14 +10,7 @@ from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from loss_surfaces import NOISE, curve_of, grid_of, simulate
 from small import REPOSITORY
 
-from shapelaw.fits.crossing import (
-    GRID,
-    CrossingDraws,
-    bootstrap_crossing,
-    decided,
-    draw_crossings,
-    paper_rule,
-)
+from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
 from shapelaw.fits.curves import (
     Side,
     TransitionStatus,
@@ -29,6 +22,7 @@ from shapelaw.fits.curves import (
     smooth_loss,
 )
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
+from shapelaw.fits.paper_rule import paper_rule
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published_transitions
 
@@ -101,6 +95,43 @@ def test_a_run_far_off_its_curve_is_named():
     assert len(named) >= 9
     clean = [one.caution for one, _ in found_on("power laws", 12)]
     assert sum("sigma off" in caution for caution in clean) <= 1
+
+
+def second_batch(runs, there, offset=5 * NOISE):
+    """The runs with those in a second batch off by an offset."""
+    batch = np.where(there, "second", "first")
+    return runs.assign(test_loss=runs["test_loss"] + offset * there, batch=batch)
+
+
+def test_the_offset_of_two_batches_inside_of_a_depth_is_fitted():
+    """Every other size of the deeper networks is 5 sigma off: by the losses alone nothing crosses near 360."""
+    for number in range(5):
+        runs = simulate(grid_of((6, 12), 1.5e6, 8e7, 9), {6: 360.0}, seed=number)
+        places = runs.groupby("depth")["width"].rank(method="dense")
+        apart = second_batch(runs, (runs["depth"] == 12) & (places % 2 == 0))
+        found, _ = compare(apart, draws=500)
+        assert found.status is TransitionStatus.CROSSING
+        assert abs(found.width - 360.0) < 3 * found.width_err
+        assert found.caution == ""
+        without, _ = compare(apart.drop(columns="batch"), draws=500)
+        assert without.status is not TransitionStatus.CROSSING or without.width_err > 1.5 * found.width_err
+
+
+@pytest.mark.parametrize("column", ["batch", "date"])
+def test_a_batch_that_coincides_with_a_depth_is_a_caution(column):
+    runs = simulate(grid_of((6, 12), 1.5e6, 8e7, 9), {6: 360.0})
+    whole = second_batch(runs, runs["depth"] == 12).rename(columns={"batch": column})
+    assert f"{column} coincides with the depths" in compare(whole, draws=500)[0].caution
+    spread = runs.assign(**{column: np.where(runs["width"].rank(method="dense") % 2, "a", "b")})
+    assert "coincides" not in compare(spread, draws=500)[0].caution
+
+
+def test_the_only_shape_of_a_batch_leaves_the_jackknife_finite():
+    runs = simulate(grid_of((6, 12), 1.5e6, 8e7, 9), {6: 360.0})
+    one = runs["depth"].eq(12) & runs["width"].eq(runs.loc[runs["depth"] == 12, "width"].iloc[8])
+    found, draws = compare(second_batch(runs, one), draws=500)
+    assert np.isfinite(draws.without).all()
+    assert found.status is TransitionStatus.CROSSING
 
 
 def test_doubtful_designs_are_marked():

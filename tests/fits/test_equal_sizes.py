@@ -1,6 +1,7 @@
 """Differences of two sets of curves and the best depth, at equal size, against losses known everywhere."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loss_surfaces import curve_of
 
+from shapelaw.fits.curves import Curve
 from shapelaw.fits.equal_sizes import (
+    Difference,
     Networks,
     at_own_sizes,
     at_size,
@@ -18,6 +21,7 @@ from shapelaw.fits.equal_sizes import (
     quantile,
     size_groups,
     two_sided,
+    with_scatter,
 )
 from shapelaw.fits.noise import Noise, WidthNoise
 
@@ -54,6 +58,90 @@ def test_the_error_of_the_mean_is_that_of_simulated_noise() -> None:
         found = difference({1: one}, {1: other}, (NOISE, NOISE))
         means.append(found.mean)
     assert found.mean_err == pytest.approx(np.std(means), rel=0.05)
+
+
+def scattered(rng: np.random.Generator, scatter: float) -> Difference:
+    """Two sets of three depths of five networks without a difference, with a noise of 0.01 between seeds."""
+    sets = [
+        {
+            depth: curve_of(
+                depth,
+                [16, 24, 32, 48, 64],
+                (3 + 0.01 * np.hypot(1, scatter) * rng.standard_normal(5)).tolist(),
+                err=0.01,
+            )
+            for depth in (1, 2, 4)
+        }
+        for _ in range(2)
+    ]
+    return difference(sets[0], sets[1], (NOISE, NOISE))
+
+
+@pytest.mark.parametrize("scatter", [0.0, 1.0, 2.0])
+def test_what_networks_scatter_beside_their_seeds_is_in_the_errors(scatter: float) -> None:
+    """300 pairs of sets: 95% intervals by the noise between seeds alone hold in fewer."""
+    rng = np.random.default_rng(3)
+    tables = [[scattered(rng, scatter) for _ in range(6)] for _ in range(50)]
+    found = [one for table in tables for one in with_scatter(table)]
+    held = np.mean([abs(one.mean) <= quantile(one.dof) * one.mean_err for one in found])
+    assert 0.92 <= held <= 1.0
+    alone = [one for table in tables for one in table]
+    without = np.mean([abs(one.mean) <= quantile(one.dof) * one.mean_err for one in alone])
+    assert (without < 0.93) == (scatter > 0)
+
+
+def test_one_run_that_went_wrong_leaves_the_errors_of_other_differences() -> None:
+    rng = np.random.default_rng(5)
+    good = [scattered(rng, 0.0) for _ in range(7)]
+    wrong = replace(scattered(rng, 0.0), chi2=5000.0)
+    *others, off = with_scatter([*good, wrong])
+    assert max(one.mean_err for one in others) < 1.6 * good[0].mean_err
+    assert off.mean_err > 10 * wrong.mean_err
+
+
+def test_scatter_never_makes_errors_smaller_and_leaves_those_without_noise() -> None:
+    quiet = replace(scattered(np.random.default_rng(0), 0.0), chi2=0.1)
+    assert with_scatter([quiet]) == [quiet]
+    none = difference(
+        {1: curve_of(1, [8, 16, 32], [3, 2, 1], err=math.nan)},
+        {1: curve_of(1, [8, 16, 32], [3, 2, 1])},
+        (None, NOISE),
+    )
+    assert math.isnan(with_scatter([none, scattered(np.random.default_rng(0), 3.0)])[0].mean_err)
+
+
+def in_batches(depth: int, losses: list[float], second: list[float]) -> Curve:
+    """A curve whose networks' runs are of a second batch with these shares."""
+    batches = {("host", "a"): 1 - np.array(second), ("host", "b"): np.array(second)}
+    return replace(curve_of(depth, [16, 24, 32, 48], losses, err=0.01), batches=batches)
+
+
+def test_the_offset_of_a_batch_inside_of_both_sets_is_fitted() -> None:
+    level = [3.0, 2.8, 2.7, 2.6]
+    one = {depth: in_batches(depth, level, [0, 0, 0, 0]) for depth in (1, 2)}
+    other = {
+        1: in_batches(1, [3.1, 2.9, 2.8 + 0.5, 2.7], [0, 0, 1, 0]),
+        2: in_batches(2, [3.1, 2.9 + 0.25, 2.8, 2.7], [0, 0.5, 0, 0]),
+    }
+    found = difference(one, other, (NOISE, NOISE))
+    assert found.value == pytest.approx(np.full(8, 0.1))
+    assert found.caution == ""
+    plain = {depth: replace(curve, batches={}) for depth, curve in other.items()}
+    raw = difference(one, plain, (NOISE, NOISE))
+    assert raw.mean == pytest.approx(0.1 + 0.75 / 8)
+    assert found.mean_err > raw.mean_err  # the offset is known no better than the networks it comes from
+    both = difference(other, other, (NOISE, NOISE))  # alike on both sides it moves nothing
+    assert both.mean_err == pytest.approx(raw.mean_err)
+
+
+@pytest.mark.parametrize("second", [{1, 2}, {2}])
+def test_a_batch_that_coincides_with_a_set_or_a_depth_of_one_is_a_caution(second: set[int]) -> None:
+    level = [3.0, 2.8, 2.7, 2.6]
+    one = {depth: in_batches(depth, level, [0, 0, 0, 0]) for depth in (1, 2)}
+    other = {depth: in_batches(depth, level, [float(depth in second)] * 4) for depth in (1, 2)}
+    found = difference(one, other, (NOISE, NOISE))
+    assert found.caution == "host coincides with the difference"
+    assert found.mean == pytest.approx(0.0)
 
 
 def test_depths_that_only_one_has_and_sizes_out_of_reach_are_left_out() -> None:

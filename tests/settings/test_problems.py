@@ -91,7 +91,10 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
         ({"extras": ["rellu"]}, ["extras.1st is 'rellu'", "'committed_runs', 'relu' or 'assumptions'"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many': it must be a whole number"]),
-        ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd': it must be 'adam', 'adamw' or 'muon'"]),
+        (
+            {"training": {"optimizer": "sgd"}},
+            ["training.optimizer is 'sgd': it must be 'adam', 'adamw' or 'muon'"],
+        ),
         ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "it must be below 1"]),
         ({"corpus": {"name": "x" * 65}}, ["corpus.name is 'xxx", "at most 64 characters"]),
         ({"studies": []}, ["studies is []: give it at least 1 value"]),

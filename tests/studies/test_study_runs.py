@@ -13,9 +13,9 @@ def written(path, table):
     return path / "runs.csv"
 
 
-def trained():
-    """The runs of a study as its runs.parquet has them, two seeds a shape."""
-    runs = simulate(grid_of((2, 4, 8), 1e5, 1e7, 5), {2: 60.0, 4: 120.0}, seeds=2).round({"test_loss": 5})
+def trained(seeds=3):
+    """The runs of a study as its runs.parquet has them, two shapes of each depth with several seeds."""
+    runs = simulate(grid_of((2, 4, 8), 1e5, 1e7, 5), {2: 60.0, 4: 120.0}, seeds=seeds).round({"test_loss": 5})
     keys = [f"wiki-L{run.depth}-d{run.width}-s{run.seed}" for run in runs.itertuples()]
     return runs.assign(key=keys, status="FINISHED", corpus="wiki")
 
@@ -45,11 +45,19 @@ def test_a_rate_at_which_a_run_diverges_is_held_against_its_own_cell(tmp_path):
     slow = trained().assign(learning_rate=0.001, embedding_rank=None)
     fast = slow.assign(learning_rate=0.004, test_loss=slow["test_loss"] + 1.0)
     both = pd.concat([slow, fast], ignore_index=True).drop(columns="key")
-    both.loc[40, "test_loss"] = 9.87
+    both.loc[41, "test_loss"] = 9.87
     found = study_runs(written(tmp_path, both))
     assert len(found.notes) == 1
-    assert found.notes[0].endswith("is left out: row 41 (--keep keeps them).")
-    assert len(study_runs(written(tmp_path, both.drop(index=40))).notes) == 0
+    assert found.notes[0].endswith("is left out: row 42 (--keep keeps them).")
+    assert len(study_runs(written(tmp_path, both.drop(index=41))).notes) == 0
+
+
+def test_two_seeds_far_apart_both_count_and_are_named(tmp_path):
+    runs = trained(seeds=2)
+    runs.loc[9, "test_loss"] += 0.1  # its twin is run 8
+    found = study_runs(written(tmp_path, runs))
+    assert len(found.table) == len(runs)
+    assert found.notes[0].endswith(f"so both count: {runs['key'][8]}, {runs['key'][9]}.")
 
 
 def test_runs_that_measure_something_else_need_that(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import socket
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -44,6 +45,10 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "status": "FINISHED",
         "study": any_place.study,
         "spec_digest": low_rank.digest,
+        "host": socket.gethostname(),
+        "git_commit": "0123abc",
+        "device": "cpu",
+        "torch_version": "2.9.0",
         "corpus": "wiki",
         "depth": 2,
         "width": 16,

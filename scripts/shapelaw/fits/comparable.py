@@ -122,19 +122,25 @@ OUT = 0.01  # of the loss: what is closer to the line between its neighbours doe
 SMALLEST = 1e-3  # of the loss: what is closer to its twins or neighbours did not diverge
 
 
-def off_twins(runs: pd.DataFrame) -> pd.Series[bool]:
-    """True for runs that lie more than `FAR` robust deviations off most of their twins; of two it is the higher one.
+def off_twins(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]]:
+    """Runs that lie more than `FAR` robust deviations off most of their twins, and pairs of twins so far apart.
+
+    Of two seeds nobody can say which is off.
 
     Args:
         runs: `depth, width, loss`, one row a run.
     """
-    off = np.zeros(len(runs), dtype=bool)
+    off, pairs = (np.zeros(len(runs), dtype=bool) for _ in range(2))
     losses = runs["loss"].to_numpy(dtype=np.float64)
     rows = {shape: np.asarray(own) for shape, own in runs.groupby(SHAPE).indices.items()}
     for shape, scale in _twin_scales(_pairs_of_twins(runs)):
         own = losses[rows[shape]]
-        off[rows[shape]] = ~_together(own, max(FAR * scale, SMALLEST * float(own.min())))
-    return pd.Series(off, index=runs.index, dtype=bool)
+        together = _together(own, max(FAR * scale, SMALLEST * float(own.min())))
+        if len(own) > 2:
+            off[rows[shape]] = ~together
+        else:
+            pairs[rows[shape]] = not together.all()
+    return pd.Series(off, index=runs.index, dtype=bool), pd.Series(pairs, index=runs.index, dtype=bool)
 
 
 def _pairs_of_twins(runs: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from numpy.polynomial import legendre
 
+from shapelaw.fits.batches import Batches, batches_of
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, group_means, least
 from shapelaw.fits.projection import standard_params
@@ -117,6 +118,7 @@ class Curve:
     """The networks of one depth by growing size: (n,) widths, sizes, mean losses, their standard errors, seeds.
 
     `loss_err` is the seed noise at each width over the root of the number of seeds; NaN if there is no noise estimate.
+    `batches` has the share of each network's runs that are of a batch (`fits/batches.py`).
     """
 
     depth: int
@@ -125,6 +127,7 @@ class Curve:
     loss: Floats
     loss_err: Floats
     seeds: Floats
+    batches: Batches = field(default_factory=dict)
 
     @property
     def log_size(self) -> Floats:
@@ -163,7 +166,7 @@ class Curve:
 
 
 def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAxis.BLOCK) -> dict[int, Curve]:
-    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and the column of `size`.
+    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss`, the column of `size` and batches.
 
     Without a column `block_params` the blocks' size is `12 L d^2`.
     """
@@ -172,6 +175,7 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
     elif size is SizeAxis.BLOCK:
         runs = runs.assign(size=standard_params(runs["depth"], runs["width"]))
     table = group_means(runs, ["depth", "width"], ["size"])
+    batches = batches_of(runs)
     curves = {}
     for depth in sorted(int(value) for value in table["depth"].unique()):
         rows = table[table["depth"] == depth].sort_values("size")
@@ -179,7 +183,8 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
             rows[name].to_numpy(dtype=np.float64) for name in ("width", "size", "loss", "seeds")
         )
         std = np.full(width.shape, np.nan) if noise is None else noise.at(width)
-        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds)
+        told = {batch: shares[depth][rows["width"]].to_numpy() for batch, shares in batches.items()}
+        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds, told)
     return curves
 
 

@@ -2,23 +2,28 @@
 
 The loss of a depth at a size is linear in the losses of the networks around it. So draws of the networks' noise are
 draws of the loss at every size, with the choice of the best depth in them; and the mean difference of two sets over the
-sizes that both cover is linear too, and its error follows from theirs.
+sizes that both cover is linear too, and its error follows from theirs. What networks scatter about their curves beside
+the noise between seeds shows in the differences themselves, which go smoothly with size (`with_scatter`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
+from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
+from shapelaw.fits.batches import apart, contrasts
 from shapelaw.fits.curves import SAME, Curve
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, student_threshold
 from shapelaw.specs.sizes import SAME_SIZE
+
+PRIOR_DOF = 4.0  # the weight of all differences' scatter in that of one
 
 
 @dataclass(frozen=True)
@@ -199,10 +204,13 @@ class Difference:
     Attributes:
         depth: (m,) depths.
         size: (m,) sizes, growing within a depth.
-        one, other: (m,) losses.
+        one, other: (m,) losses, without the fitted offset of a batch.
         err: (m,) standard errors of `other - one`; NaN without a noise estimate, as are all errors.
         mean_err: standard error of the mean difference over all sizes, whose losses share networks.
         dof: degrees of freedom of the errors.
+        chi2: of the differences about a line in log size with a level for each depth, by the noise between seeds.
+        left: degrees of freedom of `chi2`.
+        caution: batches that coincide with what is compared.
     """
 
     depth: npt.NDArray[np.int64]
@@ -212,6 +220,9 @@ class Difference:
     err: Floats
     mean_err: float
     dof: float
+    chi2: float = 0.0
+    left: int = 0
+    caution: str = ""
 
     @property
     def value(self) -> Floats:
@@ -227,51 +238,120 @@ class Difference:
 def difference(
     one: Mapping[int, Curve], other: Mapping[int, Curve], noises: tuple[Noise | None, Noise | None]
 ) -> Difference:
-    """The difference of two sets of curves, over the depths that both have.
+    """The difference of two sets of curves, over the depths that both have, with errors by the noise between seeds.
+
+    Two batches that both sets don't share alike have an offset, which is fitted with a line in log size and a level
+    for each depth. One that these describe as well is left as it is: a caution.
 
     Args:
         noises: of either set; where they are equal, one estimate that both share.
     """
-    depths, sizes, losses, errs = [], [], [], []
-    variances = np.zeros(2)  # of the sum over sizes
-    dofs = np.full(2, np.inf)  # of either set's noise, where it is known least
-    for depth in sorted(set(one) & set(other)):
-        pair = one[depth], other[depth]
-        at = _own_sizes(*pair)
-        found = [curve.weights_at(at) for curve in pair]
-        inside = found[0][1] & found[1][1]
-        weights = [rows[inside] for rows, _ in found]
-        depths.append(np.full(int(inside.sum()), depth))
-        sizes.append(at[inside])
-        losses.append([w @ curve.loss for w, curve in zip(weights, pair, strict=True)])
-        spread = [w**2 @ curve.loss_err**2 for w, curve in zip(weights, pair, strict=True)]
-        errs.append(np.sqrt(spread[0] + spread[1]))
-        variances += [
-            float(w.sum(axis=0) ** 2 @ curve.loss_err**2) for w, curve in zip(weights, pair, strict=True)
-        ]
-        for side, (noise, curve) in enumerate(zip(noises, pair, strict=True)):
-            if noise is not None:
-                dofs[side] = min(dofs[side], float(noise.dof_at(curve.width).min()))
-    count = sum(len(part) for part in sizes)
-    if not count:
+    shared = sorted(set(one) & set(other))
+    sides = [[curves[depth] for depth in shared] for curves in (one, other)]
+    sizes = [_common_sizes(*pair) for pair in zip(*sides, strict=True)]
+    size, depth = np.concatenate([*sizes, []]), np.repeat(shared, [len(part) for part in sizes])
+    if not len(size):
         empty = np.zeros(0)
         return Difference(np.zeros(0, np.int64), empty, empty, empty, empty, math.nan, math.nan)
+    # (m, n): the losses of either side at the sizes are linear in those of its networks
+    at = [
+        np.asarray(block_diag(*(curve.weights_at(part)[0] for curve, part in zip(side, sizes, strict=True))))
+        for side in sides
+    ]
+    loss = [np.concatenate([curve.loss for curve in side]) for side in sides]
+    variance = [np.concatenate([curve.loss_err for curve in side]) ** 2 for side in sides]
+    whiten = _whitening(sum((w * v) @ w.T for w, v in zip(at, variance, strict=True)))
+    smooth = np.column_stack([depth[:, None] == np.unique(depth), np.log(size)])
+    batches, cautions = _batches(sides, at, whiten, smooth)
+    between = batches[1] - batches[0]
+
+    white = whiten @ np.column_stack([smooth, between])
+    solve = np.linalg.pinv(white) @ whiten  # (k, m): all coefficients from the differences
+    of_offsets = solve[smooth.shape[1] :]
+    raw = at[1] @ loss[1] - at[0] @ loss[0]
+    without = [w @ y - moved @ (of_offsets @ raw) for w, y, moved in zip(at, loss, batches, strict=True)]
+    # what the differences without offsets weigh the networks with
+    weights = [w - between @ of_offsets @ w for w in at]
+    squares = [w**2 @ v for w, v in zip(weights, variance, strict=True)]
+    of_mean = np.array([float(w.mean(axis=0) ** 2 @ v) for w, v in zip(weights, variance, strict=True)])
+    dofs = np.array([_least_dof(noise, side) for noise, side in zip(noises, sides, strict=True)])
+    left = len(white) - int(np.linalg.matrix_rank(white)) if np.isfinite(of_mean).all() else 0
+    residual = whiten @ raw - white @ solve @ raw
     return Difference(
-        np.concatenate(depths).astype(np.int64),
-        np.concatenate(sizes),
-        np.concatenate([pair[0] for pair in losses]),
-        np.concatenate([pair[1] for pair in losses]),
-        np.concatenate(errs),
-        float(np.sqrt(variances.sum())) / count,
-        _dof(variances, dofs, noises),
+        depth=depth.astype(np.int64),
+        size=size,
+        one=without[0],
+        other=without[1],
+        err=np.sqrt(squares[0] + squares[1]),
+        mean_err=float(np.sqrt(of_mean.sum())),
+        dof=_dof(of_mean, dofs, noises),
+        chi2=float(residual @ residual) if left else 0.0,
+        left=left,
+        caution="; ".join(f"{name} coincides with the difference" for name in cautions),
     )
 
 
-def _own_sizes(one: Curve, other: Curve) -> Floats:
-    """The sizes of both, equal ones once."""
+def _batches(
+    sides: Sequence[Sequence[Curve]], at: Sequence[Floats], whiten: Floats, smooth: Floats
+) -> tuple[Floats, list[str]]:
+    """The share (2, m, b) that batches have in either side's losses at the sizes, and the names of the others.
+
+    The others are those whose offset can't be told from the differences that `smooth` (m, k) describes.
+    """
+    one, other = ([curve.batches for curve in side] for side in sides)
+    cautions, fitted = apart(one, other), np.zeros((2, len(smooth), 0))
+    for name, shares in contrasts([*one, *other]).items():
+        of_one, of_other = np.split(shares, [at[0].shape[1]])
+        added = np.stack([at[0] @ of_one, at[1] @ of_other])[:, :, None]
+        between = added[1] - added[0]
+        if np.abs(between).max() < SAME:  # both sides alike
+            continue
+        white = whiten @ np.column_stack([smooth, fitted[1] - fitted[0], between])
+        if np.linalg.matrix_rank(white) > np.linalg.matrix_rank(white[:, :-1]):
+            fitted = np.concatenate([fitted, added], axis=2)
+        else:
+            cautions.append(name)
+    return fitted, cautions
+
+
+def with_scatter(found: Sequence[Difference]) -> list[Difference]:
+    """Differences with the scatter of networks about their curves in their errors.
+
+    Errors grow by the root of chi² over its degrees of freedom, where that is above 1. A difference's own is known
+    poorly, so that of most (the median, in which a run that went wrong counts little) has the weight of `PRIOR_DOF`
+    degrees of freedom.
+    """
+    each = [one.chi2 / float(stats.chi2.median(one.left)) for one in found if one.left]
+    common = float(np.median(each)) if each else 1.0
+    grown = []
+    for one in found:
+        factor = (one.chi2 + PRIOR_DOF * common) / (one.left + PRIOR_DOF)
+        if factor > 1.0:
+            root, dof = math.sqrt(factor), min(one.dof, one.left + PRIOR_DOF)
+            one = replace(one, err=root * one.err, mean_err=root * one.mean_err, dof=dof)
+        grown.append(one)
+    return grown
+
+
+def _common_sizes(one: Curve, other: Curve) -> Floats:
+    """The sizes of either curve that both reach, equal ones once."""
     every: Floats = np.sort(np.concatenate([one.size, other.size]))
-    apart = np.concatenate([[True], np.diff(np.log(every)) > SAME])
-    return np.asarray(every[apart], dtype=np.float64)
+    every = every[np.concatenate([[True], np.diff(np.log(every)) > SAME])]
+    return np.asarray(every[one.weights_at(every)[1] & other.weights_at(every)[1]], dtype=np.float64)
+
+
+def _whitening(covariance: Floats) -> Floats:
+    """(r, m) what makes differences of this covariance independent, with a variance of 1; without noise they are so."""
+    if not np.isfinite(covariance).all():
+        return np.eye(len(covariance))
+    values, vectors = np.linalg.eigh(covariance)
+    there = values > 1e-9 * values[-1]
+    return np.asarray((vectors[:, there] / np.sqrt(values[there])).T)
+
+
+def _least_dof(noise: Noise | None, curves: Sequence[Curve]) -> float:
+    """The degrees of freedom of a noise at the width where it is known least."""
+    return math.inf if noise is None else min(float(noise.dof_at(curve.width).min()) for curve in curves)
 
 
 def _dof(variances: Floats, dofs: Floats, noises: tuple[Noise | None, Noise | None]) -> float:

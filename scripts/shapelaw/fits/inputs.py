@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.batches import batch_columns
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 RUN_COLUMNS = ("depth", "width", "seed")
@@ -207,7 +208,7 @@ READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
 def check_runs(
     table: pd.DataFrame, source: str, *, loss: str = "test_loss", size: SizeAxis = SizeAxis.BLOCK
 ) -> pd.DataFrame:
-    """The runs of a study, one row each, in order: `depth, width, seed, loss` and the columns of sizes that it has.
+    """The runs of a study, one row each, in order: `depth, width, seed, loss`, and what it has of sizes and batches.
 
     Args:
         table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
@@ -226,6 +227,7 @@ def check_runs(
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
     runs = run_numbers(table, ["depth", "width"], [loss, *sized], source).rename(columns={loss: "loss"})
+    runs = runs.assign(**batch_columns(table))
     refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),

@@ -215,9 +215,12 @@ def sentences_of(source: str, notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
-    """The cell without the runs that diverged, which are named; with `keep` they are named alone."""
+    """The cell without the runs that diverged, which are named; with `keep` they are named alone.
+
+    Two seeds that are as far apart stay, and their noise counts: nobody can say which of them is off.
+    """
     runs = cell.runs.assign(loss=cell.runs[loss])
-    twins = off_twins(runs)
+    twins, pairs = off_twins(runs)
     above, _ = off_neighbours(runs[~twins])
     _, out = off_neighbours(runs[~twins][~above])
     for rows, where in (
@@ -229,6 +232,11 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
             notes.append(f"kept, although {where}: {rows_named(index)}")
         elif len(index):
             notes.append(left_out(index, where) + " (--keep keeps them)")
+    if pairs.any():
+        notes.append(
+            "the only two seeds of their shape, more than 6 robust deviations apart: either can be off, so both count: "
+            + rows_named(pairs.index[pairs])
+        )
     if out.any():
         notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
     left = runs.index[twins].union(above.index[above])

@@ -27,7 +27,14 @@ from shapelaw.tracking.store import (
 )
 
 LARGEST = 1e308  # MLflow's databases keep infinity as the largest number
-_TAGS = ("study", "spec_digest")
+_TAGS = (
+    "study",
+    "spec_digest",
+    "host",
+    "git_commit",
+    "device",
+    "torch_version",
+)  # the last four say the batch
 _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
 Value = str | int | float | None
 

@@ -2,14 +2,16 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
-from grid_runs import HEADS_COST, analysed, grid_runs
+from grid_runs import AXES, HEADS_COST, analysed, grid_runs
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
+from shapelaw.studies.grid.results import effect_words
 from shapelaw.studies.grid.tables import NO_RATIO, ratio_of
 from shapelaw.studies.transitions.analysis import Options
 
@@ -52,6 +54,36 @@ def test_every_effect_has_a_row_and_holm_counts_them_all() -> None:
     single = measured[(measured["axis"] == "heads") & (measured["settings"] == 1)]
     assert heads["err"].max() < single["err"].min()
     assert heads["vocab_size"].isna().all()
+
+
+def test_a_mean_over_settings_has_the_error_that_its_settings_show() -> None:
+    """Cells that are off by 0.1 nats each, at a noise of 0.001: single pairs claim much, and means nothing."""
+    runs = grid_runs(vocab_sizes=(257,), seeds=2, noise=0.001)
+    cells = runs.groupby(["heads", "embedding_rank"], dropna=False).ngroup()
+    off = 0.1 * np.random.default_rng(1).standard_normal(6)[cells]
+    runs = runs.assign(test_loss=runs["test_loss"] + off, bits_per_byte=runs["bits_per_byte"] + off)
+    effects = tables.effects_table(analyse_grid(runs, "x", Options(draws=200), AXES))
+    found = effects[(effects["axis"] == "embedding_rank") & (effects["quantity"] == tables.DIFFERENCE)]
+    single, (mean,) = found[found["settings"] == 1], found[found["settings"] == 3].to_dict("records")
+    assert mean["err"] == pytest.approx(single["value"].std() / math.sqrt(3))
+    assert mean["high"] - mean["value"] == pytest.approx(
+        4.302653 * mean["err"]
+    )  # t with two degrees of freedom
+    assert (single["p"] < 1e-6).all()
+    assert mean["p"] > 0.01
+
+
+def test_a_batch_that_coincides_with_a_cell_is_told_beside_its_effect() -> None:
+    runs = grid_runs(heads=(1, 2), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.01)
+    whole = runs.assign(date=np.where(runs["heads"] == 2, "2026-11-27 10:00", "2026-11-26"))
+    told = tables.effects_table(analyse_grid(whole, "x", Options(draws=200), ("heads",)))
+    effect, ratio = told.to_dict("records")
+    assert ratio["caution"] == ""
+    assert effect["caution"] == "date coincides with the difference"
+    assert "; date coincides with the difference)" in effect_words(effect)
+    spread = runs.assign(date=np.where(runs["seed"] == 1, "2026-11-27", "2026-11-26"))
+    silent = tables.effects_table(analyse_grid(spread, "x", Options(draws=200), ("heads",)))
+    assert set(silent["caution"]) == {""}
 
 
 def test_without_noise_differences_stand_without_intervals() -> None:

@@ -24,6 +24,13 @@ def test_the_papers_numbers_from_the_papers_transitions(refitted):
     assert err_error.max() < 0.03
 
 
+def test_a_transition_has_the_middle_of_its_pair_and_its_ratio(refitted):
+    theirs = tables.told_by_pair(refitted.transitions)
+    assert theirs["deeper_depth"].tolist() == [12, 18, 24, 30, 36]
+    assert theirs["mid_depth"].tolist() == pytest.approx([8.49, 14.70, 20.78, 26.83, 32.86], abs=0.01)
+    assert theirs["depth_ratio"].tolist() == pytest.approx([2, 1.5, 4 / 3, 1.25, 1.2])
+
+
 def test_gaps_change_sign_at_the_crossing_and_none_is_judged_without_noise():
     runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 200.0}, noise=0.0008), "made")
     table = tables.gaps_table(analyse_runs(runs, Options(draws=50)).runs)

@@ -57,7 +57,7 @@ SAME_STEPS = 0.02  # last steps closer than this in log are one
 OUTCOMES = names_in(
     "acc accuracy loss ppl perplexity bits bpb bpc time runtime timestamp seconds hours speed second "
     "flops memory gb bytes norm score user notes tags group sweep created updated date host hostname "
-    "node gpu device commit path url file entity project key digest comment duration job best idx "
+    "node gpu device torch commit path url file entity project key digest comment duration job best idx "
     "index unnamed name id state status"
 )
 # and words in the names of what a trainer is told, which no number of values makes a measurement

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits import batches
 from shapelaw.fits.curves import Curve, loss_curves
-from shapelaw.fits.equal_sizes import Difference, difference, size_groups
+from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.parts import Parts
@@ -278,6 +279,7 @@ def effects_of(
         unit: the loss in which all cells compare; cells of one text that have none in it compare in `loss`.
     """
     named = [{name: one.values[name] for name in axes} for one in analyses]
+    told = list[Effect]()
     for axis in axes:
         for one, other in ((analyses[a], analyses[b]) for a, b in differing_in_one(named, axis)):
             known = one.curves(unit) is not None and other.curves(unit) is not None
@@ -286,7 +288,10 @@ def effects_of(
             found = None
             if first is not None and second is not None:
                 found = difference(first[0], second[0], (first[1], second[1]))
-            yield Effect(axis, one, other, in_unit, found)
+                found = replace(found, caution="") if axis in batches.COLUMNS else found
+            told.append(Effect(axis, one, other, in_unit, found))
+    grown = iter(with_scatter([one.found for one in told if one.found is not None]))
+    yield from (one if one.found is None else replace(one, found=next(grown)) for one in told)
 
 
 def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[Candidate, ...]]:

@@ -35,16 +35,16 @@ from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.results import (
     FIT_NUMBERS,
     GAP_FORMATS,
+    PAIR_FORMATS,
     SHAPE_FORMATS,
     SHAPE_NUMBERS,
     TABLES_OF_RUNS,
-    WIDTH_FORMATS,
     add_axes_option,
     add_size_options,
     overtaken,
     transition_sentences,
 )
-from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions
+from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
 
 _EFFECTS: dict[str, Any] = {"read": tables.read_effects, "counted": True}
 SHOWN_SIZES = 5
@@ -52,10 +52,10 @@ T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
     "transitions": TableOf(
-        lambda one: one.transitions.transitions,
+        lambda one: told_by_pair(one.transitions.transitions),
         "Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with the two "
         "trained sizes on its sides by the paper's rule.",
-        WIDTH_FORMATS,
+        PAIR_FORMATS,
         tables.of_cells(read_transitions),
         counted=True,
     ),
@@ -255,7 +255,8 @@ def effect_words(row: Row) -> str:
     interval = "no noise estimate"
     if not math.isnan(row["low"]):
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval})"
+    doubt = f"; {row['caution']}" if row["caution"] else ""
+    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval}{doubt})"
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:

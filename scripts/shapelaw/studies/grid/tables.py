@@ -211,18 +211,20 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
 
     Of `quantity` "loss at equal size", `value` is the loss of `other` less that of `one`, the mean over all sizes at
     which both have the depth; of "width of the transition" it is the ratio of the two widths. `low` to `high` is the
-    95% interval by the noise between seeds; `p_holm` has Holm's correction for all p values of this table. The other
-    axes' columns have the setting in which the two are compared, and are empty where `settings` are averaged.
+    95% interval by all noise: between seeds, of networks about their curves, and of a mean also between its settings;
+    `p_holm` has Holm's correction for all p values of this table. The other axes' columns have the setting in which the
+    two are compared, and are empty where `settings` are averaged. `caution` names batches that coincide with a cell.
     """
     axes = analysis.cells.axes
     rows = [*(row for effect in analysis.effects for row in _rows_of(effect)), *_means(analysis)]
     rows.sort(key=lambda row: (axes.index(row["axis"]), row["quantity"]))
-    columns = [*PAIR, *axes, *COMPARED, "sizes", *NUMBERS, "status"]
+    columns = [*PAIR, *axes, *COMPARED, "sizes", *NUMBERS, "status", "caution"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     table = table.assign(**{name: typed(table[name]) for name in columns if name not in ("one", "other")})
     table = table.astype(
         dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
     )
+    table["caution"] = table["caution"].fillna("")
     measured = table["p"].notna()
     table["p_holm"] = np.nan
     table.loc[measured, "p_holm"] = holm(table.loc[measured, "p"].to_numpy(dtype=np.float64))
@@ -264,19 +266,23 @@ def numbers_of(found: Difference | None) -> dict[str, Any]:
     if found is None or not len(found.size):
         status = NO_BITS if found is None else NO_SIZES
         return {**dict.fromkeys(NUMBERS, math.nan), "sizes": 0, "status": status}
-    return _interval(found.mean, found.mean_err, found.dof) | {"sizes": len(found.size)}
+    numbers = _interval(found.mean, (found.mean_err, found.dof))
+    return {**numbers, "sizes": len(found.size), "caution": found.caution}
 
 
-def _interval(value: float, err: float, dof: float) -> dict[str, Any]:
-    reach = quantile(dof) * err
-    numbers = (value, err, value - reach, value + reach, two_sided(value, err, dof))
-    return dict(zip(NUMBERS, numbers, strict=False)) | {"status": NO_NOISE if math.isnan(err) else MEASURED}
+def _interval(value: float, *errors: tuple[float, float]) -> dict[str, Any]:
+    """The 95% interval and the chance of a value by the widest of several errors, each with its degrees of freedom."""
+    err, dof = max(errors, key=lambda one: quantile(one[1]) * one[0])
+    reach, p = quantile(dof) * err, max(two_sided(value, *one) for one in errors)
+    numbers = dict(zip(NUMBERS, (value, err, value - reach, value + reach, p), strict=False))
+    return numbers | {"status": NO_NOISE if math.isnan(err) else MEASURED}
 
 
 def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
     """The mean difference of each pair of values over the settings of the other axes, where there are several.
 
-    The pairs of cells are different ones, so their errors are independent but for the noise's own estimate.
+    The pairs of cells are different ones, so their errors are independent but for the noise's own estimate. Settings
+    are some of those that could be, so the error is at least that which their differences show.
     """
     groups: dict[tuple[Value, ...], list[tuple[str, Difference]]] = {}
     for effect in analysis.effects:
@@ -287,15 +293,17 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
         unit, found = kin[0][0], [each for _, each in kin]
         if len(kin) < 2 or unit != analysis.unit:  # nats of several vocabularies have no mean
             continue
-        err = math.sqrt(sum(each.mean_err**2 for each in found)) / len(found)
-        mean = sum(each.mean for each in found) / len(found)
+        means, count = np.array([each.mean for each in found]), len(found)
+        err = math.sqrt(sum(each.mean_err**2 for each in found)) / count
+        of_settings = (float(means.std(ddof=1)) / math.sqrt(count), float(count - 1))
         yield {
             **dict(zip(PAIR, pair, strict=True)),
             "settings": len(kin),
             "quantity": DIFFERENCE,
             "unit": UNITS.get(unit, unit),
             "sizes": sum(len(each.size) for each in found),
-            **_interval(mean, err, min(each.dof for each in found)),
+            **_interval(float(means.mean()), (err, min(each.dof for each in found)), of_settings),
+            "caution": "; ".join(dict.fromkeys(each.caution for each in found if each.caution)),
         }
 
 

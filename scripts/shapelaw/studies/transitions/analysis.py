@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
+from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
 from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
+from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
@@ -116,10 +117,10 @@ class TransitionAnalysis:
 
 
 def published_transitions() -> pd.DataFrame:
-    """The transitions of Levine et al. 2020, table 4a."""
+    """The transitions of Levine et al. 2020, table 4a, between depths that are six layers apart (section 5.2.2)."""
     found = published_of(DEPTH_WIDTH, WIDTH).items()
-    rows = [(int(depth), one.number, one.err) for depth, one in found]
-    return pd.DataFrame(rows, columns=list(TRANSITION_COLUMNS), dtype="int64")
+    rows = [(int(depth), one.number, one.err, int(depth) + 6) for depth, one in found]
+    return pd.DataFrame(rows, columns=[*TRANSITION_COLUMNS, "deeper_depth"], dtype="int64")
 
 
 def published_projection() -> pd.DataFrame:

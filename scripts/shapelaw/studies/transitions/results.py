@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
+from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import (
     Curve,
     TransitionStatus,
@@ -24,6 +24,7 @@ from shapelaw.fits.curves import (
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
+from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.parts import Parts
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
@@ -53,6 +54,7 @@ SHAPE_FORMATS = {
 }
 WIDTHS = ("width", "width_err", "width_low", "width_high", "bound", "bound_err")
 WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f")
+PAIR_FORMATS = WIDTH_FORMATS | dict.fromkeys(("mid_depth", "depth_ratio"), ".2f")
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
@@ -61,10 +63,10 @@ SHAPE_NUMBERS = ("params", "depth_err", "width_err", "unreached", "published_dep
 FIT_NUMBERS = ("cov_aa", "cov_ab", "cov_bb", "chi2", "r_squared", "dof", "message")
 TABLES = {
     "transitions": TableOf(
-        lambda one: one.transitions,
+        lambda one: tabled.told_by_pair(one.transitions),
         "The width at which each depth is overtaken by the next greater one, with the 68% interval by the bootstrap, "
-        "and with the two trained sizes on its sides by the paper's rule.",
-        WIDTH_FORMATS,
+        "and with the two trained sizes on its sides by the paper's rule; with the middle of the two depths.",
+        PAIR_FORMATS,
         tabled.read_transitions,
         counted=True,
     ),
@@ -105,9 +107,9 @@ NO_COMMON_SIZES = (
 
 TABLES_OF_RUNS = {
     "size_axes": TableOf(
-        lambda one: one.compared.size_axes,
+        lambda one: tabled.told_by_pair(one.compared.size_axes),
         "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-        WIDTH_FORMATS,
+        PAIR_FORMATS,
         tabled.read_transitions,
         counted=True,
     ),

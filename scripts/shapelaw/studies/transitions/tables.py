@@ -53,6 +53,17 @@ def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
     return group_means(runs, ["depth", "width"], sizes).rename(columns={"loss": "test_loss"})
 
 
+def told_by_pair(transitions: pd.DataFrame) -> pd.DataFrame:
+    """Transitions with the `mid_depth` of their pair, the geometric mean, and its `depth_ratio`.
+
+    Where L and L' tie the best depth lies between them, so pairs of several ratios compare at their middle.
+    """
+    depth, deeper = (transitions[name].astype("Float64") for name in ("depth", "deeper_depth"))
+    made = transitions.assign(mid_depth=(depth * deeper) ** 0.5, depth_ratio=deeper / depth)
+    names, at = [*transitions], [*transitions].index("deeper_depth") + 1
+    return made[[*names[:at], "mid_depth", "depth_ratio", *names[at:]]]
+
+
 def gaps_table(runs: Runs) -> pd.DataFrame:
     """How much better the deeper network is at each size of the shallower: `deeper_by`, with its standard error.
 

@@ -1,0 +1,152 @@
+"""Calibration of the effects of axes, on grids of twelve cells whose effects are known.
+
+  PYTHONPATH=scripts:tests python benchmarks/effects.py --tables 200 --first-seed 7000 --out DIR
+
+Writes effects.csv to DIR and prints it. A surface says what is added to losses beside the noise between seeds, in units
+of that noise: a scatter of shapes that no seed shows, an offset of each cell, three times the noise of one number of
+heads, or another batch. Heads have no effect anywhere, a rank costs as much as the noise, and the vocabulary matters;
+on "no effects" nothing has one. `pairs held`, `means held`: shares of the 95% intervals of one setting, and of means
+over settings, that hold the truth. `false claims`: of tables in which an effect that is none has p < 5% after Holm.
+`rank claimed`: of the ranks' means that are told so. The same seeds, the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from grid_runs import BYTES
+from machine import machine
+
+from shapelaw.errors import command_line
+from shapelaw.fits.noise import SIGNIFICANT
+from shapelaw.studies.grid.analysis import analyse_grid
+from shapelaw.studies.grid.tables import DIFFERENCE, effects_table
+from shapelaw.studies.transitions.analysis import Options
+
+NOISE = 0.004  # nats a byte
+HEADS, RANKS, DEPTHS, WIDTHS = (1, 2, 4), (8, None), (1, 2, 4), (16, 32, 48)
+AXES = ("vocab_size", "embedding_rank", "heads")
+REPEATED = (16, 48)  # widths of which each depth has two seeds
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What is added to the losses beside the noise, in its units.
+
+    Attributes:
+        scatter: standard deviation of a shape's own deviation.
+        offsets: standard deviation of a cell's offset.
+        loud: the noise of four heads.
+        offset: of the second batch's runs.
+        second: whether a shape with these heads, depth and place among the widths was trained in the second batch.
+        effects: whether there are any.
+    """
+
+    name: str
+    scatter: float = 0.0
+    offsets: float = 0.0
+    loud: float = 1.0
+    offset: float = 0.0
+    second: Callable[[int, int, int], bool] | None = None
+    effects: bool = True
+
+
+SURFACES = (
+    Surface("noise between seeds alone"),
+    Surface("no effects", effects=False),
+    Surface("no effects, scatter twice the noise", scatter=2.0, effects=False),
+    Surface("scatter as large as the noise", scatter=1.0),
+    Surface("scatter twice the noise", scatter=2.0),
+    Surface("cells off by the noise", offsets=1.0),
+    Surface("cells off by twice the noise", offsets=2.0),
+    Surface("four heads three times as noisy", loud=3.0),
+    Surface("a width of four heads in another batch", offset=3.0, second=lambda h, _, at: h == 4 and at == 1),
+    Surface("one depth of four heads in another batch", offset=3.0, second=lambda h, d, _: h == 4 and d == 4),
+    Surface("four heads in another batch", offset=3.0, second=lambda h, _, __: h == 4),
+)
+
+
+def table_of(surface: Surface, number: int) -> pd.DataFrame:
+    """The runs of a table, by its number."""
+    rng = np.random.default_rng([number, sum(map(ord, surface.name))])
+    rows = []
+    for vocab, rank, heads in product(BYTES, RANKS, HEADS):
+        cell = surface.offsets * rng.standard_normal()
+        for depth, (place, width) in product(DEPTHS, enumerate(WIDTHS)):
+            params = 12 * depth * width**2
+            mean = 1.9 + 0.9 * (params / 1e4) ** -0.3 + 0.02 * np.log(depth)
+            mean += NOISE * (cell + surface.scatter * rng.standard_normal())
+            mean += surface.effects * NOISE * ((rank is not None) - 10 * (vocab == 500))
+            second = surface.second is not None and surface.second(heads, depth, place)
+            for seed in range(2 if width in REPEATED else 1):
+                noise = (surface.loud if heads == 4 else 1.0) * rng.standard_normal()
+                bits = mean + NOISE * (noise + surface.offset * second)
+                row = (vocab, rank, heads, depth, width, seed, params, bits, bits * BYTES[vocab], second)
+                rows.append(row)
+    names = ("depth", "width", "seed", "block_params", "bits_per_byte", "test_loss", "batch")
+    table = pd.DataFrame(rows, columns=[*AXES, *names]).astype({"embedding_rank": "Int64"})
+    return table.assign(batch=table["batch"].map({False: "first", True: "second"}))
+
+
+def truth_of(surface: Surface, row: pd.Series) -> float:
+    """The true difference of a row of `effects`, in nats a byte."""
+    return (
+        float(surface.effects)
+        * NOISE
+        * {"heads": 0.0, "embedding_rank": -1.0, "vocab_size": -10.0}[row["axis"]]
+    )
+
+
+def calibration(surface: Surface, numbers: range) -> dict[str, object]:
+    """A row of the table: how often intervals of a surface hold, and what is claimed."""
+    held: dict[bool, list[bool]] = {False: [], True: []}
+    false, claimed, halves, cautions = [], [], [], []
+    for number in numbers:
+        analysis = analyse_grid(table_of(surface, number), "made", Options(draws=100), AXES)
+        effects = effects_table(analysis)
+        rows = effects[(effects["quantity"] == DIFFERENCE) & effects["p"].notna()]
+        truth = rows.apply(lambda row: truth_of(surface, row), axis=1)
+        inside = (rows["low"] <= truth) & (truth <= rows["high"])
+        mean = rows["settings"] > 1
+        for kind, kept in held.items():
+            kept += inside[mean == kind].tolist()
+        significant = rows["p_holm"] < SIGNIFICANT
+        false.append(bool((significant & (truth == 0)).any()))
+        claimed += significant[mean & (rows["axis"] == "embedding_rank")].tolist()
+        halves.append(float(((rows["high"] - rows["low"]) / 2)[~mean].median()) / NOISE)
+        if "caution" in rows:
+            cautions += (rows["caution"][~mean & (rows["axis"] == "heads")] != "").tolist()
+    return {
+        "surface": surface.name,
+        "tables": len(numbers),
+        "pairs held": np.mean(held[False]),
+        "means held": np.mean(held[True]),
+        "false claims": np.mean(false),
+        "rank claimed": np.mean(claimed) if surface.effects else np.nan,
+        "half a pair": np.median(halves),
+        "heads cautioned": np.mean(cautions) if cautions else np.nan,
+    }
+
+
+def main() -> None:
+    """Run everything, write the table and print it."""
+    parser = command_line(__doc__)
+    parser.add_argument("--tables", type=int, default=200, help="of each surface (default: 200)")
+    parser.add_argument("--first-seed", type=int, default=0, help="number of the first table (default: 0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    print(machine())
+    numbers = range(arguments.first_seed, arguments.first_seed + arguments.tables)
+    table = pd.DataFrame([calibration(surface, numbers) for surface in SURFACES])
+    table.to_csv(arguments.out / "effects.csv", index=False)
+    print(table.to_markdown(index=False, floatfmt=".2f"))
+
+
+if __name__ == "__main__":
+    main()
