@@ -77,7 +77,7 @@ def failing_once(module: Any, name: str) -> Callable[..., Any]:
             tables,
             "numbers_of",
             injected,
-            {"table effects": INJECTED}
+            dict.fromkeys((f"table {name}" for name in tables.EFFECTS), INJECTED)
             | dict.fromkeys(("figure effects", "sentences on the effects", "answer"), EFFECTS),
         ),
         (tables, "mean_losses_of", None, {"table losses, H = 1": INJECTED}),

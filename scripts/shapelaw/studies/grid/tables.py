@@ -359,9 +359,8 @@ def every_effect(made: Mapping[str, Table]) -> pd.DataFrame:
 
 def read_effects(effects: pd.DataFrame) -> pd.DataFrame:
     """A table of effects as it is read: values and settings in words, the difference with its interval and its unit."""
-    axes = [
-        str(name) for name in effects if name not in (*PAIR, *COMPARED, *BY_SIZE, *NUMBERS, "sizes", "status")
-    ]
+    known = (*PAIR, *COMPARED, *BY_SIZE, *NUMBERS, "sizes", "status", "caution")
+    axes = [str(name) for name in effects if name not in known]
     value = (
         "ratio of widths"
         if "quantity" in effects and (effects["quantity"] == RATIO).any()
@@ -376,18 +375,11 @@ def read_effects(effects: pd.DataFrame) -> pd.DataFrame:
         "to": [value_words(row["axis"], plain(row["other"])) for row in rows],
         "setting": [_setting_words(row, axes) for row in rows],
     }
-    kept = (
-        "depth",
-        "deeper_depth",
-        "size",
-        "width",
-        *(["unit"] if len(units) > 1 else []),
-        "value",
-        "low",
-        "high",
-    )
+    doubted = "caution" in effects and effects["caution"].any()
+    kept = ["depth", "deeper_depth", "size", "width", *(["unit"] if len(units) > 1 else [])]
+    kept += ["value", "low", "high", "p_holm", "status", *(["caution"] if doubted else [])]
     shown = pd.DataFrame(words, effects.index, dtype=str).join(
-        effects[[n for n in (*kept, "p_holm", "status") if n in effects]]
+        effects[[name for name in kept if name in effects]]
     )
     shown = shown.rename(columns={"value": value, "low": f"{value}_low95", "high": f"{value}_high95"})
     places = [name for name in ("setting", "depth", "deeper_depth") if name in shown]
