@@ -122,4 +122,7 @@ def test_a_table_that_cannot_be_made_is_a_sentence(
 
 def test_a_missing_value_is_a_dash() -> None:
     assert cell_of("{x:.2f}", {"x": float("nan")}) == "–"
-    assert cell_of("transition", {"status": "too noisy", "bound": float("nan"), "side": None}) == "too noisy"
+    assert (
+        cell_of("transition", {"status": "too noisy", "bound": float("nan"), "side": None})
+        == "too noisy for an estimate"
+    )

@@ -284,7 +284,7 @@ def test_completep_scales_what_its_table_says(block: Block, depth: int, base: di
     initialise(model, 0)
     assert [part.multiplier for part in model.blocks] == [pytest.approx(1 / m_L)] * depth
     names, seen = {p: name for name, p in model.named_parameters()}, set()
-    for parameters, of_decay, of_rate, of_eps in parameter_groups(model, decay):
+    for parameters, of_decay, of_rate, of_eps, _ in parameter_groups(model, decay):
         for p in parameters:
             row = TABLE[row_of(names[p])]
             assert of_rate == pytest.approx(scaled(row["rate"]))
