@@ -332,7 +332,7 @@ def test_steps_may_follow_the_size(tmp_path):
     assert len(read(written(tmp_path, table))[0]) == len(RUNS)
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 1])
+@pytest.mark.parametrize("seeds", [3, 1])
 def test_a_run_far_off_its_twins_or_above_its_neighbours_is_left_out_unless_kept(tmp_path, seeds):
     runs = many(seeds)
     at = runs.index[(runs["depth"] == 4)][2 * seeds]  # neither the smallest nor the largest
