@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from golden_tables import COMMANDS, golden
 from mlflow.tracking import MlflowClient
 from small import REPOSITORY
 
@@ -58,6 +60,15 @@ def test_a_study_of_one_cell_names_its_sizes_and_no_cell(tmp_path: Path) -> None
         "best_depth.at_52K_to_1_5M": 3.0,
         "transition_width.depth1_2": 137.0,
     }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_tables_of_every_study_have_a_headline(command: str, tmp_path: Path) -> None:
+    for name, text in golden(command).items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    found = headline({path.stem: path for path in tmp_path.iterdir()})
+    assert len(found) <= MOST
+    assert all(re.fullmatch(r"[a-z_]+(\.\w+)+", name) for name in found), found
 
 
 def test_of_many_numbers_the_first_forty_stay(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def _best_shapes(frame: pd.DataFrame) -> Found:
 
 
 def _best_depths(frame: pd.DataFrame) -> Found:
-    for row in frame.to_dict("records"):
+    """Of ranges of sizes; a table that has a row for each setting, such as a ratio, has no one depth of a size."""
+    for row in frame.to_dict("records") if "size_low" in frame else ():
         sizes = [_word(short_number(row[name])) for name in ("size_low", "size_high")]
         yield ("best_depth", f"at_{'_to_'.join(sizes)}"), row["best_depth"]
 
