@@ -65,8 +65,10 @@ def test_a_study_of_one_cell_names_its_sizes_and_no_cell(tmp_path: Path) -> None
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_tables_of_every_study_have_a_headline(command: str, tmp_path: Path) -> None:
     for name, text in golden(command).items():
-        (tmp_path / f"{name}.csv").write_text(text)
-    found = headline({path.stem: path for path in tmp_path.iterdir()})
+        path = tmp_path / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    found = headline({path.stem: path for path in tmp_path.rglob("*.csv")})
     assert len(found) <= MOST
     assert all(re.fullmatch(r"[a-z_]+(\.\w+)+", name) for name in found), found
 
