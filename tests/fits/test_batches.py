@@ -19,10 +19,11 @@ RUNS = pd.DataFrame(
 
 
 def test_a_shape_has_the_shares_of_its_runs_and_dates_count_by_day() -> None:
-    told = batches_of(RUNS)
-    assert told["host", "b"].to_dict() == {(1, 8): 0.5, (1, 16): 1.0, (2, 8): 0.0}
-    assert told["host", ""].to_dict() == {(1, 8): 0.0, (1, 16): 0.0, (2, 8): 1.0}
-    assert told["started_at", "2026-11-26"].to_dict() == {(1, 8): 1.0, (1, 16): 0.0, (2, 8): 0.0}
+    shapes = (1, 8), (1, 16), (2, 8)
+    told = {batch: dict(zip(shapes, shares, strict=True)) for batch, shares in batches_of(RUNS).items()}
+    assert told["host", "b"] == {(1, 8): 0.5, (1, 16): 1.0, (2, 8): 0.0}
+    assert told["host", ""] == {(1, 8): 0.0, (1, 16): 0.0, (2, 8): 1.0}
+    assert told["started_at", "2026-11-26"] == {(1, 8): 1.0, (1, 16): 0.0, (2, 8): 0.0}
     assert batch_columns(RUNS.drop(columns=["host", "started_at"])) == {}
 
 

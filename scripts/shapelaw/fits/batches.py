@@ -32,14 +32,17 @@ def batch_columns(table: pd.DataFrame) -> dict[str, pd.Series]:
     return {name: text.str[:DAY] if name in DAYS else text for name, text in texts.items()}
 
 
-def batches_of(runs: pd.DataFrame) -> dict[tuple[str, str], pd.Series]:
-    """By column and value of a batch the share of each shape's runs that are of it, by `depth, width`."""
-    shapes = [runs["depth"], runs["width"]]
-    return {
-        (name, str(value)): (text == value).astype("float64").groupby(shapes).mean()
+def batches_of(runs: pd.DataFrame) -> dict[tuple[str, str], Floats]:
+    """By column and value of a batch the shares (n,) of the shapes' runs that are of it, by depth and width."""
+    belongs = {
+        (name, str(value)): (text == value).astype("float64")
         for name, text in batch_columns(runs).items()
         for value in text.unique()
     }
+    if not belongs:
+        return {}
+    shares = pd.DataFrame(dict(enumerate(belongs.values()))).groupby([runs["depth"], runs["width"]]).mean()
+    return dict(zip(belongs, shares.to_numpy().T, strict=True))
 
 
 def contrasts(curves: Sequence[Batches]) -> dict[str, Floats]:
@@ -64,6 +67,21 @@ def contrasts(curves: Sequence[Batches]) -> dict[str, Floats]:
         shares = found.pop(same[0]) if same else rarer
         found[" and ".join([*same, name])] = shares
     return found
+
+
+def told_apart(columns: Mapping[str, Floats], design: Floats, spare: int = 0) -> tuple[list[str], list[str]]:
+    """The names of the columns (n,) whose offsets can be fitted beside a design (n, k) and each other, and the others.
+
+    Args:
+        spare: rows that a fit must have beyond its coefficients.
+    """
+    fitted, others = list[str](), list[str]()
+    for name, column in columns.items():
+        whole = np.column_stack([design, *(columns[other] for other in fitted), column])
+        ranks = [np.linalg.matrix_rank(part) for part in (whole[:, :-1], whole)]
+        enough = whole.shape[1] + spare <= len(whole)
+        (fitted if enough and ranks[1] > ranks[0] else others).append(name)
+    return fitted, others
 
 
 def apart(one: Sequence[Batches], other: Sequence[Batches]) -> list[str]:

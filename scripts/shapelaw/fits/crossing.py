@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import legendre
 
-from shapelaw.fits.batches import apart, contrasts
+from shapelaw.fits.batches import apart, contrasts, told_apart
 from shapelaw.fits.curves import (
     LEAST_ORDER,
     MAX_ORDER,
@@ -179,15 +179,10 @@ def _batches(
 ) -> tuple[Floats, tuple[str, ...]]:
     """The columns (n, b) of the batches whose offset can be fitted beside `designs`, and the names of the others."""
     pair, (_, least_design) = (shallow.batches, deep.batches), designs[0]
-    coincide, columns = apart(pair[:1], pair[1:]), np.empty((len(least_design), 0))
-    for name, shares in contrasts(pair).items():
-        more = np.column_stack([columns, shares])
-        whole = np.hstack([more, least_design])
-        if whole.shape[1] < len(whole) and np.linalg.matrix_rank(whole) == whole.shape[1]:
-            columns = more
-        else:
-            coincide.append(name)
-    return columns, tuple(coincide)
+    shares = contrasts(pair)
+    fitted, others = told_apart(shares, least_design, spare=1)
+    columns = np.column_stack([np.empty((len(least_design), 0)), *(shares[name] for name in fitted)])
+    return columns, (*apart(pair[:1], pair[1:]), *others)
 
 
 def _basis(at: Floats, x: Floats) -> Floats:

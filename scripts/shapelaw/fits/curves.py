@@ -183,8 +183,8 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
             rows[name].to_numpy(dtype=np.float64) for name in ("width", "size", "loss", "seeds")
         )
         std = np.full(width.shape, np.nan) if noise is None else noise.at(width)
-        told = {batch: shares[depth][rows["width"]].to_numpy() for batch, shares in batches.items()}
-        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds, told)
+        of_depth = {batch: shares[rows.index] for batch, shares in batches.items()}
+        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds, of_depth)
     return curves
 
 

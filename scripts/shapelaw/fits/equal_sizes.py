@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
-from shapelaw.fits.batches import apart, contrasts
+from shapelaw.fits.batches import apart, contrasts, told_apart
 from shapelaw.fits.curves import SAME, Curve
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, student_threshold
@@ -299,19 +299,16 @@ def _batches(
     The others are those whose offset can't be told from the differences that `smooth` (m, k) describes.
     """
     one, other = ([curve.batches for curve in side] for side in sides)
-    cautions, fitted = apart(one, other), np.zeros((2, len(smooth), 0))
-    for name, shares in contrasts([*one, *other]).items():
-        of_one, of_other = np.split(shares, [at[0].shape[1]])
-        added = np.stack([at[0] @ of_one, at[1] @ of_other])[:, :, None]
-        between = added[1] - added[0]
-        if np.abs(between).max() < SAME:  # both sides alike
-            continue
-        white = whiten @ np.column_stack([smooth, fitted[1] - fitted[0], between])
-        if np.linalg.matrix_rank(white) > np.linalg.matrix_rank(white[:, :-1]):
-            fitted = np.concatenate([fitted, added], axis=2)
-        else:
-            cautions.append(name)
-    return fitted, cautions
+    shares = {}
+    for name, of_all in contrasts([*one, *other]).items():
+        of_sides = np.split(of_all, [at[0].shape[1]])
+        found = np.stack([weights @ of_side for weights, of_side in zip(at, of_sides, strict=True)])
+        if np.abs(found[1] - found[0]).max() >= SAME:  # else both sides alike
+            shares[name] = found
+    between = {name: whiten @ (found[1] - found[0]) for name, found in shares.items()}
+    fitted, others = told_apart(between, whiten @ smooth)
+    columns = [np.empty((2, len(smooth), 0)), *(shares[name][:, :, None] for name in fitted)]
+    return np.concatenate(columns, axis=2), [*apart(one, other), *others]
 
 
 def with_scatter(found: Sequence[Difference]) -> list[Difference]:

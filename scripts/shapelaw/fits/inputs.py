@@ -75,9 +75,17 @@ def _with_plain_names(table: pd.DataFrame) -> pd.DataFrame:
     table = table.reset_index(named).reset_index(drop=True)
     parts = [name if isinstance(name, tuple) else (name,) for name in table.columns]
     names = [".".join(str(part) for part in name if part != "") for name in parts]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ValueError(f"its columns have no unique names: {names.count(twice[0])} are called {twice[0]!r}")
+    for name in _twice(names):
+        raise _no_unique_names(names, name)
     return table.set_axis(names, axis=1)
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
+
+
+def _no_unique_names(names: Sequence[str], name: str) -> ValueError:
+    return ValueError(f"its columns have no unique names: {names.count(name)} are called {name!r}")
 
 
 def csv_cells(path: Path) -> tuple[list[str], list[list[str]], list[int], str]:
@@ -108,9 +116,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
     text.seek(0)
     table = pd.read_csv(text)
     names = [name for name in header if name.strip()]
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+    for name in _twice(names):
         if len({tuple(row[at] for row in rows) for at, one in enumerate(header) if one == name}) > 1:
-            raise ValueError(f"its columns have no unique names: {names.count(name)} are called {name!r}")
+            raise _no_unique_names(names, name)
     raw = {name: [row[at] for row in rows] for at, name in enumerate(table.columns)}
     return table.assign(**written_numbers(raw, commas=delimiter != ","))
 

@@ -23,41 +23,14 @@ DIVERGED = columns.DIVERGED.name
 # words of MLflow, W&B, Ray, Optuna, ClearML, SageMaker, Kubernetes and Slurm; those that two of them mean otherwise
 # (`terminated`, `inactive`, `stopped`) are asked about
 FINISHED = (
-    "finished",
-    "completed",
-    "complete",
-    "done",
-    "success",
-    "succeeded",
-    "ok",
-    "true",
-    "yes",
+    *("finished", "completed", "complete", "done", "success", "succeeded", "ok", "true", "yes"),
     "published",
 )
 UNFINISHED = (
-    *(
-        "running",
-        "crashed",
-        "failed",
-        "fail",
-        "killed",
-        "pending",
-        "preempted",
-        "cancelled",
-        "canceled",
-        "aborted",
-    ),
-    *("error", "timeout", "false", "no", "scheduled", "queued", "waiting", "paused", "pruned", "created"),
-    *(
-        "in_progress",
-        "inprogress",
-        "stopping",
-        "completing",
-        "node_fail",
-        "out_of_memory",
-        "boot_fail",
-        "deadline",
-    ),
+    *("running", "crashed", "failed", "fail", "killed", "pending", "preempted", "cancelled", "canceled"),
+    *("aborted", "error", "timeout", "false", "no", "scheduled", "queued", "waiting", "paused", "pruned"),
+    *("created", "in_progress", "inprogress", "stopping", "completing", "node_fail", "out_of_memory"),
+    *("boot_fail", "deadline"),
 )
 ENDED = {"1": "true", "1.0": "true", "0": "false", "0.0": "false"}  # in a column that is called so
 NOT_FINITE = "with a loss that is not finite"

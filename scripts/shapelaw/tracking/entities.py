@@ -20,15 +20,14 @@ from mlflow.utils import mlflow_tags
 from shapelaw.specs.columns import DIVERGED, LANGUAGE_HISTORY, PACKED_HISTORY
 from shapelaw.specs.cost import short_number
 from shapelaw.specs.kinds import AnyRun, kind_of
+from shapelaw.specs.runs import AXES
 from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 CURVES = tuple(dict.fromkeys(one.name for one in (*LANGUAGE_HISTORY, *PACKED_HISTORY) if one.name != "step"))
 SIZES = ("block_params", "layer_params", "total_params", "step_flops")  # metrics, to filter by
-RANKS, FULL = (
-    ("embedding_rank", "positional_rank"),
-    "full",
-)  # params, and what they are where nothing limits them
+FULL = "full"  # the param of a rank that nothing limits
+RANKS = tuple(axis.name for axis in AXES.values() if axis.null == "full rank")
 SPEC_DIGEST, MESSAGE = "spec_digest", "message"  # tags
 STUDIES = "studies"  # tag of a run that several studies ask for: their names, each of which has a copy of it
 SHAPE = "shape"  # tag: the run's name without its seed, by which a view groups the seeds of a shape

@@ -164,11 +164,14 @@ class Optimizer:
 
 def _state_of(p: Tensor, group: ParameterGroup) -> dict[str, Tensor]:
     """The state of a parameter before its first step."""
-    zeros = {
-        name: torch.zeros_like(p, memory_format=torch.preserve_format)
-        for name in (("exp_avg", "exp_avg_sq") if group.muon_rows is None else ("momentum_buffer",))
-    }
-    return zeros if group.muon_rows is not None else {"step": torch.zeros((), device=p.device), **zeros}
+
+    def zeros() -> Tensor:
+        return torch.zeros_like(p, memory_format=torch.preserve_format)
+
+    if group.muon_rows is not None:
+        return {"momentum_buffer": zeros()}
+    step = torch.zeros((), dtype=torch.float32, device=p.device)
+    return {"step": step, "exp_avg": zeros(), "exp_avg_sq": zeros()}
 
 
 def _maps(matrices: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -180,5 +183,5 @@ def _maps(matrices: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[Ten
     ]
 
 
-def _sizes(moments: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(value.shape) for name, value in moments.items()}
+def _sizes(moments: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in moments.items()}

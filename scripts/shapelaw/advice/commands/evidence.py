@@ -26,7 +26,7 @@ import pandas as pd
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.advice.evidence.checks import Checks, check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of
-from shapelaw.advice.evidence.losses import COLUMNS, Floats
+from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
 from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
@@ -135,14 +135,12 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
     work = np.log(timed["block_params"] + per_layer * timed["width"])
     speed = work + np.log(timed["batch_tokens"] / (timed["seconds_per_step"] * timed["nodes"]))
     design = np.column_stack([np.ones(len(timed)), work, np.log(timed["depth"])])
-    found, _, rank, _ = np.linalg.lstsq(design, speed, rcond=None)
-    dof = len(timed) - design.shape[1]
-    if rank < design.shape[1] or dof < 1:
+    if np.linalg.matrix_rank(design) < design.shape[1] or len(timed) <= design.shape[1]:
         raise UserError(f"{source} has times of {len(timed)} shapes, too few for two exponents.")
-    off = speed - design @ found
-    err = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * float(off @ off) / dof)
+    fit = least_squares(design, speed.to_numpy())
     names = ("work", "work_err", "depth", "depth_err")
-    values = (round(float(one), 3) for one in (found[1], err[1], found[2], err[2]))
+    numbers = (fit.values[1], fit.errors[1], fit.values[2], fit.errors[2])
+    values = (round(float(number), 3) for number in numbers)
     return {**dict(zip(names, values, strict=True)), "source": "Gemstones on MI250X, 8 to 64 nodes"}
 
 

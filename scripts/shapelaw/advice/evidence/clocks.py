@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shapelaw.advice.evidence.losses import Floats
+from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
 
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
@@ -120,10 +120,8 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
     if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
         of_depth = (depth[:, None] == depths).astype(np.float64)
         design = np.column_stack([work, of_depth])
-        found = np.linalg.lstsq(design, seconds, rcond=None)[0]
-        exponent, off = float(found[0]), seconds - design @ found
-        variance = float(off @ off) / max(len(off) - design.shape[1], 1)
-        exponent_err = math.sqrt(variance * np.linalg.pinv(design.T @ design)[0, 0])
+        fit = least_squares(design, seconds)
+        exponent, exponent_err = float(fit.values[0]), float(fit.errors[0])
     left = seconds - exponent * work
     times = np.array([left[depth == one].mean() for one in depths])
     spread = np.array([math.sqrt(float(np.mean(steps[depth == one] ** 2))) for one in depths])

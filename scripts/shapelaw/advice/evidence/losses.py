@@ -35,6 +35,30 @@ FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
 COLUMNS = ("alpha", "alpha_u", "c0", "c1", "c2", "p0", "p1", "p2", "k", "s0", "s1", "s2")
 
 
+@dataclass(frozen=True)
+class LeastSquares:
+    """A fit of numbers by the columns of a design.
+
+    Attributes:
+        values, errors: (k,) coefficients with their standard errors, by what the fit leaves.
+        left: (n,) what it leaves, and `std` its standard deviation.
+    """
+
+    values: Floats
+    errors: Floats
+    left: Floats
+    std: float
+
+
+def least_squares(design: Floats, numbers: Floats) -> LeastSquares:
+    """The fit of (n,) numbers by the (n, k) columns of a design, all of one error."""
+    values, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
+    left = numbers - design @ values
+    variance = float(left @ left) / max(len(left) - int(rank), 1)
+    errors = np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
+    return LeastSquares(np.asarray(values), np.asarray(errors), left, math.sqrt(variance))
+
+
 def penalty(kind: str, t: Floats, skew: Floats | float, most: float = 8.0) -> Floats:
     """The penalty of a distance t in log depth from the ridge: t² near it, skewed by k or of another curvature a side.
 

@@ -6,14 +6,13 @@ budget, and the told cost of the shape. What is left are the errors of the told 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.advice.answer.costs import Evidence, Question, ask
-from shapelaw.advice.evidence.losses import Floats
+from shapelaw.advice.evidence.losses import Floats, LeastSquares, least_squares
 from shapelaw.fits.inputs import require_columns
 from shapelaw.specs.sizes import Counting, SizeAxis
 
@@ -37,7 +36,7 @@ def predicted(runs: pd.DataFrame, evidence: Evidence, source: str) -> pd.DataFra
     told = pd.DataFrame([_told(run, evidence) for run in runs.to_dict("records")], runs.index, columns)
     table = runs[list(COLUMNS)].join(told)
     groups = [
-        part.assign(measured=part["told"] + _left(part["loss"] - part["told"], size_terms(part))[0])
+        part.assign(measured=part["told"] + _fit(part["loss"] - part["told"], size_terms(part)).left)
         for _, part in table.groupby("budget", sort=False)
     ]
     return pd.concat(groups)
@@ -61,12 +60,8 @@ def size_terms(part: pd.DataFrame) -> Floats:
     return np.column_stack([constants, log_size - means])
 
 
-def _left(values: pd.Series, columns: Floats) -> tuple[Floats, float, Floats]:
-    """What columns leave of values by least squares, its standard deviation, and the coefficients."""
-    numbers = values.to_numpy(dtype=np.float64)
-    found, _, rank, _ = np.linalg.lstsq(columns, numbers, rcond=None)
-    left = numbers - columns @ found
-    return left, math.sqrt(float(left @ left) / (len(left) - int(rank))), found
+def _fit(losses: pd.Series, terms: Floats) -> LeastSquares:
+    return least_squares(terms, losses.to_numpy(dtype=np.float64))
 
 
 def by_budget(table: pd.DataFrame) -> pd.DataFrame:
@@ -80,9 +75,7 @@ def by_budget(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for budget, part in table.groupby("budget", sort=False):
         terms, told = size_terms(part), part["told"].to_numpy(dtype=np.float64)
-        freed = np.column_stack([terms, told])
-        _, left, found = _left(part["loss"], freed)
-        error = left * math.sqrt(float(np.linalg.pinv(freed.T @ freed)[-1, -1]))
+        freed = _fit(part["loss"], np.column_stack([terms, told]))
         held, deeper = part["measured"].between(part["low"], part["high"]), part["depth"] > part["best_depth"]
         rows.append(
             {
@@ -90,10 +83,10 @@ def by_budget(table: pd.DataFrame) -> pd.DataFrame:
                 "runs": len(part),
                 "least_tokens": part["tokens"].min(),
                 "most_tokens": part["tokens"].max(),
-                "size_alone": _left(part["loss"], terms)[1],
-                "with_told": _left(part["loss"] - part["told"], terms)[1],
-                "factor": found[-1],
-                "factor_err": error,
+                "size_alone": _fit(part["loss"], terms).std,
+                "with_told": _fit(part["loss"] - part["told"], terms).std,
+                "factor": freed.values[-1],
+                "factor_err": freed.errors[-1],
                 "held": held.mean(),
                 "deeper": int(deeper.sum()),
                 "deeper_held": held[deeper].mean(),

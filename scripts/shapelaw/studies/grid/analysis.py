@@ -110,7 +110,7 @@ class Candidate:
     near: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # an analysis is the key of what follows from it
 class GridAnalysis:
     """All cells of a grid.
 

@@ -89,7 +89,7 @@ TABLES = {
     "effects": TableOf(
         lambda one: tables.effects_tables(one)["effects"],
         "What each axis does at equal size: the loss of the network with the later value minus that of the other, on "
-        "average over the settings of the other axes, with its 95% interval by the noise between seeds.",
+        "average over the settings of the other axes, with its 95% interval by all noise.",
         **_EFFECTS,
     ),
     "effects_by_setting": TableOf(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any
@@ -340,6 +341,7 @@ def read_losses(losses: pd.DataFrame) -> pd.DataFrame:
     return losses.drop(columns=["step_flops", "total_params", *other], errors="ignore")
 
 
+@lru_cache(maxsize=1)  # three tables ask for it
 def effects_tables(analysis: GridAnalysis) -> dict[str, pd.DataFrame]:
     """The rows of `effects_table` by table (`EFFECTS`): a row an effect, the settings averaged, the transitions."""
     rows = effects_table(analysis)
