@@ -63,6 +63,17 @@ def test_three_questions_of_different_titles_decided_ones_first_and_others_runs_
     assert len(lines) == 8
 
 
+def test_runs_that_the_answer_leaves_out_are_named_below_it(
+    tmp_path: Path, runs: dict[str, dict[str, AnyRun]]
+) -> None:
+    study, note = (
+        study_of(tmp_path, "rye", "Bread", of("Yes.")),
+        "Read from rye: 1 of 3 diverged and are left out: r.",
+    )
+    (tmp_path / "rye" / "fit.json").write_text(json.dumps({"answer": of("Yes."), "notes": [note]}))
+    assert ending([study], runs, "page.html")[2:4] == ["  Yes.", f"  {note}"]
+
+
 def test_a_study_of_which_parts_failed_is_named(tmp_path: Path, runs: dict[str, dict[str, AnyRun]]) -> None:
     study = study_of(tmp_path, "rye", "Bread", of("Yes."))
     fit = {"answer": of("Yes."), "failed": [{"part": "table crumbs", "reason": "none"}]}

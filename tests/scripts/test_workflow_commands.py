@@ -84,7 +84,7 @@ def test_a_grid_s_question_comes_from_what_was_submitted(tmp_path: Path) -> None
     output_of("write_findings", *options, "mine", cwd=tmp_path)
     text = (tmp_path / "findings.html").read_text(encoding="utf-8")
     assert "Grid: mine" in text
-    assert "What do heads change: the loss at equal size" in text
+    assert "depend on heads?" in text
     done = script("write_findings", *options, "relo", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "There is no study relo (did you mean relu?); a grid needs --submitted FILE.\n"

@@ -23,11 +23,12 @@ Runs = Mapping[str, Mapping[str, AnyRun]]
 
 @dataclass(frozen=True)
 class _Told:
-    """A question with its answer."""
+    """A question with its answer, and notes on the runs that it rests on."""
 
     study: Study
     sentence: str
     decided: bool
+    notes: Sequence[str]
     failed: str
 
 
@@ -69,6 +70,7 @@ def ending(
             f"{one.study.subtitle[:1].upper()}{one.study.subtitle[1:]}: " if one.study.made_elsewhere else ""
         )
         lines += [one.study.question, f"  {whose}{'' if one.decided else 'Undecided: '}{one.sentence}"]
+        lines += [f"  {note}" for note in one.notes]
     lines += [f"In {one.study.folder} {one.failed}" for one in told if one.failed]
     more = f" (questions left: {len(told) - SHOWN})" if len(told) > SHOWN else ""
     took = "" if minutes is None else f" It took {minutes:.1f} CPU-minutes."
@@ -92,7 +94,9 @@ def _told(study: Study) -> _Told | None:
     """The answer of a study's fit.json; None of one that an older version analysed, or that has none."""
     found = read_json(Path(study.folder) / "fit.json") or {}
     answer = found.get("answer")
-    return None if answer is None else _Told(study, answer["sentence"], answer["decided"], _failed(found))
+    if answer is None:
+        return None
+    return _Told(study, answer["sentence"], answer["decided"], found.get("notes", []), _failed(found))
 
 
 def _failed(fit: Mapping[str, Any]) -> str:

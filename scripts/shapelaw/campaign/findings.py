@@ -17,7 +17,7 @@ from shapelaw.campaign.start import PAGE_OF
 from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, first_rows, page
-from shapelaw.report.write import ANSWER, FINDINGS, Answer
+from shapelaw.report.write import ANSWER, FINDINGS, NOTES, Answer
 from shapelaw.specs.kinds import AnyRun, in_words
 from shapelaw.studies.study import TABLES, Study
 
@@ -76,6 +76,7 @@ class Finding:
         tables: files of all its tables, relative to `place`.
         lacking: what would decide it, where its runs can't, in sentences.
         submitted: the file of the start that made it; None where it is not known.
+        notes: which of its runs the answer leaves out, in sentences.
     """
 
     study: str
@@ -93,6 +94,7 @@ class Finding:
     shown: str = ""
     tables: Sequence[str] = ()
     lacking: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def command(self) -> str:
@@ -127,6 +129,8 @@ def _section(one: Finding) -> str:
     if one.trained and one.answer is not None and one.answer.published:
         published += f" Ours may differ: they are of {escape(one.trained)}."
     rows = [("Ours", _ours(one))]
+    if one.notes:
+        rows.append(("Its runs", " ".join(map(escape, one.notes))))
     if one.lacking:
         rows.append(("To decide", "; ".join(map(escape, one.lacking)) + "."))
     rows.append(("Published", published))
@@ -232,6 +236,7 @@ def read_finding(
         ),
         [f"{study.name}/{name}.html" for name, file in pages.items() if file.is_file()],
         () if answer is None or answer.decided else lacking,
+        fit.get(NOTES, ()),
     )
 
 

@@ -19,7 +19,7 @@ from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of
 from shapelaw.report.tables import write_table, writing_to
 
-ANSWER, FINDINGS = "answer", "findings"  # keys of fit.json that the report reads
+ANSWER, NOTES, FINDINGS = "answer", "notes", "findings"  # keys of fit.json that the report reads
 FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
 TABLES = "tables"  # name of the files that have all tables
 Drawn = Chart | Figure | str  # a figure; or the reason why there is none
@@ -109,6 +109,7 @@ class Results:
         left_out: for each declared table or figure that can't be made from this input, the reason.
         answer: the answer to the study's question; None for an analysis that no study of the registry declares.
         parts: what of the analysis failed; a table or figure that did has its reason in its place.
+        notes: sentences on what of the input was left out or read in another way.
     """
 
     tables: Mapping[str, Table]
@@ -118,18 +119,20 @@ class Results:
     left_out: Mapping[str, str] = field(default_factory=dict)
     answer: Answer | None = None
     parts: Parts = field(default_factory=Parts)
+    notes: Sequence[str] = ()
 
     @property
     def fit_file(self) -> dict[str, Any]:
         """The content of fit.json as it is written: the fit, what failed, and for the report answer and findings."""
         failed = [{"part": part, "reason": why} for part, why in self.parts.failed.items()]
         answered = {} if self.answer is None else {ANSWER: asdict(self.answer)}
+        notes = {NOTES: list(self.notes)} if self.notes else {}
         findings = {FINDINGS: [*self.summary.splitlines(), *self.parts.sentences]}
-        return {**self.fit, **({FAILED: failed} if failed else {}), **answered, **findings}
+        return {**self.fit, **({FAILED: failed} if failed else {}), **answered, **notes, **findings}
 
     def after(self, notes: Sequence[str]) -> Results:
-        """The same results, with sentences before the findings."""
-        return replace(self, summary="\n".join([*notes, self.summary])) if notes else self
+        """The same results, with notes on their input, which are the first findings too."""
+        return replace(self, summary="\n".join([*notes, self.summary]), notes=notes) if notes else self
 
 
 class Made(dict[str, Table]):

@@ -80,9 +80,14 @@ class Axis:
         return f"{self.symbol} = {value:,}"
 
     @property
+    def phrase(self) -> str:
+        """Its name in a sentence: `vocabulary`."""
+        return self.title or self.name.replace("_", " ")
+
+    @property
     def header(self) -> str:
         """Its name above a column: `vocabulary V`."""
-        return f"{self.title or self.name.replace('_', ' ')} {self.symbol}".rstrip()
+        return f"{self.phrase} {self.symbol}".rstrip()
 
 
 def axes_of(spec: type) -> dict[str, Axis]:

@@ -322,6 +322,11 @@ _KEYED, _LATER = (
 )
 
 
+def phrase_of(axis: str) -> str:
+    """What an axis, or a rule that is one in a grid (`budget`), is called in a sentence."""
+    return AXES[axis].phrase if axis in AXES else axis.replace("_", " ")
+
+
 def _key_parts(part: Shape | Training) -> dict[str, str]:
     """The parts of a key by axis: of values that are not at their defaults."""
     return {

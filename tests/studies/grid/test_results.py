@@ -52,9 +52,10 @@ def test_each_axis_has_its_largest_effect_or_none() -> None:
     found = presented(**GRIDS["several seeds"])
     assert found.answer.decided
     rank, heads = found.answer.sentence.rstrip(".").split("; ")
-    assert rank.startswith("embedding_rank: 3 of 3 differences are beyond the noise, most from r = 8 to full")
-    assert rank.endswith("-0.0968 nats per token (-0.1025 to -0.0911)")
-    assert heads.startswith("heads: ")
+    assert rank.startswith("embedding rank: r = 8 to full rank -0.0")
+    assert " nats per token on average over 2 settings (-0." in rank
+    assert heads.startswith("heads: H = 1 to H = 2 +0.0")
+    assert heads.endswith(", beyond the noise in 2 of 2 settings but not on average")
     assert "P values have Holm's correction for the 6 effects of this grid." in found.summary
     assert "Within a cell (H = 2): attention_dim = width / 2." in found.summary
     assert "Seed noise: 0.0" in found.summary
@@ -63,7 +64,10 @@ def test_each_axis_has_its_largest_effect_or_none() -> None:
 def test_without_noise_nothing_is_decided_and_that_is_said() -> None:
     found = presented()
     assert not found.answer.decided
-    assert "heads: H = 1 to H = 4 +0.0200 bits per byte (no noise estimate)" in found.answer.sentence
+    assert (
+        "heads: H = 1 to H = 4 +0.0200 bits per byte on average over 4 settings (no noise"
+        in found.answer.sentence
+    )
     assert "12 cells, which differ in vocab_size, embedding_rank, heads." in found.summary
     assert "All cells: depth 1 against 2: no noise estimate" in found.summary
     assert "is best; without a noise estimate" in found.summary

@@ -76,7 +76,7 @@ def test_a_grid_is_a_study_with_its_question_and_options() -> None:
     studies = studies_of(config)
     study = studies["mine"]
     assert study.options(config) == ["--size", "total", "--axes", "heads", "attention_dim", "budget"]
-    assert study.question.startswith("What do heads, attention dim and budget change")
+    assert study.question.endswith("depend on heads, head dimension or budget?")
     assert studies["plain"].options(config) == ["--size", "block", "--axes"]
     assert list(studies)[-2:] == ["mine", "plain"]
     again = submitted(config, "mine")

@@ -24,6 +24,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, without
+from shapelaw.specs.runs import phrase_of
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
@@ -233,21 +234,25 @@ def answer(made: Mapping[str, Table]) -> Answer:
 
 
 def _of_axis(axis: object, rows: pd.DataFrame) -> str:
+    """The largest effect beyond the noise: of the means over the other axes' settings, or of single settings."""
     rows = rows.loc[rows["value"].abs().sort_values(ascending=False, kind="stable").index]
-    measured = rows[rows["p"].notna()]
-    if measured.empty:
-        return f"{axis}: {effect_words(rows.iloc[0].to_dict())}"
-    clear = measured[measured["p_holm"] < SIGNIFICANT]
-    if clear.empty:
-        return f"{axis}: no effect beyond the noise, at most {effect_words(measured.iloc[0].to_dict())}"
-    return (
-        f"{axis}: {len(clear)} of {len(measured)} differences are beyond the noise, most from "
-        f"{effect_words(clear.iloc[0].to_dict())}"
-    )
+    means, single = rows[rows["settings"] > 1], rows[rows["settings"] == 1]
+    asked = single if means.empty else means
+    clear, clear_single = (some[some["p_holm"] < SIGNIFICANT] for some in (asked, single))
+    largest = effect_words((asked if clear.empty else clear).iloc[0].to_dict())
+    if not clear.empty or asked["p"].isna().all():
+        said_of = largest
+    elif not clear_single.empty:
+        said_of = (
+            f"{largest}, beyond the noise in {len(clear_single)} of {len(single)} settings but not on average"
+        )
+    else:
+        said_of = f"no effect beyond the noise, at most {largest}"
+    return f"{phrase_of(str(axis))}: {said_of}"
 
 
 def effect_words(row: Row) -> str:
-    """`H = 1 to H = 2 +0.0120 nats per token (0.0080 to 0.0160)`, or that there is no noise estimate."""
+    """`H = 1 to H = 2 +0.0120 nats per token on average over 4 settings (+0.0080 to +0.0160)`."""
     axis = str(row["axis"])
     pair = f"{said(axis, plain(row['one']))} to {said(axis, plain(row['other']))}"
     if row["quantity"] == RATIO:
@@ -256,7 +261,8 @@ def effect_words(row: Row) -> str:
     if not math.isnan(row["low"]):
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     doubt = f"; {row['caution']}" if row["caution"] else ""
-    return f"{pair} {row['value']:+.4f} {row['unit']} ({interval}{doubt})"
+    over = f" on average over {row['settings']} settings" if row["settings"] > 1 else ""
+    return f"{pair} {row['value']:+.4f} {row['unit']}{over} ({interval}{doubt})"
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
@@ -311,11 +317,9 @@ def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator
         differences = rows[(rows["quantity"] == DIFFERENCE) & rows["value"].notna()]
         means = differences[differences["settings"] > 1]
         for row in (differences if means.empty else means).to_dict("records"):
-            over = (
-                f" on average over {row['settings']} settings" if row["settings"] > 1 else _at(analysis, row)
-            )
+            at = "" if row["settings"] > 1 else _at(analysis, row)
             chance = "" if math.isnan(row["p_holm"]) else f"; {chance_words(row['p_holm'])}"
-            yield f"{axis}{over}, at equal size: {effect_words(row)}{chance}."
+            yield f"{axis}{at}, at equal size: {effect_words(row)}{chance}."
         moved = rows[(rows["quantity"] == RATIO) & (rows["status"] == MEASURED)]
         for row in moved.to_dict("records"):
             yield (

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from shapelaw.settings.problems import did_you_mean
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.runs import Run
+from shapelaw.specs.runs import Run, phrase_of
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape
 from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid import language
@@ -114,11 +114,11 @@ def declared_study(
 
 def question(axes: Sequence[str]) -> str:
     """What a grid asks, from what it varies beside depth and width."""
-    words = [axis.replace("_", " ") for axis in axes]
+    words = [phrase_of(axis) for axis in axes]
     if not words:
         return "Which depth is best at which size?"
-    listed = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
+    listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"Does the loss at equal size, or the size from which depth pays, depend on {listed}?"
 
 
 Asks = Literal["transitions if deep", "transitions", "line", "nothing"]
