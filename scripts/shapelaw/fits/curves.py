@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -166,26 +166,41 @@ class Curve:
 
 
 def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAxis.BLOCK) -> dict[int, Curve]:
-    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss`, the column of `size` and batches.
+    """One curve per depth, as in `curves_by_size`."""
+    return curves_by_size(runs, noise, [size])[size]
 
-    Without a column `block_params` the blocks' size is `12 L d^2`.
+
+def curves_by_size(
+    runs: pd.DataFrame, noise: Noise | None, sizes: Iterable[SizeAxis]
+) -> dict[SizeAxis, dict[int, Curve]]:
+    """For each size one curve per depth, seeds averaged.
+
+    Args:
+        runs: `depth, width, seed, loss`, the columns of the sizes, and batches. Without a column `block_params` the
+            blocks' size is `12 L d^2`.
     """
-    if SIZE_COLUMNS[size] in runs:
-        runs = runs.assign(size=runs[SIZE_COLUMNS[size]])
-    elif size is SizeAxis.BLOCK:
-        runs = runs.assign(size=standard_params(runs["depth"], runs["width"]))
-    table = group_means(runs, ["depth", "width"], ["size"])
-    batches = batches_of(runs)
-    curves = {}
-    for depth in sorted(int(value) for value in table["depth"].unique()):
-        rows = table[table["depth"] == depth].sort_values("size")
-        width, sizes, loss, seeds = (
-            rows[name].to_numpy(dtype=np.float64) for name in ("width", "size", "loss", "seeds")
+    shapes = group_means(runs, ["depth", "width"], [name for name in SIZE_COLUMNS.values() if name in runs])
+    if SIZE_COLUMNS[SizeAxis.BLOCK] not in shapes:
+        shapes = shapes.assign(
+            **{SIZE_COLUMNS[SizeAxis.BLOCK]: standard_params(shapes["depth"], shapes["width"])}
         )
-        std = np.full(width.shape, np.nan) if noise is None else noise.at(width)
-        of_depth = {batch: shares[rows.index] for batch, shares in batches.items()}
-        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds, of_depth)
-    return curves
+    batches = batches_of(runs)
+    numbers = {name: shapes[name].to_numpy(dtype=np.float64) for name in ("width", "loss", "seeds")}
+    std = np.full(len(shapes), np.nan) if noise is None else noise.at(numbers["width"])
+    columns = (*numbers.values(), std / np.sqrt(numbers["seeds"]))
+    depths = shapes["depth"].to_numpy(dtype=np.int64)
+
+    def curves(size: SizeAxis) -> dict[int, Curve]:
+        every, found = shapes[SIZE_COLUMNS[size]].to_numpy(dtype=np.float64), {}
+        for depth in map(int, np.unique(depths)):
+            rows = np.flatnonzero(depths == depth)
+            rows = rows[np.argsort(every[rows], kind="stable")]
+            width, loss, seeds, err = (column[rows] for column in columns)
+            shares = {batch: share[rows] for batch, share in batches.items()}
+            found[depth] = Curve(depth, width, every[rows], loss, err, seeds, shares)
+        return found
+
+    return {size: curves(size) for size in sizes}
 
 
 def adjacent_pairs(curves: Mapping[int, Curve]) -> list[tuple[Curve, Curve]]:

@@ -242,17 +242,21 @@ def check_runs(
         source,
         "a run (depth, width, seed) must have one row; keep one vocabulary, one budget and one row per seed",
     )
-    for name in sized:
-        _check_size(runs, name, source)
-    return runs.sort_values(list(RUN_COLUMNS), ignore_index=True)
+    runs = runs.sort_values(list(RUN_COLUMNS))
+    _check_sizes(runs, sized, source)
+    return runs.reset_index(drop=True)
 
 
-def _check_size(runs: pd.DataFrame, name: str, source: str) -> None:
-    sizes = runs.groupby(["depth", "width"])[name].transform("nunique")
-    refuse(runs, sizes > 1, source, f"{name} must be the same for all seeds of a shape")
-    shapes = runs.drop_duplicates(["depth", "width"]).sort_values(["depth", "width"])
-    shrinking = shapes.groupby("depth")[name].diff() <= 0
-    refuse(shapes, shrinking, source, f"{name} must grow with width at one depth")
+def _check_sizes(runs: pd.DataFrame, names: Sequence[str], source: str) -> None:
+    """Refuse sizes of sorted runs that differ between the seeds of a shape, or don't grow with width at one depth."""
+    depth, width = (np.diff(runs[name]) == 0 for name in ("depth", "width"))
+    for name in names:
+        step = np.diff(runs[name])
+        differ, shrinking = depth & width & (step != 0), depth & ~width & (step <= 0)
+        of_seeds = np.append(differ, False) | np.append(False, differ)
+        refuse(runs, pd.Series(of_seeds), source, f"{name} must be the same for all seeds of a shape")
+        wrong = pd.Series(np.append(False, shrinking))
+        refuse(runs, wrong, source, f"{name} must grow with width at one depth")
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:

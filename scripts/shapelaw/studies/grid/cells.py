@@ -333,16 +333,11 @@ def frame_of(cells: Iterable[tuple[Mapping[str, Value], pd.DataFrame]]) -> pd.Da
     """Tables of several cells below each other, the values of each in columns before its own."""
     every = list(cells)
     told = [(values, table) for values, table in every if len(table)] or every[:1]
-    whole = pd.concat(
-        [
-            pd.concat(
-                [pd.DataFrame([values] * len(table), table.index, [*values], dtype=object), table], axis=1
-            )
-            for values, table in told
-        ],
-        ignore_index=True,
-    )
-    return whole.assign(**{name: typed(whole[name]) for values, _ in every[:1] for name in values})
+    names = [name for values, _ in every[:1] for name in values]
+    whole = pd.concat([table for _, table in told], ignore_index=True)
+    of_rows = [values for values, table in told for _ in range(len(table))]
+    columns = {name: typed(pd.Series([values[name] for values in of_rows], dtype=object)) for name in names}
+    return pd.concat([pd.DataFrame(columns, whole.index), whole], axis=1)
 
 
 def tables_of_cells(cells: Iterable[tuple[Mapping[str, Value], Mapping[str, Table]]]) -> dict[str, Table]:

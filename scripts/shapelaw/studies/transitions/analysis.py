@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
-from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, curves_by_size
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
@@ -146,7 +146,11 @@ def analyse_runs(
         noise: Noise | None = Noise(options.noise, float("inf"))
     else:
         noise = noise_of(runs)
-    curves = loss_curves(runs, noise, options.size)
+    sizes = [
+        size for size in SizeAxis if size in (options.size, SizeAxis.BLOCK) or SIZE_COLUMNS[size] in runs
+    ]
+    of_sizes = curves_by_size(runs, noise, sizes)
+    curves = of_sizes[options.size]
 
     def compare(shallow: Curve, deep: Curve) -> Pair:
         bootstrap, draws = bootstrap_crossing(shallow, deep, noise, draws=options.draws, seed=options.seed)
@@ -185,13 +189,13 @@ def analyse_runs(
             adjacent,
             doubled,
             options.size,
-            _on_every_axis(runs, noise, options, adjacent, parts),
+            _on_every_axis(of_sizes, noise, options, adjacent, parts),
         ),
     )
 
 
 def _on_every_axis(
-    runs: pd.DataFrame,
+    curves: Mapping[SizeAxis, Mapping[int, Curve]],
     noise: Noise | None,
     options: Options,
     adjacent: Sequence[Pair],
@@ -203,18 +207,16 @@ def _on_every_axis(
     """
 
     def at_equal(axis: SizeAxis) -> list[Transition]:
-        pairs = adjacent_pairs(loss_curves(runs, noise, axis))
+        pairs = adjacent_pairs(curves[axis])
         return [bootstrap_crossing(*pair, noise, draws=options.draws, seed=options.seed)[0] for pair in pairs]
 
     rows: list[dict[str, Any]] = []
-    for axis in SizeAxis:
+    for axis in curves:
         if axis is options.size:
             found = [pair.bootstrap for pair in adjacent]
-        elif axis is SizeAxis.BLOCK or SIZE_COLUMNS[axis] in runs:
+        else:
             work, name = partial(at_equal, axis), f"transitions at equal {SIZE_LABELS[axis]}"
             found = work() if parts is None else parts.attempt(name, work) or []
-        else:
-            continue
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
     return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
 
@@ -297,13 +299,11 @@ def points_of(
     Args:
         at: the column of the places.
     """
-    used = crossings(transitions, method)
-    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
-    return (
-        np.concatenate([one[at].to_numpy(dtype=np.float64) for one in (used, at_edge)]),
-        np.concatenate([used["width"].to_numpy(), at_edge["bound"].to_numpy(dtype=np.float64)]),
-        np.concatenate([used["width_err"].to_numpy(), at_edge["bound_err"].to_numpy(dtype=np.float64)]),
-    )
+    crossing = _crossing(transitions, method), [at, "width", "width_err"]
+    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ()), [at, "bound", "bound_err"]
+    points = [rows[columns].to_numpy(dtype=np.float64) for rows, columns in (crossing, at_edge)]
+    place, width, err = np.concatenate(points).T
+    return place, width, err
 
 
 def limits_of(transitions: pd.DataFrame, method: str, *, at: str = "depth") -> list[Limit]:
@@ -322,7 +322,10 @@ def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> p
 
 def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
     """One method's rows that are transitions, with float columns."""
-    used = transitions[
-        (transitions["method"] == method) & (transitions["status"] == TransitionStatus.CROSSING.value)
-    ]
-    return used.astype(dict.fromkeys(("depth", "width", "width_err", "width_low", "width_high"), "float64"))
+    numbers = ("depth", "width", "width_err", "width_low", "width_high")
+    return _crossing(transitions, method).astype(dict.fromkeys(numbers, "float64"))
+
+
+def _crossing(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
+    crossing = transitions["status"] == TransitionStatus.CROSSING.value
+    return transitions[(transitions["method"] == method) & crossing]
