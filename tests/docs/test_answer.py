@@ -14,7 +14,7 @@ TEXT = (REPOSITORY / PAGE).read_text(encoding="utf-8")
 
 
 def test_the_page_s_generated_parts_are_up_to_date() -> None:
-    assert page_of(TEXT) == TEXT, f"{PAGE} is out of date; write it anew: python scripts/answer_page.py"
+    assert page_of(TEXT) == TEXT, f"{PAGE} is out of date; write it anew: docs/generators/answer_page.py"
 
 
 def test_a_page_without_a_marker_is_a_sentence() -> None:

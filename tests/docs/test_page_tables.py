@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_each_table_is_that_of_the_committed_results(page: Path, made: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert written(text, made) == text, "write the tables again: python scripts/page_tables.py"
+    assert written(text, made) == text, "write the tables again: docs/generators/page_tables.py"
 
 
 def test_a_check_names_the_pages_that_differ_and_changes_none(

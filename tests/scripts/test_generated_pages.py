@@ -23,12 +23,12 @@ def schema() -> dict[str, Any]:
 def test_the_reference_of_the_config_is_up_to_date() -> None:
     for path, content in files().items():
         kept = (REPOSITORY / path).read_text(encoding="utf-8")
-        assert kept == content, f"{path} is out of date; write it anew: python scripts/config_reference.py"
+        assert kept == content, f"{path} is out of date; write it anew: docs/generators/config_reference.py"
 
 
 def test_the_papers_figures_and_tables_are_up_to_date() -> None:
     text = (REPOSITORY / PAGE).read_text(encoding="utf-8")
-    assert page_of(text) == text, f"{PAGE} is out of date; write it anew: python scripts/reproduce_page.py"
+    assert page_of(text) == text, f"{PAGE} is out of date; write it anew: docs/generators/reproduce_page.py"
 
 
 def test_what_they_name_is_there_and_of_a_study() -> None:

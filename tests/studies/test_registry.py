@@ -81,9 +81,7 @@ def test_no_study_is_named_outside_its_room() -> None:
     room = SCRIPTS / "shapelaw" / "studies" / "depth_width"
     named = [
         path
-        for path in set(places)
-        - {SCRIPTS / "page_tables.py", SCRIPTS / "reproduce_page.py"}  # of committed runs
-        - {room.parent / "published.py"}  # the line of Levine et al.
+        for path in set(places) - {room.parent / "published.py"}  # the line of Levine et al.
         if room not in path.parents
         and "depth_width" in path.read_text("utf-8").replace("results/depth_width.md", "")  # a verdict's page
     ]

@@ -1,7 +1,9 @@
 """docs/adding_a_study.md, carried out word by word in a copy of the project with finished results."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 
 import pandas as pd
@@ -80,9 +82,10 @@ def test_its_keys_are_checked_and_documented(project: FinishedProject) -> None:
     project.configure(seed_spread={"least_seeds": 3})
     assert "seed_spread" in project.planned()  # another option, another analysis
     project.configure()
-    for folder in ("docs", "workflow/schemas"):
-        (project.folder / folder).mkdir(parents=True, exist_ok=True)
-    subprocess.run([warm_python(), "scripts/config_reference.py"], cwd=project.folder, check=True)
+    (project.folder / "workflow/schemas").mkdir(parents=True, exist_ok=True)
+    shutil.copytree(REPOSITORY / "docs/generators", project.folder / "docs/generators")
+    words, paths = [warm_python(), "docs/generators/config_reference.py"], {"PYTHONPATH": "scripts"}
+    subprocess.run(words, cwd=project.folder, env=os.environ | paths, check=True)
     reference = (project.folder / "docs/config.md").read_text()
     assert "Seeds that a shape needs to be counted." in reference
     assert '"head_count"' in (project.folder / "workflow/schemas/config.schema.json").read_text()

@@ -1,6 +1,6 @@
 """Write the reference of config.yaml, docs/config.md, and its JSON schema, by which editors complete and check keys.
 
-  python scripts/config_reference.py
+  PYTHONPATH=scripts python docs/generators/config_reference.py
 
 Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/settings/sections.py and of each
 study's study.py or settings.py, and the values of the scales from workflow/scales/.
@@ -23,7 +23,7 @@ from shapelaw.report.tables import pipe_table
 from shapelaw.storage.files import replacing
 from shapelaw.studies.grid.settings import FIELDS_OF
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCALES = ("demo", "laptop", "gpu", "paper")
 SCALE_MEANING = (
     "Whose grids and recipe to run; the keys below go on top of what `workflow/scales/<scale>.yaml` says."
@@ -31,7 +31,7 @@ SCALE_MEANING = (
 BEGIN = """\
 # The keys of config.yaml
 
-Written by `python scripts/config_reference.py` from the models in
+Written by `PYTHONPATH=scripts python docs/generators/config_reference.py` from the models in
 [settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `study.py` or `settings.py` of each of the
 [studies](../scripts/shapelaw/studies/registry.py): change them there.
 

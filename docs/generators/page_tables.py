@@ -1,7 +1,9 @@
 """Write the tables of README and docs from committed results.
 
-  python scripts/page_tables.py            every table of every page, those of docs/advice/answer.md with its figure too
-  python scripts/page_tables.py --check    exit with 1 and name the pages whose tables differ; for CI
+  PYTHONPATH=scripts python docs/generators/page_tables.py [--check]
+
+It writes every table of every page, and the figure of docs/advice/answer.md; with --check it exits with 1 and names the
+pages whose tables differ, for CI.
 
 A table of a page stands between two comments. The first says where its numbers come from, as YAML:
 
@@ -42,7 +44,7 @@ from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.storage.files import replacing
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 REFERENCE = ROOT / "workflow" / "reference"
 

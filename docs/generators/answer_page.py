@@ -1,6 +1,6 @@
 """Write the tables of docs/advice/answer.md anew, between their markers, and its figure.
 
-  python scripts/answer_page.py
+  PYTHONPATH=scripts python docs/generators/answer_page.py
 
 They are what `shapelaw shape` says, by the committed fits (workflow/reference/evidence.json) and checks
 (docs/results/evidence_checks.csv). Exit codes: 0 done, 2 a file can't be written, or the page has no such marker.
@@ -30,7 +30,7 @@ from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
 SPEED = Path("docs/results/h200_speed.csv")  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48`
 FIGURE = Path("docs/figures/shape_costs.svg")

@@ -1,6 +1,6 @@
 """Write the tables of docs/reproduce.md anew, between their markers, and the commands that need no training.
 
-  python scripts/reproduce_page.py
+  PYTHONPATH=scripts python docs/generators/reproduce_page.py
 
 Studies, figures and pages come from scripts/shapelaw/studies/registry.py, the cost from the grids of workflow/scales/
 as `snakemake plan` reckons it. Exit codes: 0 done, 2 the file can't be written, or the page has no such marker.
@@ -23,7 +23,7 @@ from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import OURS, Study
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path("docs/reproduce.md")
 SCALES = {"laptop": "core-hours", "gpu": "GPU-hours", "paper": "GPU-hours"}  # and the unit of their cost
 PICTURES = {  # figure of a study: ours in docs/figures/, drawn from committed runs
