@@ -1,4 +1,5 @@
-"""The tables (CSV) that every study's analysis writes, kept in tests/golden/tables.tar.xz, and what changed in them.
+"""The tables (CSV) that every study's analysis writes, and its fit.json as a table of places and values, kept in
+tests/golden/tables.tar.xz, and what changed in them.
 
 `python tests/promises.py tables` makes them afresh and rewrites the archive on purpose. It has a folder of tables for
 each command of `COMMANDS`, and in inputs/ the runs that are in no other place of the repository (`golden_inputs.py`),
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import sys
 import tempfile
@@ -26,7 +28,7 @@ from commands import run_here  # noqa: E402
 from small import command_path  # noqa: E402
 
 ARCHIVE = ROOT / "tests" / "golden" / "tables.tar.xz"
-INPUTS = "inputs"
+INPUTS, FIT = "inputs", "fit.json"
 # to which numbers are the same: last digits depend on the CPU, by up to 3e-8 of a number
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 SHOWN = 5  # of a kind of difference in a table
@@ -153,10 +155,28 @@ def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
         done = run_here(command_path(script.removesuffix(".py")), *arguments, "--out", out, cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr}")
-    return {
+    tables = {
         path.relative_to(out).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(out.rglob("*.csv"))
     }
+    if (fit := out / FIT).exists():
+        tables[FIT] = _as_table(json.loads(fit.read_text(encoding="utf-8")))
+    return tables
+
+
+def _as_table(content: object) -> str:
+    """A JSON value as CSV: a row for each number, text, truth value or null, with its place: `answer.sentence`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("place", "value"), *_leaves("", content)])
+    return text.getvalue()
+
+
+def _leaves(place: str, content: object) -> Iterator[tuple[str, object]]:
+    if not isinstance(content, dict | list):
+        yield place.removeprefix("."), content
+        return
+    for name, value in content.items() if isinstance(content, dict) else enumerate(content):
+        yield from _leaves(f"{place}.{name}", value)
 
 
 def same(old: str, new: str) -> bool:

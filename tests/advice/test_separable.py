@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from shapelaw.fits.separable import Separable, sensitivities, solve
+from shapelaw.advice.evidence.separable import Separable, sensitivities, solve
 
 X = np.linspace(0.0, 4.0, 15)
 Z = np.zeros(15)

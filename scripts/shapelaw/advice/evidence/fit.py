@@ -36,10 +36,10 @@ from shapelaw.advice.evidence.losses import (
     penalty,
     power,
 )
+from shapelaw.advice.evidence.separable import Columns, Separable, solve
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.fits.projection import predictive_weights
-from shapelaw.fits.separable import Columns, Separable, solve
 
 NEEDED = ("depth", "width", "block_params", "total_params", "tokens", "loss", "series")
 # series of losses by the set of runs that they come from; only sets are independent. What the table has beside them

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import power
+from shapelaw.advice.evidence.separable import ridged, sensitivities, solve
 from shapelaw.advice.surface.forms import (
     FLAT,
     FREE,
@@ -39,7 +40,6 @@ from shapelaw.advice.surface.forms import (
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, Scatter, scatter_about
 from shapelaw.fits.projection import predictive_weights
-from shapelaw.fits.separable import ridged, sensitivities, solve
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05

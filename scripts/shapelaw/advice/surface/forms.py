@@ -26,10 +26,10 @@ import pandas as pd
 from scipy import special, stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import penalty, power
+from shapelaw.advice.evidence.separable import Columns, Separable, ridged
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
 from shapelaw.fits.projection import standard_params
-from shapelaw.fits.separable import Columns, Separable, ridged
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 LEAST_SHAPES = 8
