@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from grids_asked import SMALL, config_of, refused, runs_at
 from shipped import SCALES
 from small import REPOSITORY
@@ -119,11 +120,16 @@ def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
     config = config_of({"mine": [wide, few]})
     (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
     assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (heads 4)")
-    config = config_of(
-        {"mine": {"axes": {"depth": [1, 2], "width": [16, 32, 48], "heads": [1, 4]}, "seeds": 2}}
-    )
+    few = {"axes": {"depth": [1, 2], "width": [16, 32, 48], "heads": [1, 4]}, "seeds": 2}
+    config = config_of({"mine": few})
     (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
-    assert told.endswith("a transition needs 4 of each: add depth 1 widths 24, 40; depth 2 widths 20, 24")
+    said, block = told.split(", as one more block: ")
+    assert (
+        "a transition needs 4 of each: add depth 1 widths 24, 40; depth 2 widths 20, 24 (16 runs, about "
+        in said
+    )
+    config = config_of({"mine": [few, yaml.safe_load(block)]})
+    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
     pairs = {"axes": {"depth": [1, 2], "block_params": [1e4, 1e5]}, "seeds": 2}
     config = config_of({"mine": pairs})
     assert (

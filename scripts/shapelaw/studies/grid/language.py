@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import MOST_STEPS
@@ -78,6 +81,20 @@ def block_of(where: str, keys: BlockKeys, root: Path | None = None) -> Block:
         skips_impossible=keys.impossible == "leave_out",
         paths={name: f"axes.{name}" for name in axes},
     )
+
+
+def with_widths(keys: BlockKeys, widths: Mapping[int, Sequence[int]]) -> BlockKeys:
+    """A section like another, with other shapes, none of them repeated."""
+    given = keys.model_dump(exclude_unset=True, exclude={"widths", "grid_file", "repeated", "repeated_seeds"})
+    axes = {name: values for name, values in given.pop("axes", {}).items() if name not in _SHAPES}
+    fields = {name: value for name, value in given.items() if name not in _SHAPES}
+    return type(keys).model_validate({"widths": widths, "axes": axes, **fields})
+
+
+def as_yaml(keys: BlockKeys) -> str:
+    """A section as it is written in a config, in one line: `{widths: {1: [24]}, heads: 2}`."""
+    given = {name: value for name, value in keys.model_dump(exclude_unset=True).items() if value != {}}
+    return yaml.safe_dump(given, default_flow_style=True, sort_keys=False, width=math.inf).strip()
 
 
 def read_grid(where: str, path: Path) -> dict[int, list[int]]:

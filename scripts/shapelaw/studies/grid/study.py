@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from shapelaw.jobs.plan import device_hours, speed_of
 from shapelaw.settings.problems import did_you_mean
 from shapelaw.settings.sections import Settings
+from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, phrase_of
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape
@@ -235,7 +238,22 @@ class Grid:
             found += [*language.left_out(block, defaults), *pairing_warnings(block)]
         networks = networks_of(blocks, defaults)
         found += rank_warnings(self.place, networks)
-        return found + cell_warnings(self.place, blocks, networks, self.size_axis(config), self.asks)
+        size, speed = self.size_axis(config), speed_of(config, root)
+
+        def further(lacking: Collection[Network], widths: Mapping[int, Sequence[int]]) -> str:
+            """The runs that widths of two depths are, how long they take, and the blocks to add for them."""
+            like = [
+                language.with_widths(keys, widths)
+                for block, (_, keys) in zip(blocks, self.sections(config), strict=True)
+                if {one.shape.depth for one in networks_of([block], defaults) if one in lacking}
+                >= set(widths)
+            ]
+            made = networks_of([language.block_of(self.place, keys, root) for keys in like], defaults)
+            runs = [*runs_of_networks(one for one in made if one not in networks)]
+            time = duration(3600 * device_hours(runs, config.execution, speed))
+            return f" ({len(runs)} runs, about {time}), as one more block: {' and '.join(map(language.as_yaml, like))}"
+
+        return found + cell_warnings(self.place, blocks, networks, size, self.asks, further)
 
     def costs(self, config: Settings) -> list[str]:
         """Lines of `snakemake plan` (`width_lines`)."""
@@ -342,7 +360,12 @@ def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
 
 
 def cell_warnings(
-    where: str, blocks: Sequence[Block], networks: Sequence[Network], axis: str, asks: Asks
+    where: str,
+    blocks: Sequence[Block],
+    networks: Sequence[Network],
+    axis: str,
+    asks: Asks,
+    further: Callable[[Collection[Network], Mapping[int, Sequence[int]]], str],
 ) -> list[str]:
     """A sentence for each transition that some cells can't give.
 
@@ -352,6 +375,7 @@ def cell_warnings(
         where: place of the grid in the config.
         axis: the size at which networks are compared, as in `size_axis`.
         asks: as in `Grid`.
+        further: what widths to add cost and how they are added, a clause, from the networks that lack them.
     """
     size, names = size_of(axis), language.shape_names(blocks)
     cells: dict[str, list[Network]] = {}
@@ -373,7 +397,13 @@ def cell_warnings(
             return ""
         if paired:
             return f": give block_params {LEAST_SIZES} or more sizes"
-        return _to_add([cells[label] for label in labels], depths, size)
+        lacking = [cells[label] for label in labels]
+        added = widths_to_add(lacking, depths, size)
+        named = [
+            f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
+            for depth, row in added.items()
+        ]
+        return f": add {'; '.join(named)}{further([*chain(*lacking)], added)}" if named else ""
 
     return [
         sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
@@ -385,16 +415,6 @@ def _noise_of(one: Network) -> tuple[object, ...]:
     """What networks share that have one noise: text and vocabulary; of patches also how many numbers of them."""
     shape = one.shape
     return one.corpus, shape.vocab_size, shape.patch_embedding and (shape.embedding_rank, True)
-
-
-def _to_add(cells: Sequence[Sequence[Network]], depths: Sequence[int], size: Callable[[Shape], float]) -> str:
-    """The clause that names the widths which some cells lack for a transition; empty where there are none."""
-    added = widths_to_add(cells, depths, size)
-    named = [
-        f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
-        for depth, row in added.items()
-    ]
-    return f": add {'; '.join(named)}" if named else ""
 
 
 def _of_cells(labels: Sequence[str], of: int) -> str:
