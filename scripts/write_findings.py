@@ -19,6 +19,8 @@ from shapelaw.settings.problems import did_you_mean
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
+ROOT = Path(__file__).resolve().parent.parent
+
 
 def main() -> None:
     """Parse the command line and write the page, studies in the order of the registry, then grids."""
@@ -40,7 +42,7 @@ def main() -> None:
             arguments.results,
             runs.get(study.name, {}).values(),
             arguments.submitted,
-            [] if submission is None else study.warnings(submission.config, Path.cwd()),
+            [] if submission is None else study.warnings(submission.config, ROOT),
         )
         for study in studies
     ]

@@ -29,7 +29,7 @@ def warned(cores: int | None = 8, **changes: Any) -> list[str]:
     """The sentences about a config that can be run, with results of its own: the checkout's may have the demo's."""
     config = load_config(shipped(extras=[], results="results-of-nobody", **changes), SCALES)
     runs = submission_of(config, REPOSITORY, REPOSITORY).runs
-    return warnings(config, runs, REPOSITORY, cores, changes)
+    return warnings(config, runs, REPOSITORY, REPOSITORY, cores, changes)
 
 
 def grid(widths: dict[int, list[int]], **keys: Any) -> dict[str, Any]:
@@ -210,3 +210,11 @@ def test_every_study_has_warnings_that_can_be_asked_for() -> None:
     config = load_config(shipped(scale="laptop"), SCALES)
     for study in STUDIES.values():
         assert isinstance(study.warnings(config, REPOSITORY), list)
+
+
+def test_a_grid_file_of_a_scale_is_the_project_s_in_any_working_folder(tmp_path: Path) -> None:
+    config = load_config(shipped(scale="paper"), SCALES, tmp_path)
+    runs = submission_of(config, REPOSITORY, tmp_path).runs
+    assert warnings(config, runs, tmp_path, REPOSITORY, 8, {}) == warnings(
+        config, runs, REPOSITORY, REPOSITORY, 8, {}
+    )

@@ -288,7 +288,7 @@ def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if DOOR.jobs else workflow.cores
     found = [
-        *warnings(CONFIG, submitted().runs, Path.cwd(), here, values),
+        *warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values),
         *tracker_warnings(CONFIG, os.environ),
     ]
     if DOOR.is_dry_run:

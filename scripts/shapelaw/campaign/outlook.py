@@ -43,19 +43,20 @@ def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
 
 
 def warnings(
-    config: Settings, runs: Runs, root: Path, cores: int | None, own: Mapping[str, Any]
+    config: Settings, runs: Runs, root: Path, project: Path, cores: int | None, own: Mapping[str, Any]
 ) -> list[str]:
     """A sentence for what gives less than it seems to, or is probably a slip.
 
     Args:
         config: a checked config.
         runs: its runs, by study and key.
-        root: folder that the config's relative paths start from.
+        root: folder that the config's relative paths start from, but for a `grid_file`.
+        project: folder that a relative `grid_file` starts from.
         cores: cores of this machine that jobs may use; None where they run elsewhere.
         own: what the user set, without the scale's values.
     """
     studies = studies_of(config)
-    found = [sentence for name in config.studies for sentence in studies[name].warnings(config, root)]
+    found = [sentence for name in config.studies for sentence in studies[name].warnings(config, project)]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _recipe(config)
         found += _constant(runs)

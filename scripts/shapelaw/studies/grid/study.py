@@ -238,7 +238,7 @@ class Grid:
             found += [*language.left_out(block, defaults), *pairing_warnings(block)]
         networks = networks_of(blocks, defaults)
         found += rank_warnings(self.place, networks)
-        size, speed = self.size_axis(config), speed_of(config, root)
+        size, speed = self.size_axis(config), speed_of(config, Path.cwd())
 
         def further(lacking: Collection[Network], widths: Mapping[int, Sequence[int]]) -> str:
             """The runs that widths of two depths are, how long they take, and the blocks to add for them."""
