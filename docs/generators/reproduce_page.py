@@ -67,6 +67,10 @@ TABLES = {  # of the papers: ours, and the studies
         "[scale paper](#scale-paper)",
         "vocabulary, attention_ratio",
     ),
+    "table 2 of the vocabulary paper: seed noise": (
+        "`results/embedding_rank/seed_noise.csv`",
+        "embedding_rank",
+    ),
     "table 4 of the vocabulary paper: seed noise": ("`results/vocabulary/seed_noise.csv`", "vocabulary"),
     "tables 1 and 3 of the memorization paper: assumptions": (
         "[beside theirs](results/assumptions.md)",

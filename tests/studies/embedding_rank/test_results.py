@@ -16,6 +16,7 @@ from shapelaw.studies.embedding_rank.results import (
     check_rank_runs,
     comparison_table,
     losses_figure,
+    seed_noise_table,
     summary,
 )
 
@@ -45,6 +46,30 @@ def test_full_and_low_rank_are_told_apart(analysis: EmbeddingAnalysis) -> None:
     assert {text.get_text() for text in left.texts} == {"4", "8", "16", "32", "64"}
     sides = [text.get_ha() for text in sorted(left.texts, key=lambda text: text.xy[1])]
     assert sides == ["left", "right", "left", "right", "left"]  # neighbours' labels never lie on one another
+
+
+def test_seed_noise_stands_beside_that_of_the_paper_s_networks() -> None:
+    """Its table 2 has widths 576 and 680 of full rank, and 680 of rank 128."""
+    full, low = ((680, None, None), (576, None, None)), ((680, 128, 128), (680, 16, 16))
+    runs = pd.DataFrame(
+        [
+            {"depth": 12, "width": width, "embedding_rank": rank, "positional_rank": positions, "seed": seed}
+            | {"test_loss": 3.0 + 0.01 * seed + width / 1e4, "block_params": 144 * width**2}
+            | {"total_params": 150 * width**2, "step_flops": 900 * width**2}
+            for width, rank, positions in (*full, *low)
+            for seed in range(2)
+        ]
+    )
+    table = seed_noise_table(analyse_runs(check_rank_runs(runs, "runs.csv")))
+    known = {
+        (row.width, row.embedding_rank): row.published_std for row in table.itertuples() if row.width == 680
+    }
+    assert known == {(680, pd.NA): 0.0008, (680, 128): 0.0021} | {
+        (680, 16): pytest.approx(math.nan, nan_ok=True)
+    }
+    assert table["published_std"].iloc[0] == 0.0015
+    assert table["loss_std"].tolist() == pytest.approx([0.01 / math.sqrt(2)] * 5)
+    assert table["published_std"].iloc[-1] == pytest.approx(1.56e-3, abs=1e-5)
 
 
 COLUMNS = "embedding_rank rank_over_width positions size_axis redundancy low high status significant"

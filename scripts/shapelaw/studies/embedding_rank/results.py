@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +27,14 @@ from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.published import published_of
+from shapelaw.studies.published import published, published_of
 from shapelaw.studies.study_runs import study_runs
+from shapelaw.studies.transitions.tables import pooled_row, stacked
 
 FULL, LOW = "full rank", "low rank"
 POSITIONS = {True: "of that rank too", False: "of full rank"}
 PUBLISHED_SHARE = 16 / 680  # rank over width
+SEED_STD = "std of the loss over 5 seeds"
 _NETWORK = ["series", "width", "embedding_rank", "positional_rank"]
 _LOOKS = {
     f"positions {POSITIONS[True]}": (plots.ACCENT, "s"),
@@ -197,6 +200,19 @@ def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def seed_noise_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
+    """Mean and std of every repeated network over its seeds beside the published std, and the pooled one (table 2)."""
+    repeated = analysis.networks[analysis.networks["seeds"] > 1].rename(columns={"loss": "loss_mean"})
+    ranks = repeated["embedding_rank"].fillna(repeated["width"]).astype(int)
+    settings = [f"r = {rank} of d = {width}" for rank, width in zip(ranks, repeated["width"], strict=True)]
+    names = ["width", "embedding_rank", "positional_rank"]
+    table = repeated[[*names, "seeds", "loss_mean", "loss_std"]].astype(dict.fromkeys(names[1:], "Int64"))
+    theirs = [published(NAME, SEED_STD, setting).number for setting in settings]
+    std = fmean(one.number**2 for one in published_of(NAME, SEED_STD).values()) ** 0.5
+    pooled = pooled_row(repeated, analysis.noise, width="pooled", published_std=std)
+    return stacked([table.assign(published_std=theirs).astype({"width": object}), pooled])
+
+
 _TABLES = {
     "losses": TableOf(
         lambda found: shared.networks_table(found.networks, _NETWORK, _NETWORK[2:]),
@@ -211,6 +227,11 @@ _TABLES = {
     "needed": TableOf(
         lambda found: shared.needed_table(found.needed, {"positions": "key"}),
         "The rank from which on no loss is significant.",
+    ),
+    "seed_noise": TableOf(
+        seed_noise_table,
+        "Spread of the loss over seeds, beside that of Wies et al. 2021, table 2.",
+        dict.fromkeys(("loss_mean", "loss_std", "published_std"), ".4f"),
     ),
     "comparison": TableOf(
         comparison_table, "Our redundancy beside the published one (Wies et al. 2021).", _FORMATS
