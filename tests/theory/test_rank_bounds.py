@@ -127,6 +127,25 @@ def test_no_exact_rank_violates_a_bound(options):
             assert log3(found.rank) <= bound.log3 + ROUNDING, bound
 
 
+@given(st.integers(1, 60), st.integers(1, 3**8))
+def test_lemma_4_of_vocabulary_has_the_wrong_sign_and_its_proof_gives_what_theorem_2_needs(kinds, picks):
+    found = log3(multiset(kinds, picks))
+    folded = kinds * log3(math.e * (kinds + picks) / kinds)
+    assert found <= log3(math.comb(kinds + picks, kinds)) + ROUNDING <= folded + 2 * ROUNDING
+    assert found < folded + kinds * log3(2), "what lemma 4 prints as a lower bound"
+    if kinds > 1:
+        assert found >= (kinds - 1) * log3((kinds + picks - 1) / (kinds - 1)) - ROUNDING
+
+
+@pytest.mark.parametrize(("depth", "rank", "tokens"), [(2, 4, 4), (2, 6, 4), (3, 4, 2), (3, 4, 4)])
+def test_corollary_2_of_vocabulary_holds_long_before_its_large_number_of_tokens(depth, rank, tokens):
+    words = {"embedding": "vocabulary", "vocabulary": rank}
+    found = separation_rank(LinearAttention(depth=depth, width=rank, tokens=tokens, **words))
+    finite, infinite = (bottleneck_lower(depth, rank, 1, finite=of) for of in (True, False))
+    assert finite <= infinite
+    assert log3(found.rank) > finite
+
+
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.sampled_from([2, 4]), st.booleans())
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_no_product_network_violates_its_bound(degree, depth, width, tokens, mixing):

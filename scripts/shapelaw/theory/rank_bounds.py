@@ -130,12 +130,19 @@ def bottleneck_scale(depth: int, rank: int) -> float:
     return folded + 4 * log3(2 * math.e * (4 + top) / 4)
 
 
-def bottleneck_lower(depth: int, rank: int, heads: int) -> float | None:
+def bottleneck_lower(depth: int, rank: int, heads: int, *, finite: bool = False) -> float | None:
     """Theorem 2 of vocabulary, eq. 14: `((floor((r - H) / 2), 3^(L-2)))`, for `L > log3 d`, `L >= 2`, `H < r`.
 
-    `log sep = Omega~(L (min(r, d) - H))` is its asymptotic form. None if the formula gives no number.
+    `log sep = Omega~(L (min(r, d) - H))` is its asymptotic form. It follows although lemma 4, from which the paper
+    takes it, is false for all n and k: its proof gives `((n, k)) >= ((n + k - 1) / (n - 1))^(n - 1)` for `n >= 2`.
+
+    Args:
+        finite: tokens are of V >= r words, and N is large: corollary 2, eq. 16, `((floor((r - 1 - H) / 2), 3^(L-2)))`.
+
+    Returns:
+        None where the formula gives no number.
     """
-    half = (rank - heads) // 2
+    half = (rank - heads - finite) // 2
     return log3(multiset(half, 3 ** (depth - 2))) if depth >= 2 and half >= 1 else None
 
 
