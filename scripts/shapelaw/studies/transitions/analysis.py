@@ -13,7 +13,7 @@ import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
 from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import TOKENS, numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
@@ -28,6 +28,7 @@ OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
+TOKENS_PER_PARAM = "tokens_per_param"
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
 NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
@@ -84,7 +85,7 @@ class Runs:
 class TransitionAnalysis:
     """`transitions` has the columns of transitions.csv; `fits` one line for each method; `method` names the main one.
 
-    `runs` is None when the transitions were given.
+    `runs` is None when the transitions were given; of runs with tokens there is a column `tokens_per_param`.
     """
 
     transitions: pd.DataFrame
@@ -171,6 +172,7 @@ def analyse_runs(
     transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
         ["method", "depth"], ignore_index=True
     )
+    transitions = _with_tokens(transitions, runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
     label = LOSS_LABELS.get(options.loss, options.loss)
     return TransitionAnalysis(
@@ -216,7 +218,26 @@ def _on_every_axis(
         else:
             continue
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
-    return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
+    return _with_tokens(pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__]), runs)
+
+
+def _with_tokens(transitions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Transitions with `tokens_per_param`: training tokens for each parameter of the blocks, where runs have both.
+
+    Those of the shallower network at its transition, on the line in log width through its trained widths.
+    """
+    if not {TOKENS, SIZE_COLUMNS[SizeAxis.BLOCK]} <= {*runs}:
+        return transitions
+    ratios = (
+        (runs[TOKENS] / runs[SIZE_COLUMNS[SizeAxis.BLOCK]]).groupby([runs["depth"], runs["width"]]).mean()
+    )
+
+    def at(depth: int, width: float) -> float:
+        trained = ratios.loc[depth]
+        return float(np.exp(np.interp(np.log(width), np.log(trained.index), np.log(trained))))
+
+    there = zip(transitions["depth"], transitions["width"], strict=True)
+    return transitions.assign(**{TOKENS_PER_PARAM: [at(depth, width) for depth, width in there]})
 
 
 def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -343,10 +343,10 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
     """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
     rows = tabled.forms_table(analysis.forms).to_dict("records")
     parts = [
-        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {form.coefficients[1]:.2g} ± "
-        f"{math.sqrt(form.covariance[1, 1]):.1g}, weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
-        for form, row in zip(analysis.forms, rows, strict=True)
-        if row["p_value"] >= SCATTERED or form is analysis.forms[0]
+        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {row['b']:.2g} ± {row['b_err']:.1g}, "
+        f"weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
+        for row in rows
+        if row["p_value"] >= SCATTERED or row is rows[0]
     ]
     return (
         "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
