@@ -32,6 +32,7 @@ from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
     check_transitions,
+    covariance_of,
     crossings,
     points_of,
     published_transitions,
@@ -110,9 +111,10 @@ def _of_best_depths(analysis: TransitionAnalysis) -> tuple[Form, ...]:
     rows = analysis.transitions
     deeper = rows["deeper_depth"].astype("Float64").fillna(rows["depth"]).astype(float)
     places = rows.assign(best=np.sqrt(rows["depth"] * deeper))
-    best, width, err = points_of(places, analysis.method, at="best")
+    best, width, _ = points_of(places, analysis.method, at="best")
     depth, *_ = points_of(rows, analysis.method)
-    return fit_forms(best, np.log(width * np.sqrt(depth / best)), err / width)
+    covariance = covariance_of(rows, analysis.method)
+    return fit_forms(best, np.log(width * np.sqrt(depth / best)), covariance)
 
 
 def best_depth_at(law: Law, block_params: float) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,15 @@ from shapelaw.studies.study import REFERENCE
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
 OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
-    *("reportable_low", "reportable_high", "noise_scale", "caution"),
+    *("reportable_low", "reportable_high", "noise_scale", "caution", "correlation", "lag"),
 )
 TOKENS_PER_PARAM = "tokens_per_param"
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
-NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
+NUMBERS_OF_SOME = (
+    *("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale"),
+    *("correlation", "lag"),
+)
 GPT3_VOCABULARY = 50257
 PUBLISHED = "published"  # transitions in the place of a file
 WIDTH = "transition width at depth"
@@ -113,8 +117,8 @@ class TransitionAnalysis:
         """The forms that the main fit's transitions allow, by weight; empty where the line has no projection."""
         if why_no_projection(self.fit):
             return ()
-        depth, width, err = points_of(self.transitions, self.method)
-        return fit_forms(depth, np.log(width), err / width)
+        depth, width, _ = points_of(self.transitions, self.method)
+        return fit_forms(depth, np.log(width), covariance_of(self.transitions, self.method))
 
 
 def published_transitions() -> pd.DataFrame:
@@ -161,7 +165,7 @@ def analyse_runs(
             if found is not None:
                 yield found
 
-    adjacent = tuple(compared(adjacent_pairs(curves)))
+    adjacent = _with_correlations(tuple(compared(adjacent_pairs(curves))))
     known = {(pair.shallow.depth, pair.deep.depth): pair for pair in adjacent}
     twice = {depth: (curve, curves[2 * depth]) for depth, curve in curves.items() if 2 * depth in curves}
     others = compared(pair for depth, pair in twice.items() if (depth, 2 * depth) not in known)
@@ -190,6 +194,16 @@ def analyse_runs(
             _on_every_axis(runs, noise, options, adjacent, parts),
         ),
     )
+
+
+def _with_correlations(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """Pairs from shallow to deep, each with the correlation of its transition's error with that of the next pair's."""
+    made = list(pairs)
+    for at, (pair, deeper) in enumerate(pairwise(pairs)):
+        if pair.draws is not None and deeper.draws is not None and pair.deep.depth == deeper.shallow.depth:
+            correlation = pair.draws.correlation(deeper.draws, len(pair.deep.size))
+            made[at] = replace(pair, bootstrap=replace(pair.bootstrap, correlation=correlation))
+    return tuple(made)
 
 
 def _on_every_axis(
@@ -276,7 +290,7 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Transit
         "status": TransitionStatus.CROSSING.value,
         "deeper_depth": pd.NA,
     }
-    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_NO_CROSSING, math.nan)
+    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_SOME, math.nan)
     for name, default in defaults.items():
         if name not in table:
             table[name] = default
@@ -303,11 +317,11 @@ def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = Tr
     """The line `log d = a + b L` through one method's crossings, weighted by `width / width_err` (appendix D.1).
 
     With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
-    Crossings of adjacent pairs share the networks of one depth; like the paper, the fit takes them as independent.
+    Crossings of adjacent pairs share the networks of one depth, so their errors have a covariance (`covariance_of`).
     """
-    depth, width, err = points_of(transitions, method, edge=limits)
+    depth, width, _ = points_of(transitions, method, edge=limits)
     known = limits_of(transitions, method) if limits else []
-    return fit_line_with_limits(depth, np.log(width), err / width, known)
+    return fit_line_with_limits(depth, np.log(width), covariance_of(transitions, method, edge=limits), known)
 
 
 def points_of(
@@ -318,13 +332,28 @@ def points_of(
     Args:
         at: the column of the places.
     """
+    used = _points(transitions, method, edge)
+    place, width, err = (used[name].to_numpy(dtype=np.float64) for name in (at, "width", "width_err"))
+    return place, width, err
+
+
+def covariance_of(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> Floats:
+    """(n, n) covariance of the log widths of `points_of`; that of neighbours is known by their `correlation`."""
+    used = _points(transitions, method, edge)
+    err = (used["width_err"] / used["width"]).to_numpy(dtype=np.float64)
+    next_to = used["deeper_depth"].astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)[
+        :, None
+    ] == used["depth"].to_numpy(dtype=np.float64)
+    with_next = np.where(next_to, used["correlation"].fillna(0.0).to_numpy(dtype=np.float64)[:, None], 0.0)
+    return np.asarray((np.eye(len(err)) + with_next + with_next.T) * np.outer(err, err), dtype=np.float64)
+
+
+def _points(transitions: pd.DataFrame, method: str, edge: bool) -> pd.DataFrame:
+    """One method's crossings and, with `edge`, what was estimated at the grid's edge, with its bound as its width."""
     used = crossings(transitions, method)
     at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
-    return (
-        np.concatenate([one[at].to_numpy(dtype=np.float64) for one in (used, at_edge)]),
-        np.concatenate([used["width"].to_numpy(), at_edge["bound"].to_numpy(dtype=np.float64)]),
-        np.concatenate([used["width_err"].to_numpy(), at_edge["bound_err"].to_numpy(dtype=np.float64)]),
-    )
+    at_edge = at_edge.assign(width=at_edge["bound"], width_err=at_edge["bound_err"])
+    return pd.concat([used, at_edge], ignore_index=True) if len(at_edge) else used
 
 
 def limits_of(transitions: pd.DataFrame, method: str, *, at: str = "depth") -> list[Limit]:

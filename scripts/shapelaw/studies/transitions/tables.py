@@ -86,15 +86,10 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
 def read_transitions(transitions: pd.DataFrame) -> pd.DataFrame:
     """A table of transitions as it is read: the width with its interval, or what else was found in words."""
     left_out = (
-        "width_err",
-        "bound",
-        "bound_err",
-        "side",
-        "reportable_low",
-        "reportable_high",
-        TOKENS_PER_PARAM,
+        *("width_err", "bound", "bound_err", "side", "reportable_low", "reportable_high"),
+        *("noise_scale", "caution", "correlation", "lag", TOKENS_PER_PARAM),
     )
-    shown = transitions.drop(columns=[*left_out, "noise_scale", "caution"], errors="ignore")
+    shown = transitions.drop(columns=[*left_out], errors="ignore")
     rows = transitions.to_dict("records")
     shown["result"] = [
         (row.get("caution") or "") if row["status"] == TransitionStatus.CROSSING else status_sentence(row)
