@@ -188,7 +188,7 @@ TRUTHS: dict[str, Callable[[float], float]] = {
     "root": lambda depth: 2.990 + 0.394 * math.sqrt(depth),
     "power law": lambda depth: 3.365 + 0.337 * math.log(depth),
 }
-OURS = 0.0047  # the chance of the card's transitions on a line
+OURS = 0.0065  # the chance of the card's transitions on a line
 
 
 def of_forms(truth: str, offset: float, numbers: range) -> dict[str, object]:
