@@ -1,14 +1,15 @@
 """Calibration of the transition estimators on 22 hostile surfaces that cross, 7 that don't, and grids like scale gpu's.
 
 And on surfaces whose noise falls, rises and stays by a factor of six over the sizes, with one number of noise and with
-noise by width; and on tables of five depths, whose gaps are drawn, with scatter, outliers and batches.
+noise by width; on tables of five depths, whose gaps are drawn, with scatter, outliers and batches; and on the shapes
+of docs/results/h200_llama.csv, with transitions on a line, a root or a power of the depth, and with offsets of depths.
 
   PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 200 --out DIR
   PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 100 --first-seed 4000 --only tables --out DIR
 
-Writes noise.csv, rankings.csv, surfaces.csv, without.csv, lines.csv and tables.csv to DIR and prints them. The same
-seeds, the same numbers. `held`: the share of reported intervals that hold the truth (68% wanted of the bootstrap; the
-rule's bracket promises nothing); `bias`, `rms` and `err` (the median error that is reported) are of the log width.
+Writes a table for each name of --only to DIR and prints it. The same seeds, the same numbers. `held`: the share of
+reported intervals that hold the truth (68% wanted of the bootstrap; the rule's bracket promises nothing); `bias`, `rms`
+and `err` (the median error that is reported) are of the log width.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from machine import machine
 from shapelaw.errors import command_line
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import SIGNIFICANT, Noise, pooled_noise
 from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.studies.transitions.analysis import Options, analyse_runs, fit_transitions
 from shapelaw.studies.transitions.tables import rank_depths
 
 GPU = Path(__file__).resolve().parents[1] / "workflow" / "scales" / "gpu.yaml"
+FORM_DRAWS = 2000
 BOOTSTRAP_DRAWS = 5000  # a quarter of what the workflow takes, so that more stays undecided here
 PUBLISHED = (5.0397, 0.0555)
 RANKED = {6: 214.0, 12: 308.0, 18: 436.0}  # transition widths between depths 6, 12, 18 and 24
@@ -50,7 +53,7 @@ WRONG = {
     TransitionStatus.SHALLOWER_BETTER,
 }
 
-NAMES = ("noise", "rankings", "surfaces", "without", "lines", "tables")
+NAMES = ("noise", "rankings", "surfaces", "without", "lines", "tables", "forms")
 Found = dict[str, list[tuple[Transition, float]]]
 
 
@@ -172,6 +175,60 @@ def of_tables(kind: Tables, numbers: range) -> dict[str, object]:
         "rms": np.sqrt(np.mean(np.square(off))),
         "err": np.median(err),
         "doubted": np.mean(cautions),
+    }
+
+
+CARD = Path(__file__).resolve().parents[1] / "docs" / "results" / "h200_llama.csv"
+CARD_NOISE = 0.005
+# gains of each depth over the one before, whose gaps cross zero as steeply as the card's
+GAINS = {1: 0.09, 2: 0.063, 4: 0.047, 8: 0.052, 16: 0.06}
+# log widths of the transitions by the fits to the card's
+TRUTHS: dict[str, Callable[[float], float]] = {
+    "line": lambda depth: 3.301 + 0.1024 * depth,
+    "root": lambda depth: 2.990 + 0.394 * math.sqrt(depth),
+    "power law": lambda depth: 3.365 + 0.337 * math.log(depth),
+}
+OURS = 0.0065  # the chance of the card's transitions on a line
+
+
+def of_forms(truth: str, offset: float, numbers: range) -> dict[str, object]:
+    """A row: how often forms are rejected and preferred on the card's shapes, each depth off by a normal `offset`."""
+    runs = check_runs(pd.read_csv(CARD), str(CARD))[["depth", "width", "seed", "block_params"]]
+    size = runs["block_params"].to_numpy(dtype=float)
+    expected = 1.8 + 1.5 * (size / 1e6) ** -0.12
+    blocks = {
+        depth: runs[runs["depth"] == depth].drop_duplicates("width").sort_values("width") for depth in GAINS
+    }
+    for depth, gain in GAINS.items():
+        there, width = blocks[depth], math.exp(TRUTHS[truth](depth))
+        tie = (
+            12.0
+            * depth
+            * width**2
+            * float((there["block_params"] / (12 * depth * there["width"] ** 2)).mean())
+        )
+        expected -= np.where(runs["depth"] > depth, gain * (1.0 - np.sqrt(tie / size)), 0.0)
+    found = []
+    for number in numbers:
+        rng = np.random.default_rng([number, sum(map(ord, truth))])
+        off = {depth: offset * rng.standard_normal() for depth in (*GAINS, 32)}
+        loss = expected + runs["depth"].map(off) + CARD_NOISE * rng.standard_normal(len(runs))
+        analysis = analyse_runs(runs.assign(loss=loss), Options(draws=FORM_DRAWS, seed=number))
+        if analysis.forms:
+            chance = {form.name: form.p_value for form in analysis.forms}
+            weight = {form.name: form.weight for form in analysis.forms}
+            crossed = analysis.transitions.query("status == 'crossing' and method == @BOOTSTRAP")
+            found.append((chance["line"], chance["power law"], weight["power law"], len(crossed)))
+    line, power, preferred, crossed = np.array(found).T
+    return {
+        "truth": truth,
+        "offset, nats": offset,
+        "tables": len(found),
+        "crossings": crossed.mean(),
+        "line rejected at 5%": np.mean(line < SIGNIFICANT),
+        "line as unlikely as ours": np.mean(line <= OURS),
+        "power rejected at 5%": np.mean(power < SIGNIFICANT),
+        "power preferred": np.mean(preferred > 0.5),
     }
 
 
@@ -347,7 +404,7 @@ def main() -> None:
     """Run everything, write the tables and print them."""
     parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=200, help="of each surface (default: 200)")
-    parser.add_argument("--first-seed", type=int, default=0, help="of the tables (default: 0)")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the tables and forms (default: 0)")
     parser.add_argument(
         "--only", nargs="+", default=NAMES, choices=NAMES, help="tables to make (default: all)"
     )
@@ -372,6 +429,11 @@ def main() -> None:
         ],
         "tables": lambda: [
             of_tables(kind, range(first, first + draws * (2 if kind.outlier else 1))) for kind in OF_TABLES
+        ],
+        "forms": lambda: [
+            of_forms(truth, offset, range(first, first + draws))
+            for truth in TRUTHS
+            for offset in (0.0, 0.0025)
         ],
     }
     for name in arguments.only:

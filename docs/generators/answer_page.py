@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,18 @@ from matplotlib.figure import Figure
 
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Question, ask
+from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
 from shapelaw.advice.answer.text import cost_text, ends, text_of
 from shapelaw.advice.commands.shape import bottlenecks
 from shapelaw.advice.evidence.clocks import read_clock
 from shapelaw.advice.evidence.public import public_answer, public_evidence, shipped_models
+from shapelaw.advice.surface.answers import best_depth
+from shapelaw.advice.surface.average import fit_surface
+from shapelaw.advice.surface.forms import shapes_of
 from shapelaw.errors import command_line, exit_code
+from shapelaw.fits.inputs import TOKENS as TOKENS_TRAINED
+from shapelaw.fits.inputs import check_runs
+from shapelaw.fits.noise import pooled_noise
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.tables import pipe_table, with_parts
@@ -35,6 +43,11 @@ PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks
 SPEED = Path("docs/results/h200_speed.csv")  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48`
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
+OWN = Path("docs/results/h200_llama.csv")
+CLASSES = 50257
+OWN_SIZES, LAW_SIZES, PUBLIC_SIZES = (2e4, 1e5, 5.7e5), (6e6, 6e7, 2.4e8), (6e7, 3.5e8, 1.3e9)
+EQUAL = 100  # tokens a parameter
+LAW_TOKENS = 1e6 * 512 * 128  # Levine et al. 2020, section 5.1: steps, windows a step, tokens a window
 SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
 MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
 SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
@@ -62,6 +75,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "meanings": _meanings,
         "times": _times,
         "models": _models,
+        "sources": _sources,
         "checks": _checks,
     }
 
@@ -106,7 +120,7 @@ def _meanings() -> str:
     rows = [("size", *MEANINGS)]
     for size in SIZES[:-1]:
         cells = [
-            _depths(public_answer(asked(size, Counting(axis, 50257, tied), equal_time)))
+            _depths(public_answer(asked(size, Counting(axis, CLASSES, tied), equal_time)))
             for axis, tied, equal_time in MEANINGS.values()
         ]
         rows.append((big(size), *cells))
@@ -138,6 +152,43 @@ def _models() -> str:
         cost, worth = cost_text(found.cost), f"{found.cost.params_worth:.0%}"
         rows.append((name, shape, vocabulary, cost, worth, f"{found.best_depth:.0f}"))
     return pipe_table(rows)
+
+
+def _sources() -> str:
+    """The best depth of some sizes of blocks by three sources, with their tokens a parameter, and how fast it grows."""
+    runs = check_runs(pd.read_csv(ROOT / OWN), str(OWN))
+    surface, law = fit_surface(shapes_of(runs, SizeAxis.BLOCK), pooled_noise(runs)), read_law(PUBLISHED)
+    ours = float(runs[TOKENS_TRAINED].iloc[0])
+
+    def public(size: float, tokens: float = TOKENS) -> float:
+        question = replace(asked(size, Counting(SizeAxis.BLOCK, CLASSES)), tokens=tokens)
+        return public_answer(question).best.depth
+
+    of: Mapping[str, tuple[float, tuple[float, ...], Callable[[float], float]]] = {
+        "our 115 runs: Llama's block, bytes": (ours, OWN_SIZES, lambda size: best_depth(surface, size).depth),
+        "Levine et al. 2020: GPT-2's block, V = 2,000": (LAW_TOKENS, LAW_SIZES, partial(best_depth_at, law)),
+        "Gemstones: Gemma-like, V = 50,304": (TOKENS, PUBLIC_SIZES, public),
+    }
+    columns = []
+    for tokens, sizes, depth_at in of.values():
+        depths = {size: depth_at(size) for size in sizes}
+        cells = {size: f"{depth:.2g}, {tokens / size:,.0f}" for size, depth in depths.items()}
+        columns.append((cells, _power(depths)))
+    rows = [
+        ("parameters of the blocks", *(f"{name}, {big(tokens)} tokens" for name, (tokens, *_) in of.items()))
+    ]
+    for size in sorted({size for cells, _ in columns for size in cells}):
+        rows.append((big(size), *(cells.get(size, "–") for cells, _ in columns)))
+    rows.append(("depth grows as the size to the power of", *(power for _, power in columns)))
+    equal = {size: public(size, EQUAL * size) for size in PUBLIC_SIZES}
+    rows.append((f"the same at {EQUAL} tokens a parameter", "not measured", "not measured", _power(equal)))
+    return pipe_table(rows)
+
+
+def _power(depths: Mapping[float, float]) -> str:
+    """The power of the size that leads from the first of some depths to the last."""
+    (first, shallow), *_, (last, deep) = depths.items()
+    return f"{np.log(deep / shallow) / np.log(last / first):.2f}"
 
 
 def _checks() -> str:

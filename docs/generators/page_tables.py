@@ -60,6 +60,7 @@ def _grid(table: str, *axes: str) -> list[str | Path]:
 MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
+    "h200_llama_flops": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv", "--size", "flops"],
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
     "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),

@@ -63,7 +63,7 @@ def test_the_published_law_says_where_it_was_measured() -> None:
     assert LAW.sizes == pytest.approx((12 * 6 * 214**2, 12 * 30 * 824**2))
     assert LAW.forms[0].name == "line"
     assert LAW.count == 5
-    assert best_depth_at(LAW, 6e7) == pytest.approx(20.8, abs=0.3)
+    assert best_depth_at(LAW, 6e7) == pytest.approx(23.8, abs=0.3)
 
 
 def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
@@ -72,6 +72,21 @@ def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
     assert law.source == str(tmp_path / "transitions.csv")
     assert best_depth_at(law, 1e9) < best_depth_at(LAW, 1e9)  # it rises more steeply
     assert own_law(str(tmp_path))["block"] == "your own"
+
+
+def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> None:
+    """Loss rises as the square of the distance to the best depth, which is 0.005 N^0.6 layers, in log depth."""
+    pairs = [(1, 2), (2, 4), (4, 8), (8, 12)]
+    sizes = [(math.sqrt(one * other) / 0.005) ** (1 / 0.6) for one, other in pairs]
+    width = [math.sqrt(size / (12 * depth)) for (depth, _), size in zip(pairs, sizes, strict=True)]
+    table = pd.DataFrame(pairs, columns=["depth", "deeper_depth"])
+    table.assign(width=width, width_err=[0.01 * one for one in width]).to_csv(
+        tmp_path / "transitions.csv", index=False
+    )
+    law = read_law(str(tmp_path))
+    assert law.forms[0].name == "power law"
+    for size in (2e4, 1e5, 5e5):
+        assert best_depth_at(law, size) == pytest.approx(0.005 * size**0.6, rel=0.03)
 
 
 def test_what_gives_no_law_is_a_sentence(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from shapelaw.fits.capacity import (
     SEED_NOISE,
     CapacityStatus,
     capacity,
+    exponents,
     fit_growth,
     heads_needed,
     linear_part,
@@ -125,6 +126,16 @@ def along_heads(shares):
 def power_law(exponent, rng, noise, seeds):
     share = 0.8 * (HEADS / 50) ** exponent
     return share[:, None] + noise * (share * (1 - share))[:, None] * rng.standard_normal((6, seeds))
+
+
+def test_the_readings_of_an_exponent_are_apart_where_guesses_count():
+    """Shares of H^1.3 with one in a hundred guessed on top: what is above the guesses is a power, the share none."""
+    heads = np.array([1.0, 2.0, 5.0, 10.0, 20.0])
+    curve = curve_of(0.01 + 0.99 * 0.8 * (heads / 20) ** 1.3, heads, "heads")
+    least, most = exponents(curve, np.ones(5, dtype=bool), 0.01)
+    assert most == pytest.approx(1.3, abs=1e-6)
+    assert 1.2 < least < 1.3
+    assert exponents(along_heads(0.8 * (HEADS / 50) ** 1.3), ALL, 0.0) == pytest.approx((1.3, 1.3))
 
 
 @pytest.mark.parametrize("exponent", [0.8, 1.0, 1.4])
@@ -260,6 +271,10 @@ def bent_curve(shares):
 
 def test_points_that_bend_have_no_slope_whatever_their_r_squared():
     part = linear_part(bent_curve(MEASURED))
+    heads, shares = np.array(PAPER_HEADS)[part.used], np.array(MEASURED)[part.used]
+    assert part.line.r_squared == pytest.approx(
+        np.corrcoef(heads, shares)[0, 1] ** 2
+    )  # without weights, as the paper
     assert part.line.r_squared > 0.98
     assert part.curvature_p == pytest.approx(1.1e-4, abs=1e-5)
     assert part.line.status is FitStatus.CURVED

@@ -26,6 +26,25 @@ from shapelaw.fits.paper_rule import paper_rule
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published_transitions
 
+
+@pytest.mark.parametrize("slope", [0.01, 0.03])
+def test_the_paper_s_rule_lags_by_about_what_it_says(slope):
+    """Gaps that are linear in log width and zero at 150."""
+    width = np.geomspace(60, 400, 16)
+    off, told = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        shallow = curve_of(4, width, 0.002 * rng.standard_normal(16), 0.002)
+        better = slope * np.log(width / 150)
+        deep = curve_of(6, width * np.sqrt(4 / 6), 0.002 * rng.standard_normal(16) - better, 0.002)
+        found = paper_rule(shallow, deep, Noise(0.002, math.inf))
+        if found.status is TransitionStatus.CROSSING:
+            off.append(math.log(found.width / 150))
+            told.append(found.lag)
+    assert len(off) > 150
+    assert np.median(told) == pytest.approx(np.mean(off), rel=0.3)
+
+
 SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT, *BY_SIZE)}
 
 
@@ -220,7 +239,7 @@ def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000
     grid, few = np.linspace(-1, 1, GRID), np.empty((0, 0))
     sizes, shares = np.linspace(-1, 1, len(worse)), np.array(worse, dtype=float)
     return CrossingDraws(
-        grid, -grid, few, few, sizes, shares, 0.0, np.sort(crossings), np.array(without), 1.0, ()
+        grid, -grid, few, few, sizes, shares, 0.0, np.sort(crossings), np.array(without), 1.0, (), few
     )
 
 

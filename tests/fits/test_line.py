@@ -41,6 +41,27 @@ def test_nist_norris():
     assert (fit.dof, fit.n_points) == (34, 36)
 
 
+def test_a_line_takes_a_covariance():
+    """Neighbours with errors of opposite sign tell a slope otherwise than independent ones; a diagonal says nothing."""
+    err, y = WIDTH_ERR / WIDTH, np.log(WIDTH)
+    shared = np.diag([-0.3] * 4, 1)
+    covariance = (np.eye(5) + shared + shared.T) * np.outer(err, err)
+    design, inverse = np.stack([np.ones(5), DEPTH], axis=1), np.linalg.inv(covariance)
+    spread = np.linalg.inv(design.T @ inverse @ design)
+    fit = fit_line(DEPTH, y, covariance)
+    assert (fit.a, fit.b) == pytest.approx(tuple(spread @ design.T @ inverse @ y), rel=1e-7)
+    assert (fit.a_err, fit.b_err) == pytest.approx(tuple(np.sqrt(np.diag(spread))), rel=1e-6)
+    residual = y - design @ [fit.a, fit.b]
+    assert fit.chi2 == pytest.approx(residual @ inverse @ residual, rel=1e-7)
+    plain, same = fit_line(DEPTH, y, err), fit_line(DEPTH, y, np.diag(err**2))
+    assert (same.a, same.b, same.b_err, same.r_squared) == pytest.approx(
+        (plain.a, plain.b, plain.b_err, plain.r_squared)
+    )
+    bound = [Limit(36.0, 7.5, 0.05, 1)]
+    limited = (fit_line_with_limits(DEPTH, y, sigma, bound).b for sigma in (err, np.diag(err**2)))
+    assert next(limited) == pytest.approx(next(limited), rel=1e-7)
+
+
 def test_the_papers_fit():
     fit = fit_line(DEPTH, np.log(WIDTH), WIDTH_ERR / WIDTH)
     assert fit.status is FitStatus.CONVERGED

@@ -43,6 +43,37 @@ def test_sizes_of_the_refitted_transitions(fit):
     assert n100_err / n100 == pytest.approx(0.208, abs=5e-4)
 
 
+def test_forms_take_a_covariance_and_leave_a_point_out_with_what_it_shares():
+    """A left-out point is normal about the others' prediction, conditional on their residuals."""
+    rng = np.random.default_rng(3)
+    err = WIDTH_ERR / WIDTH
+    shared = np.diag([-0.3] * 4, 1)
+    covariance = (np.eye(5) + shared + shared.T) * np.outer(err, err)
+    y = np.log(WIDTH) + 0.05 * rng.standard_normal(5)
+    (line,) = [one for one in fit_forms(DEPTH, y, covariance) if one.name == "line"]
+    design = np.stack([np.ones(5), DEPTH], axis=1)
+
+    def fitted(of):
+        inverse = np.linalg.inv(covariance[np.ix_(of, of)])
+        spread = np.linalg.inv(design[of].T @ inverse @ design[of])
+        return spread @ design[of].T @ inverse @ y[of], spread
+
+    assert line.coefficients == pytest.approx(fitted(np.arange(5))[0], rel=1e-9)
+    density = 0.0
+    for point in range(5):
+        others = np.delete(np.arange(5), point)
+        inverse = np.linalg.inv(covariance[np.ix_(others, others)])
+        at, spread = fitted(others)
+        pull = covariance[point, others] @ inverse
+        mean = design[point] @ at + pull @ (y[others] - design[others] @ at)
+        moved = design[point] - pull @ design[others]
+        variance = covariance[point, point] - pull @ covariance[others, point] + moved @ spread @ moved
+        density += -0.5 * ((y[point] - mean) ** 2 / variance + math.log(2 * math.pi * variance))
+    assert line.log_density == pytest.approx(density, rel=1e-9)
+    plain, same = (fit_forms(DEPTH, np.log(WIDTH), sigma) for sigma in (err, np.diag(err**2)))
+    assert [one.log_density for one in plain] == pytest.approx([one.log_density for one in same], rel=1e-9)
+
+
 def test_equation_10_with_the_printed_covariance_gives_the_printed_errors(fit):
     """Eq. 11 rounds the covariance to two digits, and that is where the paper's 0.25e11 comes from."""
     printed = replace(fit, a=5.0397, b=0.055501, cov_aa=9.4e-4, cov_ab=-3.74e-5, cov_bb=1.7e-6)

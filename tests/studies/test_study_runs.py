@@ -60,6 +60,16 @@ def test_two_seeds_far_apart_both_count_and_are_named(tmp_path):
     assert found.notes[0].endswith(f"so both count: {runs['key'][8]}, {runs['key'][9]}.")
 
 
+def test_the_worse_of_two_seeds_is_left_out_where_it_lies_above_its_neighbours_too(tmp_path):
+    runs = trained(seeds=2)
+    runs.loc[9, "test_loss"] = 9.87
+    found = study_runs(written(tmp_path, runs))
+    assert found.table["key"].tolist() == runs["key"].drop(index=9).tolist()
+    (note,) = found.notes
+    assert "the worse of two seeds, more than 6 robust deviations above their neighbours in size too" in note
+    assert note.endswith(f"is left out: {runs['key'][9]} (--keep keeps them).")
+
+
 def test_runs_that_measure_something_else_need_that(tmp_path):
     runs = pd.DataFrame(
         {"status": "FINISHED", "loss": [0.1, None, None], "diverged_at_step": [None, 30.0, None]}

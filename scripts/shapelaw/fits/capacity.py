@@ -148,9 +148,24 @@ class Growth(Fit):
     message: str
 
 
-def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
-    """Least squares over the `used` (n,) points of a curve along H, with the weights of its line."""
-    x, y, seeds, noise = curve.x[used], curve.share[used], curve.seeds[used], curve.noise
+def exponents(curve: MemorizationCurve, used: npt.NDArray[np.bool_], guessed: float) -> tuple[float, float]:
+    """The least and the largest exponent by four readings of a curve that no power of H need fit.
+
+    Points have the weights of its line, or equal ones; the share is as it is, or what exceeds the `guessed` one.
+    """
+    above = replace(curve, shares=(curve.shares - guessed) / (1.0 - guessed))
+    found = [fit_growth(one, used, weighted).exponent for one in (curve, above) for weighted in (True, False)]
+    return min(found), max(found)
+
+
+def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_], weighted: bool = True) -> Growth:
+    """Least squares over the `used` (n,) points of a curve along H, with the weights of its line or equal ones."""
+    x, y, seeds, noise = (
+        curve.x[used],
+        curve.share[used],
+        curve.seeds[used],
+        curve.noise if weighted else None,
+    )
     n_points = len(x)
     if n_points < 3:
         text = too_few_points(n_points, "an exponent", 3)
@@ -182,7 +197,8 @@ class LinearPart:
 
     `curvature_p` is the chance that noise alone makes a parabola so much better than the line (an F-test; NaN where it
     can't be made), `curvature` the parabola's coefficient of H². Where the chance is below 5% the line's status is
-    "curved" and it has no slope; its R² is kept, and does not show a line. `tells` is False where shares as
+    "curved" and it has no slope; its R² is kept, and does not show a line. R² is the ordinary one, without weights, as
+    in Mahdavi et al. 2024. `tells` is False where shares as
     H^`POWER` at the same points and with the same errors would pass for a line as well. `errors` names the source of
     the line's errors: "seed noise", "scatter" of the points around it beyond that, or, with one seed, the "misfit".
     """
@@ -221,6 +237,8 @@ def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Linea
     x, y, noise = curve.x[used], curve.share[used], curve.noise
     err = standard_errors(curve)[used] if noise is not None else curve.seeds[used] ** -0.5
     line, errors = _line_of(x, y, err, noise)
+    if line.usable:
+        line = replace(line, r_squared=float(np.corrcoef(x, y)[0, 1] ** 2))
     chance, curvature, tells = _bend(x, y, err, noise)
     if line.usable and math.isnan(chance):
         text = f"{len(x)} points of one seed can't tell a line from a curve: that takes 4"

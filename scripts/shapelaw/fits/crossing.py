@@ -54,13 +54,15 @@ OF_FITS, OF_CROSSINGS = 500, 64
 class CrossingDraws:
     """The fitted difference of two loss curves, deeper minus shallower, and the crossings of its draws.
 
-    `log_size` (GRID,) spans the sizes that both curves cover; `difference` (GRID,) is the fit there, and `basis`
-    (GRID, k) times one of the `coefficients` (n_draws, k) is a draw of it. `worse` (m,) are the shares of draws in
-    which the deeper network is worse at the trained `sizes` (log, ascending). `crossing` and `crossings` (n_draws,) are
-    log sizes, at an end of the range for draws without a crossing, the draws' ascending; `without` (n,) are those of
-    the fits that leave out one shape each, empty where too few would be left. `noise_scale` is the typical distance of
-    a single run from its curve, in units of the seed noise; `outliers` are the (depth, width, sigmas) of shapes more
-    than 4 sigma off; `coincide` are the columns of batches whose offset the fit can't tell from the depths' difference.
+    `log_size` (GRID,) spans the sizes that both curves cover; `difference` (GRID,) is the fit there, and `basis` (GRID,
+    k) times one of the `coefficients` (n_draws, k) is a draw of it. `worse` (m,) are the shares of draws in which the
+    deeper network is worse at the trained `sizes` (log, ascending). `crossing` and `crossings` (n_draws,) are log
+    sizes, at an end of the range for draws without a crossing, the draws' ascending; `without` (n,) are those of the
+    fits that leave out one shape each, empty where too few would be left. `noise_scale` is the typical distance of a
+    single run from its curve, in units of the seed noise; `outliers` are the (depth, width, sigmas) of shapes more than
+    4 sigma off; `influence` (n,) is by how much each shape's loss moves the crossing, in log size per error of that
+    loss, the shallower depth's first; `coincide` are the columns of batches whose offset the fit can't tell from the
+    depths' difference.
     """
 
     log_size: Floats
@@ -74,6 +76,7 @@ class CrossingDraws:
     without: Floats
     noise_scale: float
     outliers: tuple[tuple[int, int, float], ...]
+    influence: Floats
     coincide: tuple[str, ...] = ()
 
     def quantiles(self, *shares: float) -> Floats:
@@ -99,6 +102,12 @@ class CrossingDraws:
         if not len(self.without):
             return of_draws
         return max(OF_DRAWS * of_draws, (1.0 if self.outliers else OF_SHAPES) * self.err_of_shapes)
+
+    def correlation(self, deeper: CrossingDraws, shared: int) -> float:
+        """That of two crossings whose pairs share a depth of so many shapes, the deeper of this and the shallower of
+        the other."""
+        one, other = self.influence, deeper.influence
+        return float(one[-shared:] @ other[:shared] / (np.linalg.norm(one) * np.linalg.norm(other)))
 
     @property
     def share_below(self) -> float:
@@ -153,7 +162,9 @@ def draw_crossings(
     drawn_coefficients, _ = _fit(models, drawn)
     blocks = _blocks(draws, OF_FITS)
 
-    grid, sizes = np.linspace(*span, GRID), np.sort(np.clip(np.concatenate(common), *span))
+    grid = np.linspace(*span, GRID)
+    crossing = float(_crossing(coefficients, grid, x)[0])
+    sizes = np.sort(np.clip(np.concatenate(common), *span))
     basis, at_sizes = noise.std * _basis(grid, x), _basis(sizes, x).T
     return CrossingDraws(
         log_size=grid,
@@ -162,7 +173,7 @@ def draw_crossings(
         coefficients=drawn_coefficients,
         sizes=sizes,
         worse=sum(np.sum(drawn_coefficients[block] @ at_sizes > 0, axis=0) for block in blocks) / draws,
-        crossing=float(_crossing(coefficients, grid, x)[0]),
+        crossing=crossing,
         crossings=np.sort(_crossing(drawn_coefficients, grid, x)),
         without=_crossings_without(x, y / err, err, is_deep, span, n_common - 1, batches),
         noise_scale=scatter.scale,
@@ -170,8 +181,16 @@ def draw_crossings(
             ((deep if is_deep[at] else shallow).depth, int(widths[at]), pull)
             for at, pull in outlying(designs[best][1], y, seeds, noise.dof)
         ),
+        influence=_influence(models[picked[0]], coefficients[0], crossing, x),
         coincide=coincide,
     )
+
+
+def _influence(model: _Model, coefficients: Floats, crossing: float, x: Floats) -> Floats:
+    """(n,) by how much a crossing moves with each whitened loss: minus the difference's move there, by its slope."""
+    step = 1e-3  # of log size
+    below, at, above = _basis(np.array([crossing - step, crossing, crossing + step]), x)
+    return np.asarray(-(at @ model.solve) * (2 * step) / ((above - below) @ coefficients))
 
 
 def _batches(

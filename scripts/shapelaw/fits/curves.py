@@ -93,7 +93,8 @@ class Transition:
     `bound` with a chance of 84%, with a chance of 97.5% if the bound is loosened by `bound_err`; or "at" `bound`. A
     crossing between `reportable_low` and `reportable_high` could have been reported. `noise_scale` is the typical
     distance of a run from its smooth curve, in units of the seed noise; `caution` says what makes the interval
-    doubtful, if anything does.
+    doubtful, if anything does. `correlation` is that of its error with the error of the next deeper pair's transition,
+    which shares a depth with it. `lag` is by how much the paper's rule puts it too high, of the log width.
     """
 
     depth: int
@@ -111,6 +112,8 @@ class Transition:
     reportable_high: float = math.nan
     noise_scale: float = math.nan
     caution: str = ""
+    correlation: float = math.nan
+    lag: float = math.nan
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from shapelaw.fits.batches import batch_columns
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 
 RUN_COLUMNS = ("depth", "width", "seed")
+TOKENS = "tokens_trained"
 # columns of which compared networks have one value each; of TEXT_AND_BLOCK also where steps and rates may differ
 TEXT_AND_BLOCK = (
     *("corpus", "vocab_size", "context_length", "test_sequences", "schedule"),
@@ -216,12 +217,12 @@ READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
 def check_runs(
     table: pd.DataFrame, source: str, *, loss: str = "test_loss", size: SizeAxis = SizeAxis.BLOCK
 ) -> pd.DataFrame:
-    """The runs of a study, one row each, in order: `depth, width, seed, loss`, and what it has of sizes and batches.
+    """The runs of a study in order: `depth, width, seed, loss`, and what it has of sizes, batches and tokens.
 
     Args:
         table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
             nats per token, or bits_per_byte). Sizes are `block_params` (or `params`; replaces `12 L d^2`),
-            `total_params` and `step_flops`; other columns are ignored.
+            `total_params` and `step_flops`, tokens `tokens_trained`; other columns are ignored.
         source: the table's name in messages, e.g. its path.
         size: the size to compare; its column is required.
 
@@ -235,7 +236,8 @@ def check_runs(
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
     runs = run_numbers(table, ["depth", "width"], [loss, *sized], source).rename(columns={loss: "loss"})
-    runs = runs.assign(**batch_columns(table))
+    tokens = [TOKENS] if TOKENS in table else []
+    runs = runs.assign(**batch_columns(table), **table[tokens].apply(pd.to_numeric, errors="coerce"))
     refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),

@@ -103,23 +103,23 @@ def fit_line(
 
     Args:
         x, y: (n,) finite values.
-        sigma: (n,) positive standard errors of `y`; all 1 if not given.
+        sigma: (n,) positive standard errors of `y`, or their (n, n) covariance; all errors 1 if not given.
         sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` accounts for them.
         rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
             Off by default: the transition widths have errors of their own (Levine et al. 2020, D.1).
 
     Raises:
-        ValueError: the arrays differ in shape, or a value is not finite, or a `sigma` is not positive.
+        ValueError: the arrays differ in shape, or a value is not finite, or a `sigma` is not positive (definite).
     """
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     sigma_n = np.ones_like(y_n) if sigma is None else np.asarray(sigma, dtype=np.float64)
-    if not (x_n.ndim == 1 and x_n.shape == y_n.shape == sigma_n.shape):
+    if not (x_n.ndim == 1 and x_n.shape == y_n.shape and set(sigma_n.shape) == set(x_n.shape)):
         raise ValueError(
             f"x, y and sigma must be vectors of one length: {x_n.shape}, {y_n.shape}, {sigma_n.shape}"
         )
     if not (np.isfinite(x_n).all() and np.isfinite(y_n).all() and np.isfinite(sigma_n).all()):
         raise ValueError("x, y and sigma must be finite")
-    if (sigma_n <= 0).any():
+    if sigma_n.ndim == 1 and (sigma_n <= 0).any():
         raise ValueError("sigma must be positive")
 
     n_points = len(x_n)
@@ -130,27 +130,33 @@ def fit_line(
         text = "all points share one x, so they determine no slope"
         return _unusable(FitStatus.NOT_IDENTIFIABLE, n_points, text)
 
-    model = lmfit.models.LinearModel()
-    start = model.make_params(intercept=float(y_n.mean()), slope=0.0)
-    result = model.fit(
-        y_n,
+    whiten = whitening(sigma_n)
+    start = lmfit.models.LinearModel().make_params(intercept=float(y_n.mean()), slope=0.0)
+    result = lmfit.minimize(
+        lambda at: whiten @ (y_n - at["intercept"] - at["slope"] * x_n),
         start,
-        x=x_n,
-        weights=1.0 / sigma_n,
         scale_covar=rescale_covariance,
-        fit_kws={"xtol": 1e-13, "ftol": 1e-13},
+        xtol=1e-13,
+        ftol=1e-13,
     )
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
         return _unusable(FitStatus.FAILED, n_points, f"the minimiser failed: {result.message}")
-    return _converged(result, y_n, sigma_n, sigma_dof)
+    return _converged(result, whiten @ np.ones(n_points), whiten @ y_n, sigma_dof)
 
 
-def _converged(result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_dof: float) -> LineFit:
+def whitening(sigma: Floats) -> Floats:
+    """(n, n) what makes values with (n,) standard errors, or an (n, n) covariance, independent with a variance of 1."""
+    return np.diag(1.0 / sigma) if sigma.ndim == 1 else np.linalg.inv(np.linalg.cholesky(sigma))
+
+
+def _converged(
+    result: lmfit.minimizer.MinimizerResult, level: Floats, y: Floats, sigma_dof: float
+) -> LineFit:
+    """The fit from its result; `level` and `y` are a column of ones and the values, both whitened."""
     order = [result.var_names.index(name) for name in ("intercept", "slope")]
     covariance = result.covar[np.ix_(order, order)]
     chi2, dof = float(result.chisqr), len(y) - _FREE
-    centre = float(np.average(y, weights=sigma**-2.0))
-    total = float((((y - centre) / sigma) ** 2).sum())
+    total = float(((y - level * (level @ y) / (level @ level)) ** 2).sum())
     p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
     return LineFit(
         **_parameters([result.params[name].value for name in ("intercept", "slope")], covariance),
@@ -228,7 +234,8 @@ def fit_line_with_limits(
     if not limits or not plain.usable:
         return plain
     x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
-    points = np.stack([np.ones_like(x_n), x_n], axis=1) / sigma_n[:, None]
+    whiten = whitening(sigma_n)
+    points, values = whiten @ np.stack([np.ones_like(x_n), x_n], axis=1), whiten @ y_n
     side = np.array([float(limit.side) for limit in limits])
     scale = side / np.array([limit.sigma for limit in limits])
     bounds = np.array([[1.0, limit.x] for limit in limits]) * scale[:, None]
@@ -236,7 +243,7 @@ def fit_line_with_limits(
 
     def ascent(at: Floats) -> tuple[float, Floats, Floats]:
         """The log likelihood with its gradient (2,) and minus its Hessian (2, 2)."""
-        residual, z = y_n / sigma_n - points @ at, bounds @ at - offset
+        residual, z = values - points @ at, bounds @ at - offset
         mills = inverse_mills(z)
         value = float(special.log_ndtr(z).sum() - 0.5 * (residual**2).sum())
         gradient = points.T @ residual + bounds.T @ mills
@@ -254,7 +261,7 @@ def fit_line_with_limits(
                 at, (value, gradient, information) = at + share * step, trial
                 break
     covariance = np.linalg.inv(information)
-    residual = y_n / sigma_n - points @ at
+    residual = values - points @ at
     chi2, number = float(residual @ residual), len(limits)
     total = plain.chi2 / (1.0 - plain.r_squared) if plain.r_squared < 1 else math.nan
     p_value = float(stats.chi2.sf(chi2, plain.dof))

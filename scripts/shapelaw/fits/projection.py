@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats, LineFit
+from shapelaw.fits.line import Floats, LineFit, whitening
 from shapelaw.fits.noise import INTERVAL
 
 # a fit with a smaller p-value has errors that are too small
@@ -191,20 +191,26 @@ class Form:
 
 
 def fit_forms(depth: npt.ArrayLike, log_width: npt.ArrayLike, sigma: npt.ArrayLike) -> tuple[Form, ...]:
-    """All forms with fewer coefficients than there are points, by falling weight; none with fewer than 3 points."""
+    """All forms with fewer coefficients than there are points, by falling weight; none with fewer than 3 points.
+
+    Args:
+        sigma: (n,) standard errors of `log_width`, or their (n, n) covariance. A point that is left out is predicted
+            by the others with what its error shares with theirs.
+    """
     x, y, err = (np.asarray(values, dtype=np.float64) for values in (depth, log_width, sigma))
-    fitted = []
+    whiten, fitted = whitening(err), []
     for name, (_, columns) in FORMS.items():
-        design = np.stack(columns(x), axis=1) / err[:, None]
+        design = whiten @ np.stack(columns(x), axis=1)
         n, k = design.shape
         if n <= k or np.linalg.matrix_rank(design) < k:
             continue
         covariance = np.linalg.inv(design.T @ design)
-        coefficients = covariance @ design.T @ (y / err)
-        residual = y / err - design @ coefficients
-        leverage = np.einsum("nk,kl,nl->n", design, covariance, design)
-        left = np.maximum(1.0 - leverage, 1e-12)
-        density = stats.norm.logpdf(residual / left, scale=1.0 / np.sqrt(left)) - np.log(err)
+        coefficients = covariance @ design.T @ whiten @ y
+        residual = whiten @ y - design @ coefficients
+        # the precision of what is left of the points, whose diagonal is that of each by the others
+        left = whiten.T @ (np.eye(n) - design @ covariance @ design.T) @ whiten
+        alone = np.maximum(np.diag(left), 1e-12 * np.diag(whiten.T @ whiten))
+        density = stats.norm.logpdf(whiten.T @ residual / alone, scale=1.0 / np.sqrt(alone))
         chi2 = float(residual @ residual)
         p_value = float(stats.chi2.sf(chi2, n - k))
         widened = chi2 / (n - k) if p_value < SCATTERED else 1.0

@@ -14,6 +14,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError
+from shapelaw.fits.comparable import SHAPE as OF_SHAPE
 from shapelaw.fits.comparable import off_neighbours, off_twins
 from shapelaw.fits.inputs import read_table, rows_named
 from shapelaw.specs import columns
@@ -190,14 +191,23 @@ def sentences_of(source: str, notes: Sequence[str]) -> tuple[str, ...]:
 def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
     """The cell without the runs that diverged, which are named; with `keep` they are named alone.
 
-    Two seeds that are as far apart stay, and their noise counts: nobody can say which of them is off.
+    Two seeds that are as far apart stay, and their noise counts: nobody can say which of them is off, unless the worse
+    one lies far above its neighbours in size.
     """
     runs = cell.runs.assign(loss=cell.runs[loss])
     twins, pairs = off_twins(runs)
+    better = pairs & (runs["loss"] == runs.groupby(OF_SHAPE)["loss"].transform("min"))
+    worse_above = off_neighbours(runs[~twins & ~better])[0].reindex(runs.index, fill_value=False) & pairs
+    twins |= worse_above
+    pairs &= ~worse_above.groupby([runs[name] for name in OF_SHAPE]).transform("any")
     above, _ = off_neighbours(runs[~twins])
     _, out = off_neighbours(runs[~twins][~above])
     for rows, where in (
-        (twins, "more than 6 robust deviations off other seeds of their shape"),
+        (twins & ~worse_above, "more than 6 robust deviations off other seeds of their shape"),
+        (
+            worse_above,
+            "the worse of two seeds, more than 6 robust deviations above their neighbours in size too",
+        ),
         (above, "more than 6 robust deviations above both neighbours in size at their depth"),
     ):
         index = rows.index[rows]

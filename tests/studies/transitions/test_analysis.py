@@ -20,6 +20,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_runs,
     analyse_transitions,
     check_transitions,
+    covariance_of,
 )
 from shapelaw.studies.transitions.results import present, summary
 
@@ -34,11 +35,44 @@ def test_the_law_is_recovered_from_runs(analysis):
     assert set(analysis.fits) == {BOOTSTRAP, PAPER_RULE}
 
 
+def test_transitions_that_share_a_depth_have_the_correlation_that_their_errors_have():
+    """Three depths drawn 150 times: a loss of the middle one moves both transitions."""
+    widths = grid_of((4, 6, 8), 6e4, 6e6, 10)
+    found, told = [], []
+    for seed in range(150):
+        runs = check_runs(simulate(widths, {4: 70.0, 6: 75.0, 8: 80.0}, noise=0.0012, seed=seed), "made")
+        rows = analyse_runs(runs, Options(noise=0.0012, draws=200)).transitions.query("method == 'bootstrap'")
+        if (rows["status"] == "crossing").all():
+            found.append(np.log(rows["width"]).tolist())
+            told.append(rows["correlation"].iloc[0])
+    correlation = np.corrcoef(np.array(found).T)[0, 1]
+    assert len(found) > 100
+    assert correlation == pytest.approx(np.mean(told), abs=0.16)
+    assert np.mean(told) < -0.2
+
+
+def test_the_line_s_covariance_has_that_of_neighbours():
+    table = pd.DataFrame(
+        {
+            "depth": [1, 2, 8],
+            "deeper_depth": [2, 4, 16],
+            "width": [10.0, 20.0, 40.0],
+            "width_err": [1.0, 1.0, 4.0],
+        }
+    ).assign(correlation=[-0.3, -0.2, np.nan])
+    rows = analyse_transitions(check_transitions(table, "made")).transitions
+    covariance = covariance_of(rows, "as given")
+    assert np.diag(covariance) == pytest.approx([0.01, 0.0025, 0.01])
+    assert covariance[0, 1] == covariance[1, 0] == pytest.approx(-0.3 * 0.1 * 0.05)
+    assert covariance[1, 2] == covariance[0, 2] == 0  # 2 against 4 and 8 against 16 share no depth
+
+
 def test_transitions_have_the_promised_columns_and_pairs(analysis):
     table = analysis.transitions
     assert list(table.columns) == [
         *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status"),
         *("bound", "bound_err", "side", "reportable_low", "reportable_high", "noise_scale", "caution"),
+        *("correlation", "lag"),
     ]
     assert table["method"].value_counts().to_dict() == {BOOTSTRAP: 4, PAPER_RULE: 4}
     for method in (BOOTSTRAP, PAPER_RULE):

@@ -31,6 +31,22 @@ def test_a_transition_has_the_middle_of_its_pair_and_its_ratio(refitted):
     assert theirs["depth_ratio"].tolist() == pytest.approx([2, 1.5, 4 / 3, 1.25, 1.2])
 
 
+def test_a_transition_has_the_tokens_of_each_parameter_of_its_shallower_network():
+    """At a fixed number of tokens they fall as the size; with equal tokens a parameter all transitions have these."""
+    made = simulate(grid_of((4, 6, 8), 6e4, 6e6, 12), {4: 150.0, 6: 200.0, 8: 260.0}, noise=0.0008)
+    blocks = 12 * made["depth"] * made["width"] ** 2
+    for tokens, expected in (
+        (blocks * 0 + 5e7, lambda depth, d: 5e7 / (12 * depth * d**2)),
+        (blocks * 20, lambda *_: 20),
+    ):
+        runs = check_runs(made.assign(block_params=blocks, tokens_trained=tokens), "made")
+        found = analyse_runs(runs, Options(draws=200)).transitions.query("status == 'crossing'")
+        assert len(found) >= 2
+        wanted = [expected(depth, width) for depth, width in zip(found["depth"], found["width"], strict=True)]
+        assert found["tokens_per_param"].tolist() == pytest.approx(wanted, rel=1e-6)
+    assert "tokens_per_param" not in analyse_runs(check_runs(made, "made"), Options(draws=50)).transitions
+
+
 def test_gaps_change_sign_at_the_crossing_and_none_is_judged_without_noise():
     runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 200.0}, noise=0.0008), "made")
     table = tables.gaps_table(analyse_runs(runs, Options(draws=50)).runs)

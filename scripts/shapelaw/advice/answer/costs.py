@@ -417,7 +417,8 @@ def ask(evidence: Evidence, question: Question) -> Costs:
             f"time lies beyond them (about {depth:.0f}), where none were measured; time more depths: shapelaw speed "
             "--depths."
         )
-    best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
+    own_low, own_high = min(own_low, depth), max(own_high, depth)
+    best = Best(depth, min(low, own_low), max(high, own_high), own_low, own_high)
     return Costs(question, evidence, sizes, log_blocks, middle, best, shift, moved_least, errors)
 
 

@@ -22,6 +22,7 @@ from shapelaw.fits.projection import (
     Form,
     draw_sizes,
     first_depths,
+    fit_forms,
     size_rule,
     standard_params,
     why_no_projection,
@@ -31,7 +32,9 @@ from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
     check_transitions,
+    covariance_of,
     crossings,
+    points_of,
     published_transitions,
 )
 
@@ -42,12 +45,15 @@ DEPTHS = np.geomspace(1.0, FARTHEST, 121)
 
 @dataclass(frozen=True)
 class Law:
-    """Forms of log transition width against depth, with the sizes at which they were measured.
+    """Forms of the log width at which a depth is best, with the sizes at which they were measured.
+
+    Where L and L' tie, the best depth lies between them: at their geometric mean M by curves that are symmetric in log
+    depth. So a transition of size N says that M is best at N, with a width of sqrt(N / (12 M)).
 
     Attributes:
-        forms: the forms by weight.
+        forms: the forms of that width against M, by weight.
         source: where its transitions come from.
-        depths: smallest and largest depth of a transition.
+        depths: smallest and largest depth of a transition, the shallower of its pair.
         sizes: parameters of the blocks at the smallest and at the largest transition.
         count: number of transitions.
         p_value: the chance that transitions on the best form scatter about it as these do.
@@ -88,7 +94,8 @@ def read_law(fit: str) -> Law:
 def _law(analysis: TransitionAnalysis, source: str) -> Law:
     reason = why_no_projection(analysis.fit)
     used = crossings(analysis.transitions, analysis.method)
-    if reason or not analysis.forms:
+    forms = () if reason else _of_best_depths(analysis)
+    if not forms:
         raise UserError(
             f"{source} gives no law to advise by ({reason or 'too few transitions'}); it takes 3 transitions on a "
             f"rising line. Use --fit {PUBLISHED}, or add depths."
@@ -96,7 +103,18 @@ def _law(analysis: TransitionAnalysis, source: str) -> Law:
     sizes = standard_params(used["depth"], used["width"])
     depths = int(used["depth"].min()), int(used["depth"].max())
     span = float(sizes.min()), float(sizes.max())
-    return Law(analysis.forms, source, depths, span, len(used), analysis.forms[0].p_value)
+    return Law(forms, source, depths, span, len(used), forms[0].p_value)
+
+
+def _of_best_depths(analysis: TransitionAnalysis) -> tuple[Form, ...]:
+    """The forms of `Law`; a transition whose deeper depth isn't known stands for its own depth."""
+    rows = analysis.transitions
+    deeper = rows["deeper_depth"].astype("Float64").fillna(rows["depth"]).astype(float)
+    places = rows.assign(best=np.sqrt(rows["depth"] * deeper))
+    best, width, _ = points_of(places, analysis.method, at="best")
+    depth, *_ = points_of(rows, analysis.method)
+    covariance = covariance_of(rows, analysis.method)
+    return fit_forms(best, np.log(width * np.sqrt(depth / best)), covariance)
 
 
 def best_depth_at(law: Law, block_params: float) -> float:

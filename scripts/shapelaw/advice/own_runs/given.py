@@ -18,7 +18,7 @@ from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.forms import losses_constant
 from shapelaw.errors import UserError, add_subject
 from shapelaw.fits.comparable import Budget, budgets_of
-from shapelaw.fits.inputs import check_runs
+from shapelaw.fits.inputs import TOKENS, check_runs
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
@@ -280,7 +280,8 @@ def _enough(
 
 
 def _checked(cell: Cell, source: str, size: SizeAxis) -> pd.DataFrame:
-    kept = [name for name in SIZE_COLUMNS.values() if name in cell.runs]
+    runs = cell.runs.rename(columns={"tokens": TOKENS})
+    kept = [name for name in (*SIZE_COLUMNS.values(), TOKENS) if name in runs]
     where = f"{source} ({cell.name})" if cell.values else source
     losses = cell.runs["loss"]
     if len(losses) > 1 and losses_constant(losses):
@@ -288,7 +289,7 @@ def _checked(cell: Cell, source: str, size: SizeAxis) -> pd.DataFrame:
             f"{where}: the losses don't vary ({losses.min():.6g} to {losses.max():.6g}), so they tell no shape from "
             "another; are they the losses at the end of the training?"
         )
-    return check_runs(cell.runs[["depth", "width", "seed", "loss", *kept]], where, loss="loss", size=size)
+    return check_runs(runs[["depth", "width", "seed", "loss", *kept]], where, loss="loss", size=size)
 
 
 def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str]:

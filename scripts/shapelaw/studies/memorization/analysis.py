@@ -18,6 +18,7 @@ from shapelaw.fits.capacity import (
     Growth,
     LinearPart,
     capacity,
+    exponents,
     fit_growth,
     heads_needed,
     line_through,
@@ -81,8 +82,9 @@ class Information:
 class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
-    `linear`, `growth`, `needed` (H at 99%) and `information` (for classifications with a loss) belong to curves along
-    H, `knee` and `gain` to curves along d_h; for other curves they are None.
+    `linear`, `growth`, `readings` (the range of `exponents`), `needed` (H at 99%) and `information` (for
+    classifications with a loss) belong to curves along H, `knee` and `gain` to curves along d_h; for other curves they
+    are None.
     """
 
     curve: MemorizationCurve
@@ -91,6 +93,7 @@ class CurveAnalysis:
     linear: LinearPart | None = None
     other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
     growth: Growth | None = None
+    readings: tuple[float, float] | None = None
     needed: Capacity | None = None
     information: Information | None = None
     knee: KneeFit | None = None
@@ -181,8 +184,10 @@ def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> 
         others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
         line = linear_part(curve)
         growth, needed = fit_growth(curve, line.used), heads_needed(curve)
+        guessed = 2.0 ** -float(runs[LABEL_BITS].fillna(math.inf).iloc[0])
+        readings = exponents(curve, line.used, guessed)
         information = _information_of(curve, runs, line.used)
-        return CurveAnalysis(curve, guaranteed, test, line, others, growth, needed, information)
+        return CurveAnalysis(curve, guaranteed, test, line, others, growth, readings, needed, information)
     if along == "head_dim":
         assert curve.context is not None
         knee = fit_knee(curve.x, curve.share, err if curve.noise else curve.seeds**-0.5, curve.noise)

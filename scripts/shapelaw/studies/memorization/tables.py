@@ -112,8 +112,10 @@ def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One row per curve along H: H at `MEMORIZED`, examples a head there, and the exponent of the share in H.
 
     `theory_real_labels` is what theorem 1 adds per head, for labels of real numbers. Labels that are classes, the
-    argmax of several numbers, ask less, so the two columns can't be compared as a ratio. The last columns but those of
-    the fit are on the information learned: its line in H, which the share may lack, and the bits that a head learns.
+    argmax of several numbers, ask less, so the two columns can't be compared as a ratio. `exponent_least` to
+    `exponent_most` are four readings of the exponent (`exponents`), `r_squared` is of a line in H. The last columns but
+    those of the fit are on the information learned: its line in H, which the share may lack, and the bits that a head
+    learns.
     """
     rows = []
     for one in analysis.curves:
@@ -130,6 +132,10 @@ def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
                 "theory_real_labels": theory_per_head(one.curve),
             }
             | picked(one.growth, "exponent", exponent_err="err", exponent_low="low", exponent_high="high")
+            | dict(
+                zip(("exponent_least", "exponent_most"), one.readings or (math.nan, math.nan), strict=True)
+            )
+            | {"r_squared": one.linear.line.r_squared if one.linear else math.nan}
             | picked(learned and learned.linear, information_curvature_p="curvature_p")
             | picked(
                 learned and learned.growth, information_exponent="exponent", information_exponent_err="err"

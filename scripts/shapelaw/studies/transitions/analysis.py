@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
 from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, curves_by_size
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import TOKENS, numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
@@ -26,11 +27,15 @@ from shapelaw.studies.study import REFERENCE
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
 OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
-    *("reportable_low", "reportable_high", "noise_scale", "caution"),
+    *("reportable_low", "reportable_high", "noise_scale", "caution", "correlation", "lag"),
 )
+TOKENS_PER_PARAM = "tokens_per_param"
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
-NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
+NUMBERS_OF_SOME = (
+    *("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale"),
+    *("correlation", "lag"),
+)
 GPT3_VOCABULARY = 50257
 PUBLISHED = "published"  # transitions in the place of a file
 WIDTH = "transition width at depth"
@@ -84,7 +89,7 @@ class Runs:
 class TransitionAnalysis:
     """`transitions` has the columns of transitions.csv; `fits` one line for each method; `method` names the main one.
 
-    `runs` is None when the transitions were given.
+    `runs` is None when the transitions were given; of runs with tokens there is a column `tokens_per_param`.
     """
 
     transitions: pd.DataFrame
@@ -112,8 +117,8 @@ class TransitionAnalysis:
         """The forms that the main fit's transitions allow, by weight; empty where the line has no projection."""
         if why_no_projection(self.fit):
             return ()
-        depth, width, err = points_of(self.transitions, self.method)
-        return fit_forms(depth, np.log(width), err / width)
+        depth, width, _ = points_of(self.transitions, self.method)
+        return fit_forms(depth, np.log(width), covariance_of(self.transitions, self.method))
 
 
 def published_transitions() -> pd.DataFrame:
@@ -164,7 +169,7 @@ def analyse_runs(
             if found is not None:
                 yield found
 
-    adjacent = tuple(compared(adjacent_pairs(curves)))
+    adjacent = _with_correlations(tuple(compared(adjacent_pairs(curves))))
     known = {(pair.shallow.depth, pair.deep.depth): pair for pair in adjacent}
     twice = {depth: (curve, curves[2 * depth]) for depth, curve in curves.items() if 2 * depth in curves}
     others = compared(pair for depth, pair in twice.items() if (depth, 2 * depth) not in known)
@@ -175,6 +180,7 @@ def analyse_runs(
     transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
         ["method", "depth"], ignore_index=True
     )
+    transitions = _with_tokens(transitions, runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
     label = LOSS_LABELS.get(options.loss, options.loss)
     return TransitionAnalysis(
@@ -189,9 +195,19 @@ def analyse_runs(
             adjacent,
             doubled,
             options.size,
-            _on_every_axis(of_sizes, noise, options, adjacent, parts),
+            _with_tokens(_on_every_axis(of_sizes, noise, options, adjacent, parts), runs),
         ),
     )
+
+
+def _with_correlations(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """Pairs from shallow to deep, each with the correlation of its transition's error with that of the next pair's."""
+    made = list(pairs)
+    for at, (pair, deeper) in enumerate(pairwise(pairs)):
+        if pair.draws is not None and deeper.draws is not None and pair.deep.depth == deeper.shallow.depth:
+            correlation = pair.draws.correlation(deeper.draws, len(pair.deep.size))
+            made[at] = replace(pair, bootstrap=replace(pair.bootstrap, correlation=correlation))
+    return tuple(made)
 
 
 def _on_every_axis(
@@ -219,6 +235,25 @@ def _on_every_axis(
             found = work() if parts is None else parts.attempt(name, work) or []
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
     return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
+
+
+def _with_tokens(transitions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Transitions with `tokens_per_param`: training tokens for each parameter of the blocks, where runs have both.
+
+    Those of the shallower network at its transition, on the line in log width through its trained widths.
+    """
+    if not {TOKENS, SIZE_COLUMNS[SizeAxis.BLOCK]} <= {*runs}:
+        return transitions
+    ratios = (
+        (runs[TOKENS] / runs[SIZE_COLUMNS[SizeAxis.BLOCK]]).groupby([runs["depth"], runs["width"]]).mean()
+    )
+
+    def at(depth: int, width: float) -> float:
+        trained = ratios.loc[depth]
+        return float(np.exp(np.interp(np.log(width), np.log(trained.index), np.log(trained))))
+
+    there = zip(transitions["depth"], transitions["width"], strict=True)
+    return transitions.assign(**{TOKENS_PER_PARAM: [at(depth, width) for depth, width in there]})
 
 
 def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -257,7 +292,7 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Transit
         "status": TransitionStatus.CROSSING.value,
         "deeper_depth": pd.NA,
     }
-    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_NO_CROSSING, math.nan)
+    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_SOME, math.nan)
     for name, default in defaults.items():
         if name not in table:
             table[name] = default
@@ -284,11 +319,11 @@ def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = Tr
     """The line `log d = a + b L` through one method's crossings, weighted by `width / width_err` (appendix D.1).
 
     With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
-    Crossings of adjacent pairs share the networks of one depth; like the paper, the fit takes them as independent.
+    Crossings of adjacent pairs share the networks of one depth, so their errors have a covariance (`covariance_of`).
     """
-    depth, width, err = points_of(transitions, method, edge=limits)
+    depth, width, _ = points_of(transitions, method, edge=limits)
     known = limits_of(transitions, method) if limits else []
-    return fit_line_with_limits(depth, np.log(width), err / width, known)
+    return fit_line_with_limits(depth, np.log(width), covariance_of(transitions, method, edge=limits), known)
 
 
 def points_of(
@@ -299,11 +334,28 @@ def points_of(
     Args:
         at: the column of the places.
     """
-    crossing = _crossing(transitions, method), [at, "width", "width_err"]
-    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ()), [at, "bound", "bound_err"]
-    points = [rows[columns].to_numpy(dtype=np.float64) for rows, columns in (crossing, at_edge)]
-    place, width, err = np.concatenate(points).T
+    used = _points(transitions, method, edge)
+    place, width, err = (used[name].to_numpy(dtype=np.float64) for name in (at, "width", "width_err"))
     return place, width, err
+
+
+def covariance_of(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> Floats:
+    """(n, n) covariance of the log widths of `points_of`; that of neighbours is known by their `correlation`."""
+    used = _points(transitions, method, edge)
+    err = (used["width_err"] / used["width"]).to_numpy(dtype=np.float64)
+    next_to = used["deeper_depth"].astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)[
+        :, None
+    ] == used["depth"].to_numpy(dtype=np.float64)
+    with_next = np.where(next_to, used["correlation"].fillna(0.0).to_numpy(dtype=np.float64)[:, None], 0.0)
+    return np.asarray((np.eye(len(err)) + with_next + with_next.T) * np.outer(err, err), dtype=np.float64)
+
+
+def _points(transitions: pd.DataFrame, method: str, edge: bool) -> pd.DataFrame:
+    """One method's crossings and, with `edge`, what was estimated at the grid's edge, with its bound as its width."""
+    used = crossings(transitions, method)
+    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
+    at_edge = at_edge.assign(width=at_edge["bound"], width_err=at_edge["bound_err"])
+    return pd.concat([used, at_edge], ignore_index=True) if len(at_edge) else used
 
 
 def limits_of(transitions: pd.DataFrame, method: str, *, at: str = "depth") -> list[Limit]:
@@ -322,10 +374,7 @@ def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> p
 
 def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
     """One method's rows that are transitions, with float columns."""
-    numbers = ("depth", "width", "width_err", "width_low", "width_high")
-    return _crossing(transitions, method).astype(dict.fromkeys(numbers, "float64"))
-
-
-def _crossing(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
     crossing = transitions["status"] == TransitionStatus.CROSSING.value
-    return transitions[(transitions["method"] == method) & crossing]
+    numbers = ("depth", "width", "width_err", "width_low", "width_high")
+    used = transitions[(transitions["method"] == method) & crossing]
+    return used.astype(dict.fromkeys(numbers, "float64"))

@@ -54,7 +54,7 @@ SHAPE_FORMATS = {
 }
 WIDTHS = ("width", "width_err", "width_low", "width_high", "bound", "bound_err")
 WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f")
-PAIR_FORMATS = WIDTH_FORMATS | dict.fromkeys(("mid_depth", "depth_ratio"), ".2f")
+PAIR_FORMATS = WIDTH_FORMATS | dict.fromkeys(("mid_depth", "depth_ratio", "correlation", "lag"), ".2f")
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
@@ -332,6 +332,8 @@ def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
                 for other in others.to_dict("records")
             ]
             text += f" ({'; '.join(beside)})" if beside else ""
+    if row["lag"] > 0:
+        text += f"; the rule lags, here by about {row['lag']:.0%}"
     if row["noise_scale"] > NOTABLE_SCALE:
         text += f"; runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves"
     if isinstance(row["caution"], str) and row["caution"]:
@@ -343,10 +345,10 @@ def _forms_sentence(analysis: TransitionAnalysis) -> str:
     """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
     rows = tabled.forms_table(analysis.forms).to_dict("records")
     parts = [
-        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {form.coefficients[1]:.2g} ± "
-        f"{math.sqrt(form.covariance[1, 1]):.1g}, weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
-        for form, row in zip(analysis.forms, rows, strict=True)
-        if row["p_value"] >= SCATTERED or form is analysis.forms[0]
+        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {row['b']:.2g} ± {row['b_err']:.1g}, "
+        f"weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
+        for row in rows
+        if row["p_value"] >= SCATTERED or row is rows[0]
     ]
     return (
         "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."

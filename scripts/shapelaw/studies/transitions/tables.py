@@ -22,6 +22,7 @@ from shapelaw.studies.published import DEPTH_WIDTH, Published, published, publis
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     PUBLISHED,
+    TOKENS_PER_PARAM,
     WIDTH,
     Runs,
     TransitionAnalysis,
@@ -84,8 +85,11 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
 
 def read_transitions(transitions: pd.DataFrame) -> pd.DataFrame:
     """A table of transitions as it is read: the width with its interval, or what else was found in words."""
-    left_out = ("width_err", "bound", "bound_err", "side", "reportable_low", "reportable_high")
-    shown = transitions.drop(columns=[*left_out, "noise_scale", "caution"], errors="ignore")
+    left_out = (
+        *("width_err", "bound", "bound_err", "side", "reportable_low", "reportable_high"),
+        *("noise_scale", "caution", "correlation", "lag", TOKENS_PER_PARAM),
+    )
+    shown = transitions.drop(columns=[*left_out], errors="ignore")
     rows = transitions.to_dict("records")
     shown["result"] = [
         (row.get("caution") or "") if row["status"] == TransitionStatus.CROSSING else status_sentence(row)
@@ -144,13 +148,14 @@ def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
 
 
 def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
-    """One row for each form of log width, by weight, with its own `N_transition` at depths 48, 80 and 96.
+    """One row for each form of log width, by weight, with its slope and its `N_transition` at depths 48, 80 and 96.
 
     `N_80_err` is the relative error: of log N. A size beyond any number is infinite.
     """
     rows = []
     for form in forms:
         row: dict[str, object] = {"form": f"log d = {projection.FORMS[form.name][0]}", "weight": form.weight}
+        row |= {"b": form.coefficients[1], "b_err": math.sqrt(form.covariance[1, 1])}
         row |= {"chi2": form.chi2, "dof": form.dof, "p_value": form.p_value, "log_density": form.log_density}
         for depth in FORM_DEPTHS:
             log_width, err = (float(value[0]) for value in projection.log_width_of(form, [depth]))
@@ -158,7 +163,7 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
                 row[f"N_{depth}"] = float(projection.standard_params(depth, np.exp(log_width)))
             row[f"N_{depth}_err"] = 2.0 * err
         rows.append(row)
-    columns = ["form", "weight", "chi2", "dof", "p_value", "log_density"]
+    columns = ["form", "weight", "b", "b_err", "chi2", "dof", "p_value", "log_density"]
     columns += [f"N_{depth}{end}" for depth in FORM_DEPTHS for end in ("", "_err")]
     return pd.DataFrame(rows, columns=columns)
 

@@ -207,11 +207,13 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
 
 
 def named(one: CellAnalysis) -> dict[str, Value]:
-    """The columns that name a series in a table."""
+    """The columns that name a series in a table, with the corpus where it is known: series may differ in their text."""
     patches = one.values["patch_embedding"] == "True"
+    corpus = corpus_of(one)
     return {
         **{name: one.values[name] for name in ("vocab_size", "embedding_rank")},
         "embedding": "patches" if patches else "tokens",
+        **({} if corpus is None else {"corpus": corpus}),
     }
 
 
@@ -255,14 +257,13 @@ def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
 
 
 def losses_of(one: CellAnalysis) -> pd.DataFrame:
-    """One row for each network: mean test loss, bits per byte, corpus, and bytes of text seen (by the test tokens)."""
+    """One row for each network: mean test loss, bits per byte, and bytes of text seen (by the test tokens)."""
     table = mean_losses(one.runs)
     for name in ("bits_per_byte", "text_bytes"):
         if name in one.runs:
             means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
             table = table.merge(means, on=["depth", "width"])
-    corpus = corpus_of(one)
-    return table if corpus is None else table.assign(corpus=corpus)
+    return table
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
