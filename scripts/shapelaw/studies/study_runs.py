@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError
-from shapelaw.fits.comparable import off_neighbours, off_twins
+from shapelaw.fits.comparable import off_neighbours, off_surfaces, off_twins
 from shapelaw.fits.inputs import read_table, rows_named
 from shapelaw.specs import columns
 from shapelaw.studies.grid.cells import SHAPE, Cell, cells_of
@@ -193,10 +193,15 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
     Two seeds that are as far apart stay, and their noise counts: nobody can say which of them is off.
     """
     runs = cell.runs.assign(loss=cell.runs[loss])
-    twins, pairs = off_twins(runs)
-    above, _ = off_neighbours(runs[~twins])
-    _, out = off_neighbours(runs[~twins][~above])
+    far = off_surfaces(runs)
+    left = runs[~far]
+    twins, pairs = off_twins(left)
+    left = left[~twins]
+    above, _ = off_neighbours(left)
+    left = left[~above]
+    _, out = off_neighbours(left)
     for rows, where in (
+        (far, "far off every surface through the losses of the other shapes"),
         (twins, "more than 6 robust deviations off other seeds of their shape"),
         (above, "more than 6 robust deviations above both neighbours in size at their depth"),
     ):
@@ -212,8 +217,7 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
         )
     if out.any():
         notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
-    left = runs.index[twins].union(above.index[above])
-    return cell if keep else replace(cell, runs=cell.runs.drop(index=left))
+    return cell if keep else replace(cell, runs=cell.runs.loc[left.index])
 
 
 def diverged_in(path: Path | None) -> str:
