@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages.table import PACKAGED
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, refuse_stand_in, say
 from shapelaw.settings.sections import (
     Folder,
     HuggingFace,
@@ -56,6 +56,7 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
         # a name that is not UTF-8, with its bytes as \xe9
         name = os.fsencode(path.relative_to(folder.path)).decode(errors="backslashreplace")
         try:
+            refuse_stand_in(path, pages=path.suffix.lower() != ".txt")
             match path.suffix.lower():
                 case ".txt":
                     rows = _read_text(path)

@@ -15,16 +15,27 @@ from shapelaw.advice.own_runs.columns import (
     SETTINGS,
     find_columns,
     is_length,
+    looks_like,
     names_in,
     plain_name,
-    read_numbers,
     setting_named,
     settings_of,
 )
 from shapelaw.advice.own_runs.exports import LAST
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import budget_labels
-from shapelaw.fits.inputs import FINITE, POSITIVE, WHOLE, broken_rules, refuse, refuse_all, rows_named
+from shapelaw.fits.inputs import (
+    FINITE,
+    POSITIVE,
+    WHOLE,
+    broken_rules,
+    example,
+    read_numbers,
+    refuse,
+    refuse_all,
+    rows_named,
+    seed_numbers,
+)
 from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.axes import axes_of
 from shapelaw.specs.runs import Training
@@ -233,17 +244,17 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    runs = pd.DataFrame({role: read_numbers(table[role]) for role in measured})
+    reads = {role: seed_numbers if role == "seed" else read_numbers for role in measured}
+    runs = pd.DataFrame({role: read(table[role]) for role, read in reads.items()})
     wrong: dict[str, pd.Series[bool]] = {}
-    if "seed" in runs and runs["seed"].isna().all():
-        runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
     for role in measured:
         whole = [WHOLE] if role in ("depth", "width", "seed") else []
         positive = [POSITIVE] if role != "seed" else []
-        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive])
+        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive], table[role])
         if role in LARGEST:
+            above = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
             rule = f"{columns[role]} can't be above {LARGEST[role]:,}, so it is no {role}"
-            wrong[rule] = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
+            wrong[rule + example(table[role], above)] = above
     refuse_all(runs, source, wrong)
     if (runs["depth"] > runs["width"]).all():
         raise UserError(
@@ -323,9 +334,10 @@ def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str
         others = runs.drop(columns=name, errors="ignore")
         if of_shape and lengths.gt(0).all() and not _follows(lengths, others):
             there = ", ".join(f"{length:,.6g}" for length in np.sort(lengths.unique())[:SHOWN])
+            tokens = name if looks_like(lengths) == "tokens" else "COLUMN"
             raise UserError(
                 f"{source}: the column {name!r} differs between shapes ({there}), and losses after trainings of "
-                "different lengths can't be compared. Name the tokens (--column tokens=COLUMN), keep the runs of one "
+                f"different lengths can't be compared. Name the tokens (--column tokens={tokens}), keep the runs of one "
                 f"length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
             )
 
