@@ -130,7 +130,12 @@ def test_whatever_becomes_of_what_is_printed_the_work_is_done(end: str, work: st
     given, expected = ENDS[end]
     line = f"set -o pipefail; {PYTHON} -c {shlex.quote(code)} {given}"
     done = subprocess.run(
-        ["bash", "-c", line], cwd=SCRIPTS, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        ["bash", "-c", line],
+        cwd=SCRIPTS,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     said = done.stderr.replace("a warning\n", "").strip().splitlines()
     unread = ["What is printed can't be written: No space left on device."] if end == "full output" else []
@@ -144,8 +149,14 @@ def test_whatever_becomes_of_what_is_printed_the_work_is_done(end: str, work: st
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError("Unable to allocate 70 GiB"), "There is too little memory (Unable to allocate 70 GiB); close"),
-        (RecursionError("maximum recursion depth exceeded"), "What is read is nested too deeply (maximum recursion"),
+        (
+            MemoryError("Unable to allocate 70 GiB"),
+            "There is too little memory (Unable to allocate 70 GiB); close",
+        ),
+        (
+            RecursionError("maximum recursion depth exceeded"),
+            "What is read is nested too deeply (maximum recursion",
+        ),
     ],
 )
 def test_limits_of_the_machine_are_one_line(
@@ -168,7 +179,9 @@ STAND_INS = [
 
 @pytest.mark.parametrize(("content", "words"), STAND_INS)
 @pytest.mark.parametrize("name", ["runs.csv", "runs.parquet", "config.json", "texts.jsonl"])
-def test_what_lies_in_the_place_of_a_file_is_named(content: bytes, words: str, name: str, tmp_path: Path) -> None:
+def test_what_lies_in_the_place_of_a_file_is_named(
+    content: bytes, words: str, name: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content)
     read: dict[str, Callable[[Path], object]] = {
         "config.json": read_config,

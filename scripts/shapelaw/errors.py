@@ -154,7 +154,9 @@ class _Output:
                 return work()
             except OSError as error:
                 self.error = error
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # takes what is left in the buffer
+                os.dup2(
+                    os.open(os.devnull, os.O_WRONLY), self._stream.fileno()
+                )  # takes what is left in the buffer
         return None
 
 

@@ -203,7 +203,11 @@ def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
         ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
         ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
         ("ckpt_step", (500, 1000), "ckpt_step"),
-        ("config.data.seen", (2e9, 5e9), "explains; name the tokens with --column tokens=config.data.seen, as its"),
+        (
+            "config.data.seen",
+            (2e9, 5e9),
+            "explains; name the tokens with --column tokens=config.data.seen, as its",
+        ),
         ("trial", (0, 1), "explains; name the seed with --column seed=trial, as its values look, or"),
     ],
 )
@@ -377,7 +381,10 @@ def test_a_run_off_every_surface_at_a_depth_without_neighbours_is_left_out(tmp_p
     path = written(tmp_path, pd.concat([RUNS, lone]))
     left, notes = read(path)
     assert len(left) == len(RUNS)
-    assert f"1 run far off every surface through the losses of the other shapes is left out: line {len(RUNS) + 2}" in notes
+    assert (
+        f"1 run far off every surface through the losses of the other shapes is left out: line {len(RUNS) + 2}"
+        in notes
+    )
     assert read(path, "--keep")[0]["loss"].max() == 7.8
 
 

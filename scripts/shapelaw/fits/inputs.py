@@ -281,7 +281,7 @@ RULES: Mapping[str, Callable[[pd.Series], pd.Series[bool]]] = {
 def broken_rules(
     numbers: pd.Series, name: str, rules: Iterable[str], cells: pd.Series
 ) -> dict[str, pd.Series[bool]]:
-    """For each of some `RULES` its sentence about a column, with what stands in its cells, and the rows that break it."""
+    """For each of some `RULES` its sentence about a column, with a cell that breaks it, and the rows that do."""
     broken = {rule: RULES[rule](numbers) for rule in rules}
     return {f"{name} must be {rule}{example(cells, rows)}": rows for rule, rows in broken.items()}
 
@@ -292,7 +292,9 @@ def example(cells: pd.Series, rows: pd.Series[bool]) -> str:
     if shown.empty:
         return ""
     cell = shown.iloc[0]
-    said = "nothing" if pd.isna(cell) or cell == "" else f"{cell!r:.40}" if isinstance(cell, str) else str(cell)
+    said = (
+        "nothing" if pd.isna(cell) or cell == "" else f"{cell!r:.40}" if isinstance(cell, str) else str(cell)
+    )
     return f"; it is {said}" if len(shown) == 1 else f"; {rows_named(shown.index[:1])} has {said}"
 
 

@@ -104,7 +104,9 @@ def _matrix(part: Any) -> tuple[int, int] | None:
 
 def attentions(root: Any) -> Iterator[Any]:
     for part in root.modules():
-        if "Attention" in type(part).__name__ and not (_convolves(part) or any(map(_forgets, part.modules()))):
+        if "Attention" in type(part).__name__ and not (
+            _convolves(part) or any(map(_forgets, part.modules()))
+        ):
             yield part
 
 

@@ -178,7 +178,9 @@ def _class_of(known: Any, settings: Any, family: str, named: Sequence[Any], note
     tables = known.models.auto.modeling_auto
     first = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",) if field_of(settings, "is_decoder") is True else ()
     order = (*first, *_HEADS)
-    found = next((getattr(tables, table)[family] for table in order if family in getattr(tables, table)), None)
+    found = next(
+        (getattr(tables, table)[family] for table in order if family in getattr(tables, table)), None
+    )
     if found is None:
         raise ValueError("that has no model of its own which reads tokens, images or audio")
     taken = str(found if isinstance(found, str) else found[0])

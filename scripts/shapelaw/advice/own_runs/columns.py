@@ -152,7 +152,9 @@ def looks_like(column: pd.Series) -> str:
         return ""
     if values[0] >= LEAST_TOKENS:
         return "tokens"
-    return "seed" if np.array_equal(values - values[0], np.arange(len(values))) and values[0] in (0, 1) else ""
+    return (
+        "seed" if np.array_equal(values - values[0], np.arange(len(values))) and values[0] in (0, 1) else ""
+    )
 
 
 def _width_hint(table: pd.DataFrame, depth: str) -> str:

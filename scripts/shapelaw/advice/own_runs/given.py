@@ -259,7 +259,9 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     ]
     first, value = names[0], values[names[0]][0]
     roles = {name: role for name in names if name not in SETTINGS and (role := looks_like(runs[name]))}
-    offers = [f"name the {role} with --column {role}={name}, as its values look" for name, role in roles.items()]
+    offers = [
+        f"name the {role} with --column {role}={name}, as its values look" for name, role in roles.items()
+    ]
     if others := [f"--best-of {name}" for name in names if name not in roles]:
         offers.append(f"take the best of each shape with {' '.join(others)}")
     seed = "" if roles or first in SETTINGS else f" If it only counts repeats, say --column seed={first}."

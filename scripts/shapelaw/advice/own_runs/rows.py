@@ -337,8 +337,8 @@ def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str
             tokens = name if looks_like(lengths) == "tokens" else "COLUMN"
             raise UserError(
                 f"{source}: the column {name!r} differs between shapes ({there}), and losses after trainings of "
-                f"different lengths can't be compared. Name the tokens (--column tokens={tokens}), keep the runs of one "
-                f"length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
+                f"different lengths can't be compared. Name the tokens (--column tokens={tokens}), keep the runs of "
+                f"one length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
             )
 
 
