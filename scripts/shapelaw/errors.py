@@ -173,7 +173,7 @@ def exit_code(work: Callable[[], int | None]) -> int:
         with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
             sys.stdout.reconfigure(errors="backslashreplace")
     output = _Output(sys.stdout)
-    with redirect_stdout(output), redirect_stderr(_Output(sys.stderr)):  # type: ignore[type-var]
+    with redirect_stdout(output), redirect_stderr(_Output(sys.stderr)):
         try:
             code = _code_of(work)
         finally:  # also where the command line's help ends it
