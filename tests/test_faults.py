@@ -68,7 +68,7 @@ ROWS = {  # the command, its exit code, and what it says
     "44 a hybrid": (
         "bottlenecks --model {second}/44-kimi-linear",
         0,
-        "Of its 27 blocks 7 have attention, 20 have a recurrence or a convolution.",
+        "Its 27 blocks: 7 with attention, 20 with a recurrence or a convolution.",
     ),
     "46 hidden copies": (
         "prepare_corpus --source folder:{second}/46-hidden-folder/texts --test-fraction 0.2 --out texts",

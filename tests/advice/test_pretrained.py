@@ -120,7 +120,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
             "heads": 32,
             "head_dim": 128,
             "key_dim": 192,
-            "notes": ("Of its 27 blocks 7 have attention, 20 have a recurrence or a convolution.",),
+            "notes": ("Its 27 blocks: 7 with attention, 20 with a recurrence or a convolution.",),
         },
     ),
     (
@@ -221,7 +221,7 @@ def test_of_a_known_family_with_several_parts_the_text_is_described_and_all_is_c
         (
             {"model_type": "bamba", "num_hidden_layers": 4, "attn_layer_indices": [1]},
             (
-                "Of its 4 blocks 1 have attention, 3 have a recurrence or a convolution.",
+                "Its 4 blocks: 1 with attention, 3 with a recurrence or a convolution.",
                 "Its config.json does not give",
             ),
         ),
@@ -249,9 +249,9 @@ def test_layers_of_a_hybrid_are_counted_by_what_they_hold(
     config = {"model_type": family, **FIELDS, "num_hidden_layers": len(layers), "layer_types": kinds}
     folder = tmp_path_factory.mktemp("hybrid")
     found = read_model(written(folder, config | {"num_key_value_heads": 2, "num_local_experts": 2}))
-    said = [f"{sum(layers)} have attention"] * any(layers)
-    said += [f"{len(layers) - sum(layers)} have a recurrence or a convolution"] * (not all(layers))
-    note = f"Of its {len(layers)} blocks {', '.join(said)}."
+    said = [f"{sum(layers)} with attention"] * any(layers)
+    said += [f"{len(layers) - sum(layers)} with a recurrence or a convolution"] * (not all(layers))
+    note = f"Its {len(layers)} blocks: {', '.join(said)}."
     note = note if any(layers) else f"None of its {len(layers)} blocks has attention."
     assert (note in found.notes) == (not all(layers))
     assert (found.heads is None) == (not any(layers))

@@ -315,8 +315,8 @@ def _remarks(
     if [*kinds] == [(False, True)]:
         yield f"None of its {blocks:,} blocks has attention."
     elif other:
-        said = ", ".join(f"{kinds[kind]:,} have {what}" for kind, what in _LAYERS.items() if kind in kinds)
-        yield f"Of its {blocks:,} blocks {said}."
+        said = ", ".join(f"{kinds[kind]:,} with {what}" for kind, what in _LAYERS.items() if kind in kinds)
+        yield f"Its {blocks:,} blocks: {said}."
     if found.kind is Kind.MIXTURE and model.config.is_encoder_decoder:
         yield "It is an encoder with a decoder too; its blocks and heads are the encoder's."
     if found.depth is not None and 0 < blocks < found.depth:

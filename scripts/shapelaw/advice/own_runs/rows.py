@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ from shapelaw.fits.inputs import (
     read_numbers,
     refuse,
     refuse_all,
-    rows_named,
     seed_numbers,
 )
 from shapelaw.fits.projection import size_rule, standard_params
@@ -273,13 +273,11 @@ def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) ->
     wrong = {}
     for role in ("block_params", "total_params", "params", "step_flops"):
         if role in runs:
-            ratio, bound, example = runs[role] / blocks, "at least a third of 12 L d²", ""
-            off = ratio < 1 / SIZED
-            if role == "block_params":
-                off, bound = off | (ratio > SIZED), "within a factor of 3 of 12 L d²"
-            for row, is_size, should in zip(runs.index[off][:1], runs[role][off], blocks[off], strict=False):
-                example = f"; {rows_named(pd.Index([row]))} has {is_size:,.6g} where 12 L d² is {should:,.0f}"
-            wrong[f"{columns[role]} must be {bound} by the depth and the width{example}"] = off
+            blocks_alone = role == "block_params"
+            off = ~(runs[role] / blocks).between(1 / SIZED, SIZED if blocks_alone else math.inf)
+            bound = "within a factor of 3 of" if blocks_alone else "at least a third of"
+            rule = f"{columns[role]} must be {bound} 12 L d² by the depth and the width"
+            wrong[rule + example(runs[role], off)] = off
     if "tokens" in runs:
         rule = f"{columns['tokens']} must be tokens, not millions or billions of them"
         wrong[rule] = runs["tokens"] < FEWEST_TOKENS
