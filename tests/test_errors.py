@@ -142,8 +142,7 @@ def test_whatever_becomes_of_what_is_printed_the_work_is_done(end: str, work: st
     heard = "error" not in end and end != "both closed"
     assert said == ((["Wrong."] if work == "wrong" else []) + unread if heard else [])
     assert (tmp_path / "written").read_text() == "results"
-    # argparse ends a command by SystemExit, with its own code
-    assert done.returncode == (2 if work == "wrong" else 0 if work == "help" else expected)
+    assert done.returncode == (2 if work == "wrong" else expected)
 
 
 @pytest.mark.parametrize(

@@ -174,18 +174,19 @@ def exit_code(work: Callable[[], int | None]) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")
     output = _Output(sys.stdout)
     with redirect_stdout(output), redirect_stderr(_Output(sys.stderr)):
-        try:
-            code = _code_of(work)
-        finally:  # also where the command line's help ends it
-            output.flush()
-            if output.error is not None and not isinstance(output.error, BrokenPipeError):
-                say(f"What is printed can't be written: {output.error.strerror}.")
-    return code if output.error is None or isinstance(output.error, BrokenPipeError) else code or 2
+        code = _code_of(work)
+        output.flush()
+        if output.error is None or isinstance(output.error, BrokenPipeError):
+            return code
+        say(f"What is printed can't be written: {output.error.strerror}.")
+        return code or 2
 
 
 def _code_of(work: Callable[[], int | None]) -> int:
     try:
         return work() or 0
+    except SystemExit as ended:  # after the command line's help, or a mistake in it
+        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except UserError as error:
         say(error)
     except ModuleNotFoundError as error:

@@ -315,8 +315,8 @@ def _remarks(
     if [*kinds] == [(False, True)]:
         yield f"None of its {blocks:,} blocks has attention."
     elif other:
-        said = ", ".join(f"{kinds[kind]:,} with {what}" for kind, what in _LAYERS.items() if kind in kinds)
-        yield f"Its {blocks:,} blocks: {said}."
+        held = ", ".join(f"{kinds[kind]:,} with {what}" for kind, what in _LAYERS.items() if kind in kinds)
+        yield f"Its {blocks:,} blocks: {held}."
     if found.kind is Kind.MIXTURE and model.config.is_encoder_decoder:
         yield "It is an encoder with a decoder too; its blocks and heads are the encoder's."
     if found.depth is not None and 0 < blocks < found.depth:
@@ -400,13 +400,7 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
             f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; "
             "give the numbers by options."
         )
-    head_dim = number_in(part, "head_dim")
-    if heads is not None and head_dim is None and width is not None:
-        if width % heads:
-            raise UserError(
-                f"{source}: {heads} heads do not divide a width of {width}, and it has no head_dim."
-            )
-        head_dim = width // heads
+    head_dim = number_in(part, "head_dim") or (width or 0) // (heads or 1)
     rank = number_in(part, "embedding_rank")
     ties = [one[key] for one in (part, config) for key in TIES if isinstance(one.get(key), bool)]
     experts = number_in(part, "experts")
@@ -420,7 +414,7 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
         notes.append("Whether its embeddings are tied is not said; untied is taken.")
     if not is_sure:
         notes.append("Nor does it say that it is a decoder, for which it is taken.")
-    return Model(
+    found = Model(
         kind,
         name,
         source,
@@ -439,6 +433,8 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
         experts_per_token=number_in(part, "experts_per_token") if mixes else None,
         notes=tuple(notes),
     )
+    _check_heads(found, part)
+    return found
 
 
 _STATES = re.compile("ssm|mamba|rwkv|state_size|d_state|hyena|retnet|retention|linear_attn|linear_attention")
