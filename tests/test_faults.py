@@ -86,11 +86,11 @@ ROWS = {  # the command, its exit code, and what it says
         "'text' is a list, and no text",
     ),
 }
-SLOW = {"49 labels that are columns", "49 names of levels", "40 equal", "41 tokens", "42 finished is 0"}
+SLOW = ("38", "39", "40 equal", "41", "42 finished", "44", "49")  # fits and analyses, a library of models
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ROWS]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith(SLOW) else ()) for name in ROWS]
 )
 def test_an_input_that_broke_a_command_ends_in_results_or_a_sentence(name: str, tmp_path: Path) -> None:
     line, code, said = ROWS[name]

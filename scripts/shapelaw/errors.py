@@ -154,9 +154,8 @@ class _Output:
                 return work()
             except OSError as error:
                 self.error = error
-                os.dup2(
-                    os.open(os.devnull, os.O_WRONLY), self._stream.fileno()
-                )  # takes what is left in the buffer
+                # what is left in the buffer goes there
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return None
 
 

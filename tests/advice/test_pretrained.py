@@ -236,7 +236,7 @@ def test_what_has_to_be_said_is_said(config: dict[str, Any], notes: tuple[str, .
     assert (found.kind is STATES) == (config["model_type"] == "bamba")
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(
     family=st.sampled_from(["qwen3_next", "minimax", "lfm2"]),
     layers=st.lists(st.booleans(), min_size=1, max_size=6),
