@@ -319,8 +319,10 @@ def seed_numbers(seeds: pd.Series) -> pd.Series[float]:
     return numbers
 
 
-def _as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
-    return pd.DataFrame({name: read_numbers(table[name]) for name in columns}, index=table.index)
+def as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """Columns as float64, NaN where a value is no number; `seed` by `seed_numbers`."""
+    reads = {name: seed_numbers if name == "seed" else read_numbers for name in columns}
+    return pd.DataFrame({name: read(table[name]) for name, read in reads.items()}, index=table.index)
 
 
 def numbers_of(
@@ -337,7 +339,7 @@ def numbers_of(
         UserError: values are not numbers, not finite, or not positive or whole where they must be; the message names
             all of their rows.
     """
-    numbers = _as_numbers(table, columns)
+    numbers = as_numbers(table, columns)
     wrong: dict[str, pd.Series[bool]] = {}
     for rule, names in ((FINITE, [*columns]), (POSITIVE, positive), (WHOLE, whole), (COUNTED, whole)):
         for name in names:
@@ -354,7 +356,6 @@ def run_numbers(
     Raises:
         UserError: as in `numbers_of`.
     """
-    table = table.assign(seed=seed_numbers(table["seed"]))
     numbers = [*whole, "seed", *measured]
     return numbers_of(table, numbers, source, positive=(*whole, *measured), whole=(*whole, "seed"))
 
@@ -381,7 +382,7 @@ def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -
     Raises:
         UserError: a value is neither.
     """
-    numbers = _as_numbers(table, columns)
+    numbers = as_numbers(table, columns)
     for name in columns:
         wrong = table[name].notna() & numbers[name].isna()
         refuse(table, wrong, source, f"{name} must be a number, or empty{example(table[name], wrong)}")

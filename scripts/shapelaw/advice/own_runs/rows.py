@@ -29,12 +29,12 @@ from shapelaw.fits.inputs import (
     FINITE,
     POSITIVE,
     WHOLE,
+    as_numbers,
     broken_rules,
     example,
     read_numbers,
     refuse,
     refuse_all,
-    seed_numbers,
 )
 from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.axes import axes_of
@@ -244,8 +244,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    reads = {role: seed_numbers if role == "seed" else read_numbers for role in measured}
-    runs = pd.DataFrame({role: read(table[role]) for role, read in reads.items()})
+    runs = as_numbers(table, measured)
     wrong: dict[str, pd.Series[bool]] = {}
     for role in measured:
         whole = [WHOLE] if role in ("depth", "width", "seed") else []
