@@ -122,7 +122,10 @@ def test_ctrl_c_is_one_line(command: str, arguments: list[str], tmp_path: Path) 
     with subprocess.Popen(
         line, cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY / "scripts")}, stderr=subprocess.PIPE, text=True
     ) as process:
-        time.sleep(1)
+        while (
+            "numpy" not in Path(f"/proc/{process.pid}/maps").read_text()
+        ):  # what the command is about has begun
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         said = process.stderr.read().splitlines()
