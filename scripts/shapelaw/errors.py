@@ -5,10 +5,12 @@ import atexit
 import codecs
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 COMMAND_VARIABLE = "SHAPELAW_COMMAND"  # in which `shapelaw` tells a script by which name it was called
@@ -182,6 +184,15 @@ def exit_code(work: Callable[[], int | None]) -> int:
 
 
 def _code_of(work: Callable[[], int | None]) -> int:
+    interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.default_int_handler(number, frame)
+
+    if outermost := signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         return work() or 0
     except SystemExit as ended:  # after the command line's help, or a mistake in it
@@ -197,7 +208,13 @@ def _code_of(work: Callable[[], int | None]) -> int:
         say(f"There is too little memory ({reason_of(error)}); close other programs, or give less at once.")
     except RecursionError as error:
         say(f"What is read is nested too deeply ({reason_of(error)}).")
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        # numpy, where Ctrl-C comes while it is imported, raises an error of its own
+        if not interrupted and not isinstance(error, KeyboardInterrupt):
+            raise
         say("Stopped.")
         return INTERRUPTED
+    finally:
+        if outermost:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     return 2
