@@ -1,11 +1,18 @@
 """How commands end: with a sentence and a code, never with a traceback for the user's mistake."""
 
+import shlex
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from small import PYTHON, SCRIPTS
 
+from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, exit_code
+from shapelaw.fits.inputs import read_table
+from shapelaw.settings.sections import Folder
+from shapelaw.specs.config_json import read_config
 
 
 def wrong() -> None:
@@ -93,3 +100,91 @@ def test_what_is_said_last_comes_after_all_else() -> None:
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines() == ["Chatter.", "More chatter.", "The reason.", "Another one."]
+
+
+ENDS = {  # how standard output and error are given, and the code with which a command ends that has nothing to say
+    "full output": (">/dev/full", 2),
+    "full error": ("2>/dev/full", 0),
+    "closed output": (">&-", 0),
+    "closed error": ("2>&-", 0),
+    "both closed": (">&- 2>&-", 0),
+    "a reader who has read enough": ("| true", 0),
+    "a reader of errors who has": ("2> >(true)", 0),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("work", ["print", "help", "wrong"])
+def test_whatever_becomes_of_what_is_printed_the_work_is_done(end: str, work: str, tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib\nfrom shapelaw.errors import *\n"
+        "def work():\n"
+        "    time.sleep(0.1)\n"
+        "    print('a finding\\n' * 2000)\n"
+        "    print('a warning\\n' * 2000, file=sys.stderr, flush=True)\n"
+        f"    pathlib.Path({str(tmp_path / 'written')!r}).write_text('results')\n"
+        f"    if {work == 'help'}: command_line('About.').parse_args(['--help'])\n"
+        f"    if {work == 'wrong'}: raise UserError('Wrong.')\n"
+        "sys.exit(exit_code(work))"
+    )
+    given, expected = ENDS[end]
+    line = f"set -o pipefail; {PYTHON} -c {shlex.quote(code)} {given}"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=SCRIPTS,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stderr.replace("a warning\n", "").strip().splitlines()
+    unread = ["What is printed can't be written: No space left on device."] if end == "full output" else []
+    heard = "error" not in end and end != "both closed"
+    assert said == ((["Wrong."] if work == "wrong" else []) + unread if heard else [])
+    assert (tmp_path / "written").read_text() == "results"
+    assert done.returncode == (2 if work == "wrong" else expected)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            MemoryError("Unable to allocate 70 GiB"),
+            "There is too little memory (Unable to allocate 70 GiB); close",
+        ),
+        (
+            RecursionError("maximum recursion depth exceeded"),
+            "What is read is nested too deeply (maximum recursion",
+        ),
+    ],
+)
+def test_limits_of_the_machine_are_one_line(
+    error: Exception, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        raise error
+
+    assert exit_code(work) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(words)
+    assert said.count("\n") == 1
+
+
+STAND_INS = [
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "is a pointer of Git LFS"),
+    (b"\xef\xbb\xbf\n<!DOCTYPE html><html><body>404</body></html>", "is a web page, not the file itself"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), STAND_INS)
+@pytest.mark.parametrize("name", ["runs.csv", "runs.parquet", "config.json", "texts.jsonl"])
+def test_what_lies_in_the_place_of_a_file_is_named(
+    content: bytes, words: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    read: dict[str, Callable[[Path], object]] = {
+        "config.json": read_config,
+        "texts.jsonl": lambda _: list(read_source(Folder(path=tmp_path), tmp_path)),
+    }
+    with pytest.raises(UserError, match=words):
+        read.get(name, read_table)(tmp_path / name)

@@ -107,10 +107,7 @@ def run(name: str, given: Sequence[str]) -> int:
     script = next(path for folder in (ADVICE, SCRIPTS) if (path := folder / f"{command.script}.py").is_file())
     sys.argv = [str(script), *arguments]
     os.environ[COMMAND_VARIABLE] = name
-    try:
-        runpy.run_path(str(script), run_name="__main__")
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+    runpy.run_path(str(script), run_name="__main__")  # ends with its own code
     return 0
 
 

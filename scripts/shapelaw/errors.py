@@ -2,11 +2,16 @@
 
 import argparse
 import atexit
+import codecs
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
 
 COMMAND_VARIABLE = "SHAPELAW_COMMAND"  # in which `shapelaw` tells a script by which name it was called
 
@@ -27,6 +32,30 @@ class UserError(Exception):
 def reason_of(error: Exception) -> str:
     """The first line of a library's message without its full stop, or the error's name where it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+_STAND_INS = {  # by how a file begins, what lies in the place of one that should have been downloaded
+    b"version https://git-lfs": "a pointer of Git LFS, not the file itself; fetch that with git lfs pull",
+    b"<!doctype html": "a web page, not the file itself; download that",
+    b"<html": "a web page, not the file itself; download that",
+}
+
+
+def refuse_stand_in(path: Path, pages: bool = True) -> None:
+    """Refuse what lies in the place of a file that was not downloaded.
+
+    Args:
+        pages: whether no web page can be meant.
+
+    Raises:
+        UserError: it is a web page or a pointer of Git LFS.
+        OSError: it can't be read.
+    """
+    with path.open("rb") as file:
+        begins = file.read(64).removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    for mark, what in _STAND_INS.items():
+        if begins.startswith(mark) and (pages or b"html" not in mark):
+            raise UserError(f"{path} is {what}.")
 
 
 def say(sentence: object) -> None:
@@ -101,32 +130,91 @@ def add_choice(
 INTERRUPTED = 130  # as of a process that ends by SIGINT
 
 
+class _Output:
+    """A standard stream that takes no work away where it can't be written: closed, full, or a pipe that nobody reads.
+
+    Attributes:
+        error: the first error, after which nothing is written.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # or a file gets its number
+        self.error: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._attempt(lambda: self._stream.write(text)) or len(text)
+
+    def flush(self) -> None:
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, work: Callable[[], int | None]) -> int | None:
+        if self.error is None:
+            try:
+                return work()
+            except OSError as error:
+                self.error = error
+                # what is left in the buffer goes there
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        return None
+
+
 def exit_code(work: Callable[[], int | None]) -> int:
     """Run a command and return its exit code.
 
+    Where its output or its messages can't be written, it does the rest of its work.
+
     Returns:
-        Its own code, 0 when it has none or where whoever reads the output, such as `head`, has read enough, 2 where a
-        user's mistake or a missing package was reported, 130 after Ctrl-C.
+        Its own code, 0 when it has none; 2 where a user's mistake, a missing package, too little memory or an output on
+        a full disk was reported; 130 after Ctrl-C. A reader who has read enough, such as `head`, changes nothing.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
         with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
             sys.stdout.reconfigure(errors="backslashreplace")
+    output = _Output(sys.stdout)
+    with redirect_stdout(output), redirect_stderr(_Output(sys.stderr)):
+        code = _code_of(work)
+        output.flush()
+        if output.error is None or isinstance(output.error, BrokenPipeError):
+            return code
+        say(f"What is printed can't be written: {output.error.strerror}.")
+        return code or 2
+
+
+def _code_of(work: Callable[[], int | None]) -> int:
+    interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.default_int_handler(number, frame)
+
+    if outermost := signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        code = work() or 0
-        sys.stdout.flush()
+        return work() or 0
+    except SystemExit as ended:  # after the command line's help, or a mistake in it
+        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except UserError as error:
         say(error)
-        return 2
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA_OF:
             raise
         extra = _EXTRA_OF[error.name.partition(".")[0]]
         say(f"This needs the package {error.name}; in the folder of the project: pip install '.[{extra}]'.")
-        return 2
-    except KeyboardInterrupt:
+    except MemoryError as error:
+        say(f"There is too little memory ({reason_of(error)}); close other programs, or give less at once.")
+    except RecursionError as error:
+        say(f"What is read is nested too deeply ({reason_of(error)}).")
+    except (Exception, KeyboardInterrupt) as error:
+        # numpy, where Ctrl-C comes while it is imported, raises an error of its own
+        if not interrupted and not isinstance(error, KeyboardInterrupt):
+            raise
         say("Stopped.")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
-        return 0
-    return code
+    finally:
+        if outermost:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return 2

@@ -122,7 +122,7 @@ def test_shapes_that_lie_anywhere_have_no_curves_of_equal_depth(tmp_path: Path) 
         (SURFACE, "--runs mixed.csv", "mixed.csv has mixed token budgets: 20 of them"),
         (TRANSITIONS, "--runs absent.csv", "There is no file absent.csv."),
         (TRANSITIONS, "--runs t.csv", "t.csv lacks loss (loss is usually test_loss, val_loss"),
-        (TRANSITIONS, "--transitions bad.csv", "bad.csv, row 2: width must be above zero."),
+        (TRANSITIONS, "--transitions bad.csv", "bad.csv, row 2: width must be above zero; it is -308."),
         (TRANSITIONS, "--transitions t.csv --noise -1", "The noise is -1.0"),
         (TRANSITIONS, "--transitions t.csv --draws 5", "5 bootstrap draws are too few"),
     ],

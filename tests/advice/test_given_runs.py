@@ -65,7 +65,8 @@ def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
     table = pd.concat([RUNS.assign(tokens=1e9), RUNS[:2].assign(tokens=7e9)])
     (one,), notes = given("--runs", written(tmp_path, table))
     assert one.budget.tokens == 1e9
-    assert notes[-1].endswith(": 2 runs are left out: their token budgets have too few shapes.")
+    few = "runs of token budgets with fewer than 8 shapes are left out: 2 of 7e+09 tokens."
+    assert notes[-1].endswith(few)
 
 
 @pytest.mark.slow
@@ -202,6 +203,12 @@ def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
         ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
         ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
         ("ckpt_step", (500, 1000), "ckpt_step"),
+        (
+            "config.data.seen",
+            (2e9, 5e9),
+            "explains; name the tokens with --column tokens=config.data.seen, as its",
+        ),
+        ("trial", (0, 1), "explains; name the seed with --column seed=trial, as its values look, or"),
     ],
 )
 def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, column, values, words):
@@ -215,6 +222,13 @@ def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_
         given("--runs", path)
     for option in (("--only", f"{column}={values[0]}"), ("--best-of", column)):
         assert read(path, *option)[0]["loss"].tolist() == pytest.approx(sorted_losses(runs))
+
+
+def test_tokens_under_a_tracker_s_name_are_budgets(tmp_path):
+    """They were offered as --best-of first, which mixes budgets."""
+    both = [RUNS.assign(**{"config.train.max_tokens": tokens}) for tokens in (1e9, 5e9)]
+    budgets, _ = given("--runs", written(tmp_path, pd.concat(both)))
+    assert [one.budget.tokens for one in budgets] == [1e9, 5e9]
 
 
 def test_random_rates_of_no_known_name_are_no_seeds(tmp_path):
@@ -359,6 +373,26 @@ def test_a_misfit_is_no_divergence(tmp_path):
         _, notes = read(written(tmp_path, rows))
         assert "left out" not in notes
         assert "kept" not in notes
+
+
+def test_a_run_off_every_surface_at_a_depth_without_neighbours_is_left_out(tmp_path):
+    """It left a best depth "above 16.1, at a bound", and shapes predicted to 2.5 nats."""
+    lone = RUNS[:1].assign(depth=16, width=RUNS["width"].median(), test_loss=7.8)
+    path = written(tmp_path, pd.concat([RUNS, lone]))
+    left, notes = read(path)
+    assert len(left) == len(RUNS)
+    assert (
+        f"1 run far off every surface through the losses of the other shapes is left out: line {len(RUNS) + 2}"
+        in notes
+    )
+    assert read(path, "--keep")[0]["loss"].max() == 7.8
+
+
+def test_seeds_of_64_bits_are_told_apart(tmp_path):
+    runs = many(2).assign(seed=lambda table: [2**63 + int(seed) for seed in table["seed"]])
+    assert len(read(written(tmp_path, runs))[0]) == len(runs)
+    runs.to_json(tmp_path / "runs.jsonl", orient="records", lines=True)
+    assert len(read(tmp_path / "runs.jsonl")[0]) == len(runs)
 
 
 def test_names_that_are_not_unique_are_refused():

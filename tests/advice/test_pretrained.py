@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small import SCRIPTS
 
 from shapelaw.advice.models.described import Kind, Model, architecture_of, model_json, model_text
@@ -45,6 +47,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
+SECOND = Path(__file__).parents[1] / "faults" / "second"
 FIELDS = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 99}
 # published sizes: model cards and papers; the whole network, by the fields that its config.json has
 PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -105,6 +108,19 @@ PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
             "head_dim": 128,
             "key_dim": 192,
             "attention_width": 16384,
+        },
+    ),
+    (
+        "kimi_linear",  # Kimi Team 2025, table 1: 48B, 3B active; every fourth layer and the last have attention (MLA)
+        json.loads((SECOND / "44-kimi-linear" / "config.json").read_text()),
+        {
+            "kind": MIXTURE,
+            "params": 49_122_675_072,
+            "active_params": 3_484_453_248,
+            "heads": 32,
+            "head_dim": 128,
+            "key_dim": 192,
+            "notes": ("Its 27 blocks: 7 with attention, 20 with a recurrence or a convolution.",),
         },
     ),
     (
@@ -204,7 +220,10 @@ def test_of_a_known_family_with_several_parts_the_text_is_described_and_all_is_c
         ),
         (
             {"model_type": "bamba", "num_hidden_layers": 4, "attn_layer_indices": [1]},
-            ("3 of its 4 blocks have a recurrence", "Its config.json does not give"),
+            (
+                "Its 4 blocks: 1 with attention, 3 with a recurrence or a convolution.",
+                "Its config.json does not give",
+            ),
         ),
         ({"model_type": "qwen2", **FIELDS, "num_key_value_heads": 4}, ()),
     ],
@@ -215,6 +234,39 @@ def test_what_has_to_be_said_is_said(config: dict[str, Any], notes: tuple[str, .
     assert len(found.notes) == len(notes)
     assert all(said.startswith(note) for said, note in zip(found.notes, notes, strict=True))
     assert (found.kind is STATES) == (config["model_type"] == "bamba")
+
+
+@settings(deadline=None, max_examples=8)
+@given(
+    family=st.sampled_from(["qwen3_next", "minimax", "lfm2"]),
+    layers=st.lists(st.booleans(), min_size=1, max_size=6),
+)
+def test_layers_of_a_hybrid_are_counted_by_what_they_hold(
+    family: str, layers: list[bool], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = "conv" if family == "lfm2" else "linear_attention"
+    kinds = ["full_attention" if attends else other for attends in layers]
+    config = {"model_type": family, **FIELDS, "num_hidden_layers": len(layers), "layer_types": kinds}
+    folder = tmp_path_factory.mktemp("hybrid")
+    found = read_model(written(folder, config | {"num_key_value_heads": 2, "num_local_experts": 2}))
+    said = [f"{sum(layers)} with attention"] * any(layers)
+    said += [f"{len(layers) - sum(layers)} with a recurrence or a convolution"] * (not all(layers))
+    note = f"Its {len(layers)} blocks: {', '.join(said)}."
+    note = note if any(layers) else f"None of its {len(layers)} blocks has attention."
+    assert (note in found.notes) == (not all(layers))
+    assert (found.heads is None) == (not any(layers))
+
+
+def test_of_a_model_that_cannot_be_built_the_text_is_described_or_the_library_named(tmp_path: Path) -> None:
+    """The seeing part of Gemma 3n is timm's, which is not installed."""
+    found = read_model(written(tmp_path, {"model_type": "gemma3n", "text_config": {"num_hidden_layers": 20}}))
+    assert (found.kind, found.family, found.depth) == (DECODER, "gemma3n_text", 20)
+    assert found.notes[0].startswith("transformers can't build all of it (")
+    assert "requires the timm library): its text's part (gemma3n_text) is described" in found.notes[0]
+    with pytest.raises(UserError, match=r"requires the timm library\); install that, or give the numbers"):
+        read_model(written(tmp_path, {"model_type": "detr"}))
+    with pytest.raises(UserError, match="that has no model of its own which reads tokens, images or audio"):
+        read_model(written(tmp_path, {"model_type": "sam_mask_decoder"}))
 
 
 def test_code_of_a_folder_is_never_run_and_weights_formats_need_no_package(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
-from shapelaw.fits.comparable import budgets_of, off_neighbours, off_twins
+from shapelaw.fits.comparable import budgets_of, off_neighbours, off_surfaces, off_twins
 
 SHAPES = pd.DataFrame({"depth": range(1, 11), "width": 64.0, "seed": 0, "loss": 3.0})
 
@@ -141,3 +143,44 @@ def test_smooth_curves_and_noise_have_nothing_above():
     few = runs(1).iloc[[0, 1, 5, 6]]
     assert not off_neighbours(few)[0].any()
     assert not any(told.any() for told in off_twins(few))
+
+
+def anywhere(draw_depth, widths, noise, rng):
+    """Shapes at three depths and one alone at a depth of its own; their losses follow a surface."""
+    shapes = [(depth, width) for depth in (4, 8, 16) for width in widths] + [(draw_depth, widths[1])]
+    table = pd.DataFrame(shapes, columns=["depth", "width"]).assign(seed=0)
+    size, aspect = 12.0 * table["depth"] * table["width"] ** 2, np.log(table["width"] / table["depth"] / 30)
+    table["loss"] = 1.6 + 40.0 * size**-0.25 + 0.02 * aspect**2 + noise * rng.standard_normal(len(table))
+    return table
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    depth=st.sampled_from([2, 6, 12, 24, 32]),
+    at=st.integers(0, 12),
+    share=st.floats(2.0, 4.0),
+    noise=st.sampled_from([0.0, 0.002, 0.01]),
+    seed=st.integers(0, 1000),
+)
+def test_a_run_off_every_surface_is_found_wherever_it_stands_and_no_other(depth, at, share, noise, seed):
+    table = anywhere(depth, (64, 96, 144, 216), noise, np.random.default_rng(seed))
+    assert not off_surfaces(table).any()
+    table.loc[at, "loss"] *= share
+    assert table.index[off_surfaces(table)].tolist() == [at]
+
+
+def test_runs_off_every_surface_do_not_hide_each_other():
+    table = anywhere(24, (64, 96, 144, 216), 0.002, np.random.default_rng(0))
+    table.loc[[0, 12], "loss"] = 7.8
+    assert table.index[off_surfaces(table)].tolist() == [0, 12]
+    twins = pd.concat([anywhere(24, (64, 96, 144, 216), 0.002, np.random.default_rng(s)) for s in (0, 1)])
+    twins = twins.reset_index(drop=True)
+    twins.loc[25, "loss"] = 7.8  # of two seeds, by the surface through other shapes
+    assert twins.index[off_surfaces(twins)].tolist() == [25]
+
+
+def test_shapes_that_determine_no_surface_have_nothing_off():
+    assert not off_surfaces(anywhere(24, (64, 96), 0.0, np.random.default_rng(0))).any()
+    line = pd.DataFrame({"depth": 2, "width": [8 * n for n in range(1, 12)], "seed": 0})
+    line["loss"] = 2.0 + 8.0 * line["width"] ** -0.5
+    assert not off_surfaces(line).any()

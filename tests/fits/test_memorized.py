@@ -48,7 +48,7 @@ def test_the_least_table_gets_its_defaults_and_a_run_that_memorized_all_may_stop
         ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
         (
             {"heads": [8, 0, 4], "examples": [10.5, 10, 10]},
-            "heads must be above zero; row 1: examples must be a whole",
+            "heads must be above zero; it is 0; row 1: examples must be a whole",
         ),
         ({"seed": 0, "heads": 4}, "row 1, row 2, row 3: a run"),
         ({"task": "ranking"}, "task must be classification or regression"),

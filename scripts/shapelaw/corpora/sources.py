@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages.table import PACKAGED
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, refuse_stand_in, say
 from shapelaw.settings.sections import (
     Folder,
     HuggingFace,
@@ -56,6 +56,7 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
         # a name that is not UTF-8, with its bytes as \xe9
         name = os.fsencode(path.relative_to(folder.path)).decode(errors="backslashreplace")
         try:
+            refuse_stand_in(path, pages=path.suffix.lower() != ".txt")
             match path.suffix.lower():
                 case ".txt":
                     rows = _read_text(path)
@@ -160,17 +161,18 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                     f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
                     f"text in {column!r}."
                 ) from error
-            if isinstance(row, dict) and column in row and _is_null(row[column]):
-                yield number, ""
-                continue
-            if not isinstance(row, dict) or not isinstance(row.get(column), str):
-                if isinstance(row, dict) and column in row:
-                    said = f"{column!r} is {_JSON[type(row[column])]}, and no text"
-                else:
-                    said = f"an object with {', '.join(row)}" if isinstance(row, dict) else _JSON[type(row)]
-                    said = f"there is no text in {column!r} (it is {said})"
+            if isinstance(row, dict) and column in row:
+                value = "" if _is_null(row[column]) else row[column]
+                said = f"{column!r} is {_JSON[type(value)]}, and no text"
+            else:
+                value, there = (
+                    None,
+                    f"an object with {', '.join(row)}" if isinstance(row, dict) else _JSON[type(row)],
+                )
+                said = f"there is no text in {column!r} (it is {there})"
+            if not isinstance(value, str):
                 raise UserError(f"{path}, line {number:,}: {said}; name the column with text_column.")
-            yield number, row[column]
+            yield number, value
 
 
 _JSON: dict[type, str] = {

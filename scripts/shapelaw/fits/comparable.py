@@ -1,9 +1,10 @@
 """The runs of a table that can be compared: those of one budget of tokens, without those whose training went wrong.
 
 Losses at different budgets can't be compared, so a table is taken apart by them. A run went wrong where its loss lies
-far off its twins, the other seeds of its shape, or above its neighbours in size. The unit is a robust standard
-deviation: of the differences between twins of other shapes, which may follow the width, or of the residuals of the loss
-against size at one depth. A run that is off by less is a misfit and no divergence, and counts.
+far off its twins, the other seeds of its shape, above its neighbours in size, or off every surface through the other
+shapes. The unit is a robust standard deviation: of the differences between twins of other shapes, which may follow the
+width, or of the residuals of the loss against size at one depth; or the error with which a surface predicts the run. A
+run that is off by less is a misfit and no divergence, and counts.
 """
 
 from __future__ import annotations
@@ -120,6 +121,10 @@ PARTS = 16  # of the widths, through whose medians its line goes
 MANY = 1000  # residuals: of more, those of one run move no median
 OUT = 0.01  # of the loss: what is closer to the line between its neighbours does not stand out
 SMALLEST = 1e-3  # of the loss: what is closer to its twins or neighbours did not diverge
+OFF = 0.25  # in log loss: what is closer to a surface is a misfit
+CHANCE = 1e-4  # of a run that scatters as the others, to lie that far off a surface through them
+LEAST_FREE = 4  # shapes more than a surface's coefficients, which tell the others' scatter
+MOST_OFF = 25  # runs that may hide each other
 
 
 def off_twins(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]]:
@@ -255,6 +260,47 @@ def off_neighbours(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]
             )  # a run off its curve pulls its neighbours' residuals too, by less
             out[index] = off > max(far, OUT * loss[at]) and off == own.max()
     return above, out & ~above
+
+
+def off_surfaces(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Runs far off a plane and a polynomial of the second degree in log size and log depth, wherever they stand.
+
+    The surfaces go through the other shapes, so no run decides by what scatter it is judged. A surface that these don't
+    determine at the run's place has no say. Runs that hide each other are taken away one by one, the farthest first;
+    off are all up to the last that is (Rosner 1983).
+    """
+    candidates: list[tuple[Hashable, float]] = []
+    left = runs[[*SHAPE]].assign(loss=np.log(runs["loss"]))
+    for _ in range(1 + min(_shapes(runs) // 4, MOST_OFF)):
+        share = _share_of_far(left)
+        candidates.append((share.idxmax(), share.max()))
+        left = left.drop(index=share.idxmax())
+    off = max((number for number, (_, share) in enumerate(candidates, 1) if share > 1), default=0)
+    return pd.Series(runs.index.isin([index for index, _ in candidates[:off]]), index=runs.index)
+
+
+def _share_of_far(runs: pd.DataFrame) -> pd.Series[float]:
+    """How far each run lies off the nearest surface through the other shapes, over what is far; `loss` is its log."""
+    shapes = runs.groupby(SHAPE)["loss"]
+    means = shapes.mean()
+    depth, width = (means.index.get_level_values(name).to_numpy(dtype=np.float64) for name in SHAPE)
+    x, z = (values - values.mean() for values in (np.log(standard_params(depth, width)), np.log(depth)))
+    plane, own = [np.ones_like(x), x, z], shapes.ngroup().to_numpy()
+    share = np.full(len(runs), math.inf)
+    for columns in (plane, [*plane, x * x, x * z, z * z]):
+        basis, size, _ = np.linalg.svd(np.stack(columns, axis=1), full_matrices=False)
+        basis = basis[:, size > 1e-9 * size[0]]
+        free = len(means) - basis.shape[1] - 1
+        if free < LEAST_FREE:
+            continue
+        others = 1.0 - np.square(basis).sum(axis=1)  # the share of its loss that the others determine
+        known, others = others > 1e-6, np.maximum(others, 1e-6)
+        residual = means.to_numpy() - basis @ (basis.T @ means.to_numpy())
+        squares = np.maximum(residual @ residual - residual**2 / others, 0.0)
+        far = np.maximum(stats.t.isf(CHANCE / 2, free) * np.sqrt(squares / free / others), OFF)
+        off = np.abs(runs["loss"] - (means.to_numpy() - residual / others)[own])
+        share = np.where(known[own], np.minimum(share, off / far[own]), share)
+    return pd.Series(np.where(np.isfinite(share), share, 0.0), index=runs.index)
 
 
 def _middle_and_scale(residuals: Floats) -> tuple[float, float]:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, reason_of, refuse_stand_in
 from shapelaw.fits.batches import batch_columns
-from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
 
 RUN_COLUMNS = ("depth", "width", "seed")
 TOKENS = "tokens_trained"
@@ -51,6 +52,7 @@ def read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
+        refuse_stand_in(path)
         table = _with_plain_names(READERS[suffix](path))
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it must have a header line and rows.") from None
@@ -59,8 +61,7 @@ def read_table(path: Path) -> pd.DataFrame:
         ValueError,
         csv.Error,
     ) as error:  # Arrow's, JSON's, Unicode's and pandas' are ValueErrors
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path} can't be read as {suffix[1:]} ({reason}).") from error
+        raise UserError(f"{path} can't be read as {suffix[1:]} ({reason_of(error)}).") from error
     if table.empty:
         raise UserError(f"{path} has no rows.")
     return table
@@ -273,17 +274,61 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) ->
         raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")
 
 
+EXACT = 2.0**53  # whole numbers up to which float64 has all
 # a rule that a column of numbers keeps, and the rows that break it
 RULES: Mapping[str, Callable[[pd.Series], pd.Series[bool]]] = {
     (FINITE := "a finite number"): lambda column: ~np.isfinite(column),
     (POSITIVE := "above zero"): lambda column: column <= 0,
     (WHOLE := "a whole number"): lambda column: np.isfinite(column) & (column % 1 != 0),
+    (COUNTED := "below 2^53"): lambda column: np.isfinite(column) & (column.abs() >= EXACT),
 }
 
 
-def broken_rules(column: pd.Series, name: str, rules: Iterable[str]) -> dict[str, pd.Series[bool]]:
-    """For each of some `RULES` its sentence about a column, and the rows that break it."""
-    return {f"{name} must be {rule}": RULES[rule](column) for rule in rules}
+def broken_rules(
+    numbers: pd.Series, name: str, rules: Iterable[str], cells: pd.Series
+) -> dict[str, pd.Series[bool]]:
+    """For each of some `RULES` its sentence about a column, with a cell that breaks it, and the rows that do."""
+    broken = {rule: RULES[rule](numbers) for rule in rules}
+    return {f"{name} must be {rule}{example(cells, rows)}": rows for rule, rows in broken.items()}
+
+
+def example(cells: pd.Series, rows: pd.Series[bool]) -> str:
+    """What stands in the first of some rows, a clause: `; it is 'two'`, or of several rows `; line 3 has 'two'`."""
+    shown = cells[rows.to_numpy()]
+    if shown.empty:
+        return ""
+    cell = shown.iloc[0]
+    said = (
+        "nothing" if pd.isna(cell) or cell == "" else f"{cell!r:.40}" if isinstance(cell, str) else str(cell)
+    )
+    return f"; it is {said}" if len(shown) == 1 else f"; {rows_named(shown.index[:1])} has {said}"
+
+
+def read_numbers(column: pd.Series) -> pd.Series[float]:
+    """Numbers as float64, of texts such as `1.2M` too; NaN where a value is none."""
+
+    def read(value: object) -> float:
+        try:
+            return number_of(value) if isinstance(value, str) else math.nan
+        except ValueError:
+            return math.nan
+
+    numbers = pd.to_numeric(column, errors="coerce").astype("float64")
+    return numbers if is_numeric_dtype(column) else numbers.fillna(column.map(read).astype("float64"))
+
+
+def seed_numbers(seeds: pd.Series) -> pd.Series[float]:
+    """Seeds as numbers; where they are words, or too large to be told apart, the order in which they come."""
+    numbers = read_numbers(seeds)
+    if numbers.isna().all() or (numbers.abs() >= EXACT).any():
+        return pd.Series(pd.factorize(seeds)[0].astype("float64"), index=seeds.index).where(seeds.notna())
+    return numbers
+
+
+def as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """Columns as float64, NaN where a value is no number; `seed` by `seed_numbers`."""
+    reads = {name: seed_numbers if name == "seed" else read_numbers for name in columns}
+    return pd.DataFrame({name: read(table[name]) for name, read in reads.items()}, index=table.index)
 
 
 def numbers_of(
@@ -300,24 +345,13 @@ def numbers_of(
         UserError: values are not numbers, not finite, or not positive or whole where they must be; the message names
             all of their rows.
     """
-    numbers = _as_numbers(table, columns)
+    numbers = as_numbers(table, columns)
     wrong: dict[str, pd.Series[bool]] = {}
-    for rule, names in ((FINITE, list(columns)), (POSITIVE, positive), (WHOLE, whole)):
+    for rule, names in ((FINITE, [*columns]), (POSITIVE, positive), (WHOLE, whole), (COUNTED, whole)):
         for name in names:
-            wrong |= broken_rules(numbers[name], name, [rule])
+            wrong |= broken_rules(numbers[name], name, [rule], table[name])
     refuse_all(table, source, wrong)
     return numbers.astype(dict.fromkeys(whole, "int64"))
-
-
-def _as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
-    """Columns as float64, NaN where a value is no number."""
-    return pd.DataFrame(
-        {
-            name: pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-            for name in columns
-        },
-        index=table.index,
-    )
 
 
 def run_numbers(
@@ -343,8 +377,8 @@ def whole_or_empty(table: pd.DataFrame, name: str, source: str, empty: str = "")
     """
     numbers = pd.to_numeric(table[name], errors="coerce").astype("Float64")
     wrong = table[name].notna() & ~((numbers >= 1) & (numbers % 1 == 0)).fillna(False).astype(bool)
-    rule = f"{name} must be a whole number of 1 or more, or empty {empty}"
-    refuse(table, wrong, source, rule.rstrip())
+    rule = f"{name} must be a whole number of 1 or more, or empty {empty}".rstrip()
+    refuse(table, wrong, source, rule + example(table[name], wrong))
     return numbers
 
 
@@ -354,11 +388,10 @@ def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -
     Raises:
         UserError: a value is neither.
     """
-    numbers = _as_numbers(table, columns)
-    wrong = {
-        f"{name} must be a number, or empty": table[name].notna() & numbers[name].isna() for name in columns
-    }
-    refuse_all(table, source, wrong)
+    numbers = as_numbers(table, columns)
+    for name in columns:
+        wrong = table[name].notna() & numbers[name].isna()
+        refuse(table, wrong, source, f"{name} must be a number, or empty{example(table[name], wrong)}")
     return numbers
 
 

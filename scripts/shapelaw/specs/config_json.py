@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, refuse_stand_in
 
 FIELDS = {  # the names that model families give to one number
     "width": ("hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_dim", "model_dim"),
@@ -109,7 +109,7 @@ def read_config(path: Path) -> tuple[dict[str, Any], Path]:
             no model.
     """
     try:
-        file = config_file(path)
+        refuse_stand_in(file := config_file(path))
         config = json.loads(file.read_text(encoding="utf-8"), object_hook=_infinite)
     except OSError as error:
         raise UserError(f"{path} can't be read ({error.strerror}).") from error

@@ -15,7 +15,7 @@ from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import SHAPE as OF_SHAPE
-from shapelaw.fits.comparable import off_neighbours, off_twins
+from shapelaw.fits.comparable import off_neighbours, off_surfaces, off_twins
 from shapelaw.fits.inputs import read_table, rows_named
 from shapelaw.specs import columns
 from shapelaw.studies.grid.cells import SHAPE, Cell, cells_of
@@ -195,19 +195,20 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
     one lies far above its neighbours in size.
     """
     runs = cell.runs.assign(loss=cell.runs[loss])
-    twins, pairs = off_twins(runs)
-    better = pairs & (runs["loss"] == runs.groupby(OF_SHAPE)["loss"].transform("min"))
-    worse_above = off_neighbours(runs[~twins & ~better])[0].reindex(runs.index, fill_value=False) & pairs
-    twins |= worse_above
-    pairs &= ~worse_above.groupby([runs[name] for name in OF_SHAPE]).transform("any")
-    above, _ = off_neighbours(runs[~twins])
-    _, out = off_neighbours(runs[~twins][~above])
+    far = off_surfaces(runs)
+    left = runs[~far]
+    twins, pairs = off_twins(left)
+    better = pairs & (left["loss"] == left.groupby(OF_SHAPE)["loss"].transform("min"))
+    worse = off_neighbours(left[~twins & ~better])[0].reindex(left.index, fill_value=False) & pairs
+    pairs &= ~worse.groupby([left[name] for name in OF_SHAPE]).transform("any")
+    left = left[~twins & ~worse]
+    above, _ = off_neighbours(left)
+    left = left[~above]
+    _, out = off_neighbours(left)
     for rows, where in (
-        (twins & ~worse_above, "more than 6 robust deviations off other seeds of their shape"),
-        (
-            worse_above,
-            "the worse of two seeds, more than 6 robust deviations above their neighbours in size too",
-        ),
+        (far, "far off every surface through the losses of the other shapes"),
+        (twins, "more than 6 robust deviations off other seeds of their shape"),
+        (worse, "the worse of two seeds, more than 6 robust deviations above their neighbours in size too"),
         (above, "more than 6 robust deviations above both neighbours in size at their depth"),
     ):
         index = rows.index[rows]
@@ -222,8 +223,7 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
         )
     if out.any():
         notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
-    left = runs.index[twins].union(above.index[above])
-    return cell if keep else replace(cell, runs=cell.runs.drop(index=left))
+    return cell if keep else replace(cell, runs=cell.runs.loc[left.index])
 
 
 def diverged_in(path: Path | None) -> str:

@@ -116,7 +116,7 @@ def test_a_cell_that_cannot_be_used_takes_no_other_away() -> None:
     ((part, why),) = found.parts.failed.items()
     assert part == "V = 500"
     assert "x (V = 500), row 2, row 4" in why
-    assert why.endswith("test_loss must be above zero.")
+    assert why.endswith("test_loss must be above zero; row 2 has -1.0.")
     assert set(found.tables["losses"].frame["depth"]) == {1, 2}
 
 

@@ -8,6 +8,7 @@ and a field is taken where it says what no matrix does: heads, experts, layers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,8 @@ _OUTPUTS = frozenset(  # names of the map out of attention
     }
 )
 _OTHER_PARTS = re.compile(r"visi|visual|image|audio|speech|video|tower|qformer|patch|codec", re.IGNORECASE)
-_NOT_ATTENTION = re.compile(
-    "mamba|rwkv|recurrentblock|rglru|delta|lightning|linearattention|xlstm|mlstm|slstm|shortconv|hyena|retention",
-    re.IGNORECASE,
-)
+# in the names of what a recurrence holds itself: decays, and gates of what is forgotten
+_STATE = re.compile("A_log|decay|recurrent|fgate")
 
 
 def text_config(settings: Any) -> Any:
@@ -105,16 +104,35 @@ def _matrix(part: Any) -> tuple[int, int] | None:
 
 def attentions(root: Any) -> Iterator[Any]:
     for part in root.modules():
-        name = type(part).__name__
-        if "Attention" in name and not _NOT_ATTENTION.search(name):
+        if "Attention" in type(part).__name__ and not (
+            _convolves(part) or any(map(_forgets, part.modules()))
+        ):
             yield part
 
 
 def recurs(block: Any) -> bool:
     """Whether a block has a state space, a recurrence or the like, in place of attention or beside it."""
-    return any(
-        _NOT_ATTENTION.search(type(part).__name__) or getattr(part, "A_log", None) is not None
-        for part in block.modules()
+    return any(_forgets(part) or _convolves(part) for part in block.modules())
+
+
+def _forgets(part: Any) -> bool:
+    """Whether a module itself holds what a recurrence has and no attention."""
+    return any(_STATE.search(name) for name in (*part._parameters, *part._buffers, *part._modules))
+
+
+def _convolves(part: Any) -> bool:
+    """Whether a module itself holds a short causal convolution over tokens, of each number apart."""
+    from torch import nn
+
+    convolutions = (child for child in part.children() if isinstance(child, nn.Conv1d))
+    return any(c.groups == c.in_channels and c.padding == (c.kernel_size[0] - 1,) for c in convolutions)
+
+
+def layer_kinds(lists: Sequence[Any]) -> Counter[tuple[bool, bool]]:
+    """Numbers of blocks by what they hold, (attention, recurrence), where parts of blocks have a list each."""
+    return Counter(
+        (any(True for part in block for _ in attentions(part)), any(map(recurs, block)))
+        for block in zip(*lists, strict=True)
     )
 
 

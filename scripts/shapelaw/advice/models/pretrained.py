@@ -26,9 +26,9 @@ from shapelaw.advice.models.built_model import (
     is_tied,
     key_dim_of,
     kv_heads_of,
+    layer_kinds,
     learned_positions,
     mixture_of,
-    recurs,
     text_config,
     token_embedding,
     whole,
@@ -133,6 +133,7 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
 
     family = str(config["model_type"])
     notes: list[str] = []
+    settings = None
     try:
         with warnings.catch_warnings(), torch.device("meta"):
             warnings.simplefilter("ignore")
@@ -140,9 +141,17 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
             settings._attn_implementation = "eager"
             model = _class_of(known, settings, family, config.get("architectures") or (), notes)(settings)
     except Exception as error:  # whatever another library's code raises at numbers that it doesn't expect
+        text = settings and text_config(settings)
+        if text and text.model_type != family and text.model_type in known.CONFIG_MAPPING:
+            return _noted(
+                _built(known, text.to_dict(), name, source),
+                f"transformers can't build all of it ({_reason(error)}): its text's part ({text.model_type}) is "
+                "described, and whatever stands beside it is not counted.",
+            )
+        remedy = "install that" if isinstance(error, ImportError) else "correct the config"
         raise UserError(
-            f"{source} makes no model of transformers' family {family} ({_reason(error)}); correct the config, or give "
-            "the numbers by options."
+            f"{source} makes no model of transformers' family {family} ({_reason(error)}); {remedy}, or give the "
+            "numbers by options."
         ) from error
     found = _described(known, model, config, name, source, notes)
     _check_heads(found, config)
@@ -169,7 +178,11 @@ def _class_of(known: Any, settings: Any, family: str, named: Sequence[Any], note
     tables = known.models.auto.modeling_auto
     first = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",) if field_of(settings, "is_decoder") is True else ()
     order = (*first, *_HEADS)
-    found = next(getattr(tables, table)[family] for table in order if family in getattr(tables, table))
+    found = next(
+        (getattr(tables, table)[family] for table in order if family in getattr(tables, table)), None
+    )
+    if found is None:
+        raise ValueError("that has no model of its own which reads tokens, images or audio")
     taken = str(found if isinstance(found, str) else found[0])
     if named:
         notes.append(
@@ -190,12 +203,12 @@ def _described(
     depth, width = whole(text, "num_hidden_layers"), whole(text, "hidden_size")
     lists = block_lists(model, depth, reads)
     blocks = [block for one in lists for block in one]
-    layers = len(lists[0]) if lists else 0
-    other = sum(recurs(block) for block in blocks[:layers])
+    kinds = layer_kinds(lists)
+    other = sum(count for (_, recurs), count in kinds.items() if recurs)
     attention = next((found for part in lists for found in attentions(part)), None)
     params = sum(one.numel() for one in model.parameters())
     experts, chosen, active = mixture_of(model, text, config, params)
-    heads = None if other == layers and attention is None else whole(text, "num_attention_heads")
+    heads = None if other == kinds.total() and attention is None else whole(text, "num_attention_heads")
     head_dim = head_dim_of(text, width, heads, None if width is None else attention_width(lists, width))
     found = Model(
         _kind(model, reads, experts, other, _looks_back(known, model, text, attention)),
@@ -225,7 +238,7 @@ def _described(
             whole(seen or model.config, key) for key in ("patch_size", "num_channels", "image_size")
         )
         found = replace(found, patch=patch, channels=channels, image=image)
-    notes += _remarks(found, model, config, text, other, layers)
+    notes += _remarks(found, model, config, text, kinds)
     return replace(found, notes=tuple(notes))
 
 
@@ -284,16 +297,26 @@ def _looks_back(known: Any, model: Any, text: Any, attention: Any) -> bool:
     return getattr(attention, "is_causal", None) is True
 
 
+_LAYERS = {
+    (True, False): "attention",
+    (False, True): "a recurrence or a convolution",
+    (True, True): "attention and a recurrence or a convolution",
+    (False, False): "neither",
+}
+
+
 def _remarks(
-    found: Model, model: Any, config: Mapping[str, Any], text: Any, other: int, blocks: int
+    found: Model, model: Any, config: Mapping[str, Any], text: Any, kinds: Mapping[tuple[bool, bool], int]
 ) -> Iterator[str]:
     """What has to be said with the numbers of a model that was built."""
     if text is not model.config and found.reads == "tokens" and not model.config.is_encoder_decoder:
         yield "It has parts beside its text's; shape and heads are the text's, and parameters are those of all parts."
-    if other and other == blocks and found.heads is None:
+    blocks, other = sum(kinds.values()), any(recurs for _, recurs in kinds)
+    if [*kinds] == [(False, True)]:
         yield f"None of its {blocks:,} blocks has attention."
     elif other:
-        yield f"{other:,} of its {blocks:,} blocks have a recurrence or a convolution, not attention alone."
+        held = ", ".join(f"{kinds[kind]:,} with {what}" for kind, what in _LAYERS.items() if kind in kinds)
+        yield f"Its {blocks:,} blocks: {held}."
     if found.kind is Kind.MIXTURE and model.config.is_encoder_decoder:
         yield "It is an encoder with a decoder too; its blocks and heads are the encoder's."
     if found.depth is not None and 0 < blocks < found.depth:
@@ -377,13 +400,7 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
             f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; "
             "give the numbers by options."
         )
-    head_dim = number_in(part, "head_dim")
-    if heads is not None and head_dim is None and width is not None:
-        if width % heads:
-            raise UserError(
-                f"{source}: {heads} heads do not divide a width of {width}, and it has no head_dim."
-            )
-        head_dim = width // heads
+    head_dim = number_in(part, "head_dim") or (width or 0) // (heads or 1)
     rank = number_in(part, "embedding_rank")
     ties = [one[key] for one in (part, config) for key in TIES if isinstance(one.get(key), bool)]
     experts = number_in(part, "experts")
@@ -397,7 +414,7 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
         notes.append("Whether its embeddings are tied is not said; untied is taken.")
     if not is_sure:
         notes.append("Nor does it say that it is a decoder, for which it is taken.")
-    return Model(
+    found = Model(
         kind,
         name,
         source,
@@ -416,6 +433,8 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
         experts_per_token=number_in(part, "experts_per_token") if mixes else None,
         notes=tuple(notes),
     )
+    _check_heads(found, part)
+    return found
 
 
 _STATES = re.compile("ssm|mamba|rwkv|state_size|d_state|hyena|retnet|retention|linear_attn|linear_attention")

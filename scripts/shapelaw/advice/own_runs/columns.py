@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import read_numbers
 from shapelaw.specs.runs import AXES
-from shapelaw.specs.sizes import number_of
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -79,6 +78,7 @@ NO_LENGTH = frozenset(
 )
 # where tools put what a user logged
 PREFIXES = names_in("config summary params metrics model args hparams hyperparameters final test")
+LEAST_TOKENS = 1e6  # whole numbers from which on may be budgets of tokens, where a name doesn't tell
 WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
 
 
@@ -145,6 +145,18 @@ def is_length(name: str) -> bool:
     return bool(words & OF_LENGTH) and not words & NO_LENGTH
 
 
+def looks_like(column: pd.Series) -> str:
+    """The role that a column's values look like: tokens, or seeds that count from 0 or 1; empty where neither."""
+    values = np.sort(read_numbers(column).unique())
+    if not np.all(values % 1 == 0):
+        return ""
+    if values[0] >= LEAST_TOKENS:
+        return "tokens"
+    return (
+        "seed" if np.array_equal(values - values[0], np.arange(len(values))) and values[0] in (0, 1) else ""
+    )
+
+
 def _width_hint(table: pd.DataFrame, depth: str) -> str:
     """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
     numbers = {str(name): read_numbers(table[name]) for name in table.columns if name != depth}
@@ -193,17 +205,3 @@ def plain_name(name: str) -> str:
     while len(parts) > 1 and "_".join(parts) not in KNOWN and parts[0] in PREFIXES:
         parts = parts[1:]
     return "_".join(parts)
-
-
-def read_numbers(column: pd.Series) -> pd.Series:
-    """Numbers, of texts such as `1.2M` too; NaN where a value is none."""
-
-    def read(value: object) -> float:
-        try:
-            return number_of(value) if isinstance(value, str) else math.nan
-        except ValueError:
-            return math.nan
-
-    numbers = pd.to_numeric(column, errors="coerce").astype("float64")
-    texts = not pd.api.types.is_numeric_dtype(column)
-    return numbers.fillna(column.map(read).astype("float64")) if texts else numbers

@@ -10,7 +10,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import with_numbers
+from shapelaw.fits.inputs import EXACT, with_numbers
 from shapelaw.tracking.command import TrackerDown, redact
 from shapelaw.tracking.entities import FULL, RANKS
 from shapelaw.tracking.store import KEY, SUMMARY_OF, file_of, has_schema, search_runs, tracker_errors
@@ -58,7 +58,7 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
     table.index = pd.Index(labels, dtype=object)
     for column in table.columns:
         numbers = pd.to_numeric(table[column], errors="coerce")
-        if (numbers.notna() == table[column].notna()).all():
+        if (numbers.notna() == table[column].notna()).all() and not (numbers.abs() >= EXACT).any():
             table[column] = numbers
     return table
 

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
-from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, setting_named
+from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, looks_like, setting_named
 from shapelaw.advice.own_runs.exports import read_runs
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.forms import losses_constant
@@ -193,9 +193,12 @@ def given_budgets(
         found = cells_of(table, source=source, loss="loss").cells
         cells = [without_diverged(cell, notes, arguments.keep) for cell in found]
         checked.append(GivenRuns(part, _enough(cells, source, size, least, notes)))
-    left = len(runs.table) - sum(len(part.runs) for part in parts)
-    if left and arguments.tokens is None:
-        notes.append(f"{left} runs are left out: their token budgets have too few shapes")
+    left = runs.table.drop(index=[row for part in parts for row in part.runs.index])
+    if len(left) and arguments.tokens is None:
+        few = budgets_of(left, source, least=0)
+        there = ", ".join(f"{len(part.runs)} of {part.tokens:.3g} tokens" for part in few[:SHOWN])
+        more = f" and {len(few) - SHOWN} more budgets" if len(few) > SHOWN else ""
+        notes.append(f"runs of token budgets with fewer than {least} shapes are left out: {there}{more}")
     return checked, sentences_of(source, notes)
 
 
@@ -255,12 +258,17 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
         for name, some in values.items()
     ]
     first, value = names[0], values[names[0]][0]
-    seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
+    roles = {name: role for name in names if name not in SETTINGS and (role := looks_like(runs[name]))}
+    offers = [
+        f"name the {role} with --column {role}={name}, as its values look" for name, role in roles.items()
+    ]
+    if others := [f"--best-of {name}" for name in names if name not in roles]:
+        offers.append(f"take the best of each shape with {' '.join(others)}")
+    seed = "" if roles or first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
     seed += " If they are steps of one run, say --column step=COLUMN." if first == "steps" else ""
     return (
         f"{source} has runs of one depth and width with several values of {' and of '.join(shown)}, which no seed "
-        f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
-        f"with --only {first}={value}.{seed}"
+        f"explains; {', '.join(offers)}, or one value with --only {first}={value}.{seed}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,16 +16,26 @@ from shapelaw.advice.own_runs.columns import (
     SETTINGS,
     find_columns,
     is_length,
+    looks_like,
     names_in,
     plain_name,
-    read_numbers,
     setting_named,
     settings_of,
 )
 from shapelaw.advice.own_runs.exports import LAST
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import budget_labels
-from shapelaw.fits.inputs import FINITE, POSITIVE, WHOLE, broken_rules, refuse, refuse_all, rows_named
+from shapelaw.fits.inputs import (
+    FINITE,
+    POSITIVE,
+    WHOLE,
+    as_numbers,
+    broken_rules,
+    example,
+    read_numbers,
+    refuse,
+    refuse_all,
+)
 from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.axes import axes_of
 from shapelaw.specs.runs import Training
@@ -233,17 +244,16 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    runs = pd.DataFrame({role: read_numbers(table[role]) for role in measured})
+    runs = as_numbers(table, measured)
     wrong: dict[str, pd.Series[bool]] = {}
-    if "seed" in runs and runs["seed"].isna().all():
-        runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
     for role in measured:
         whole = [WHOLE] if role in ("depth", "width", "seed") else []
         positive = [POSITIVE] if role != "seed" else []
-        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive])
+        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive], table[role])
         if role in LARGEST:
+            above = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
             rule = f"{columns[role]} can't be above {LARGEST[role]:,}, so it is no {role}"
-            wrong[rule] = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
+            wrong[rule + example(table[role], above)] = above
     refuse_all(runs, source, wrong)
     if (runs["depth"] > runs["width"]).all():
         raise UserError(
@@ -262,13 +272,11 @@ def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) ->
     wrong = {}
     for role in ("block_params", "total_params", "params", "step_flops"):
         if role in runs:
-            ratio, bound, example = runs[role] / blocks, "at least a third of 12 L d²", ""
-            off = ratio < 1 / SIZED
-            if role == "block_params":
-                off, bound = off | (ratio > SIZED), "within a factor of 3 of 12 L d²"
-            for row, is_size, should in zip(runs.index[off][:1], runs[role][off], blocks[off], strict=False):
-                example = f"; {rows_named(pd.Index([row]))} has {is_size:,.6g} where 12 L d² is {should:,.0f}"
-            wrong[f"{columns[role]} must be {bound} by the depth and the width{example}"] = off
+            blocks_alone = role == "block_params"
+            off = ~(runs[role] / blocks).between(1 / SIZED, SIZED if blocks_alone else math.inf)
+            bound = "within a factor of 3 of" if blocks_alone else "at least a third of"
+            rule = f"{columns[role]} must be {bound} 12 L d² by the depth and the width"
+            wrong[rule + example(runs[role], off)] = off
     if "tokens" in runs:
         rule = f"{columns['tokens']} must be tokens, not millions or billions of them"
         wrong[rule] = runs["tokens"] < FEWEST_TOKENS
@@ -323,10 +331,11 @@ def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str
         others = runs.drop(columns=name, errors="ignore")
         if of_shape and lengths.gt(0).all() and not _follows(lengths, others):
             there = ", ".join(f"{length:,.6g}" for length in np.sort(lengths.unique())[:SHOWN])
+            tokens = name if looks_like(lengths) == "tokens" else "COLUMN"
             raise UserError(
                 f"{source}: the column {name!r} differs between shapes ({there}), and losses after trainings of "
-                "different lengths can't be compared. Name the tokens (--column tokens=COLUMN), keep the runs of one "
-                f"length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
+                f"different lengths can't be compared. Name the tokens (--column tokens={tokens}), keep the runs of "
+                f"one length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
             )
 
 

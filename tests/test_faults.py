@@ -1,0 +1,266 @@
+"""Other people's files and accidents, ten kinds: each input that broke a command, and a property of its whole kind."""
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import script
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loss_surfaces import grid_of, simulate
+from small import PYTHON, REPOSITORY
+
+from shapelaw.advice.own_runs.columns import NO_LENGTH, OF_LENGTH, OF_TOKENS
+from shapelaw.advice.own_runs.rows import own_runs
+from shapelaw.corpora.sources import read_source
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import check_runs, read_table
+from shapelaw.settings.sections import Folder
+from shapelaw.studies.study_runs import FINISHED, UNFINISHED
+
+SECOND = Path(__file__).parent / "faults" / "second"
+RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
+QUICK = "--draws 100 --sizes 10M --out out"
+FEW = settings(deadline=None, max_examples=25)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=8)
+
+ROWS = {  # the command, its exit code, and what it says
+    "38 rows of two tables": ("fit_surface 38-duplicate-index/dup.parquet {quick}", 0, "10M  10.5"),
+    "49 labels that are columns": (
+        "fit_surface 49-index-columns/shape-index.parquet {quick}",
+        0,
+        "10M  10.5",
+    ),
+    "49 names of levels": ("fit_surface 49-index-columns/columns.parquet {quick}", 0, "10M  10.5"),
+    "39 rows of a grid": (
+        "analyse mine --axes heads --input {second}/39-duplicate-index-grid/dup.parquet --out out",
+        0,
+        "is left out: row 52",
+    ),
+    "40 steps": (
+        "fit_surface 40-steps-differ/steps.csv {quick}",
+        2,
+        "the column 'steps' differs between shapes (3,911, 5,536,",
+    ),
+    "40 step": (
+        "fit_surface 40-steps-differ/step.csv {quick}",
+        2,
+        "the runs end at different steps (3,911, 5,536,",
+    ),
+    "40 equal": ("fit_surface 40-steps-differ/equal.csv {quick}", 0, "10M  10.6"),
+    "41 tokens": (
+        "fit_surface 41-tokens-other-name/num_train_tokens.csv {quick}",
+        0,
+        "2 token budgets, one surface each.",
+    ),
+    "42 a word that two trackers mean otherwise": (
+        "fit_surface 42-states/ray.csv {quick}",
+        2,
+        "the column 'status' says ERROR, TERMINATED, and it isn't known whether a run that is 'TERMINATED' finished",
+    ),
+    "42 finished is 0": ("fit_surface 42-states/finished-0.csv {quick}", 0, "10M  10.6"),
+    "44 a hybrid": (
+        "bottlenecks --model {second}/44-kimi-linear",
+        0,
+        "Its 27 blocks: 7 with attention, 20 with a recurrence or a convolution.",
+    ),
+    "46 hidden copies": (
+        "prepare_corpus --source folder:{second}/46-hidden-folder/texts --test-fraction 0.2 --out texts",
+        0,
+        "(1 hidden)",
+    ),
+    "50 brackets without end": (
+        "prepare_corpus --source folder:deep --out texts",
+        2,
+        "deep/a.jsonl, line 1: this is not JSON",
+    ),
+    "50 a text that is a list": (
+        "prepare_corpus --source folder:{second}/50-json-deep/list --out texts",
+        2,
+        "'text' is a list, and no text",
+    ),
+}
+SLOW = ("38", "39", "40 equal", "41", "42 finished", "44", "49")  # fits and analyses, a library of models
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith(SLOW) else ()) for name in ROWS]
+)
+def test_an_input_that_broke_a_command_ends_in_results_or_a_sentence(name: str, tmp_path: Path) -> None:
+    line, code, said = ROWS[name]
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.jsonl").write_text("[" * 100_000)
+    line = line.replace("fit_surface ", "fit_surface {second}/").format(second=SECOND, quick=QUICK)
+    command, *arguments = line.split()
+    done = script(command, *arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
+    assert code == 0 or len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("fit_surface", [SECOND / "38-duplicate-index" / "ok.parquet", "--out", "out"]),
+        ("fit_transitions", [SECOND / "38-duplicate-index" / "ok.parquet", "--out", "out"]),
+        ("bottlenecks", ["--model", SECOND / "44-kimi-linear"]),
+        ("speed", ["10M"]),
+    ],
+)
+def test_ctrl_c_is_one_line(command: str, arguments: list[str], tmp_path: Path) -> None:
+    line = [PYTHON, "-m", "shapelaw.cli", *map(str, arguments)]
+    names = {"fit_surface": "fit", "fit_transitions": "transitions"}
+    line.insert(3, names.get(command, command))
+    with subprocess.Popen(
+        line, cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY / "scripts")}, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while (
+            "numpy" not in Path(f"/proc/{process.pid}/maps").read_text()
+        ):  # what the command is about has begun
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.read().splitlines()
+    assert process.returncode == 130
+    assert said[-1] == "Stopped."
+    assert not any("Traceback" in line for line in said)
+
+
+labels = st.one_of(st.integers(), st.floats(allow_nan=False), words, st.tuples(words, st.integers()))
+
+
+@FEW
+@given(
+    rows=st.lists(labels, min_size=3, max_size=3), columns=st.lists(st.integers(0, 9), min_size=2, max_size=2)
+)
+def test_whatever_labels_rows_and_columns_have_rows_are_numbered_and_names_are_texts(
+    rows: list[object], columns: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("labels") / "runs.parquet"
+    index = pd.Index([str(row) for row in rows], dtype=object)
+    table = pd.DataFrame([[1, 3.0], [2, 2.5], [2, 2.4]], index=index, columns=columns)
+    if columns[0] == columns[1]:
+        return
+    table.to_parquet(path)
+    read = read_table(path)
+    assert list(read.index) == [0, 1, 2]
+    assert list(read) == [str(column) for column in columns]
+    assert read.to_numpy().tolist() == table.to_numpy().tolist()
+
+
+@FEW
+@given(
+    length=st.sampled_from(sorted(OF_LENGTH)),
+    before=st.sampled_from(["", "max", "n", "config.train.", "total", "Trainer/"]),
+    other=st.sampled_from(sorted(NO_LENGTH)),
+)
+def test_any_column_that_says_how_long_a_run_trained_is_asked_about(
+    length: str, before: str, other: str
+) -> None:
+    lengths = 1000.0 * np.array([1, 7, 2, 9, 3, 11, 4, 5, 8, 6, 12, 10])
+    name = before + ("_" if before[-1:].isalpha() else "") + length
+    if set(name.split("_")) <= OF_TOKENS and "tokens" in name:
+        return  # tokens, by which budgets are told
+    with pytest.raises(UserError, match="can't be compared"):
+        own_runs(RUNS.assign(**{name: lengths}), "runs.csv")
+    asked = f"{other}_{length}"
+    if other not in ("epochs", "best"):  # a column of its own
+        assert len(own_runs(RUNS.assign(**{asked: lengths}), "runs.csv").table) == len(RUNS)
+
+
+@FEW
+@given(
+    done=st.sampled_from(FINISHED),
+    not_done=st.sampled_from(UNFINISHED),
+    how=st.sampled_from([str.upper, str.title, str.lower, lambda word: f" TrialState.{word.upper()} "]),
+    unknown=st.text("abcdefghij", min_size=3, max_size=9).filter(
+        lambda word: word not in (*FINISHED, *UNFINISHED)
+    ),
+)
+def test_words_of_state_are_known_however_written_and_others_asked_about(
+    done, not_done, how, unknown
+) -> None:
+    states = [how(done)] * 10 + [how(not_done)] * 2
+    found = own_runs(RUNS.assign(state=states), "runs.csv")
+    assert len(found.table) == 10
+    with pytest.raises(
+        UserError, match=f"a run that is '{unknown}' finished; count .*--only state={unknown}"
+    ):
+        own_runs(RUNS.assign(state=[*states[:-1], unknown]), "runs.csv")
+
+
+@FEW
+@given(seeds=st.lists(st.integers(0, 2**80), min_size=3, max_size=3, unique=True))
+def test_whole_numbers_of_any_size_are_told_apart_as_seeds_and_refused_as_sizes(seeds: list[int]) -> None:
+    runs = pd.concat([RUNS.assign(seed=pd.Series([seed] * len(RUNS), dtype=object)) for seed in seeds])
+    runs = runs.reset_index(drop=True)
+    assert own_runs(runs, "runs.csv").table["seed"].nunique() == 3
+    assert check_runs(runs, "runs.csv")["seed"].nunique() == 3
+    if (depth := max(seeds)) >= 2**53:
+        with pytest.raises(UserError, match=r"row 1: depth must be below 2\^53; it is"):
+            check_runs(runs.assign(depth=[depth, *runs["depth"][1:]]), "runs.csv")
+
+
+COPIES = st.sampled_from(["~", ".bak", ".orig", ".swp", ".tmp", ".hidden/", "__MACOSX/", ".cache/x/"])
+
+
+@FEW
+@given(copies=st.lists(COPIES, max_size=4, unique=True))
+def test_copies_beside_a_text_are_left_out_whatever_their_name(
+    copies: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "a.txt").write_text("A text.")
+    (folder / "circle").symlink_to(folder)
+    for copy in copies:
+        path = folder / (f"{copy}a.txt" if copy.endswith("/") else f"a.txt{copy}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("A copy.")
+    assert [document.text for document in read_source(Folder(folder), folder)] == ["A text."]
+    shutil.rmtree(folder)
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), words),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+@FEW
+@given(value=json_values)
+def test_a_text_of_another_type_is_named_by_its_type(
+    value: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    (folder / "a.jsonl").write_text(json.dumps({"text": value}) + "\n")
+    if value is None or isinstance(value, str):
+        assert [document.text for document in read_source(Folder(folder), folder)] == [value or ""]
+        return
+    names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    with pytest.raises(UserError, match=f"line 1: 'text' is {names[type(value)]}, and no text"):
+        list(read_source(Folder(folder), folder))
+
+
+@FEW
+@given(
+    cell=words.filter(lambda text: text.strip() and not any(sign in text for sign in "0123456789")),
+    column=st.sampled_from(["depth", "width", "test_loss"]),
+    row=st.integers(0, len(RUNS) - 1),
+)
+def test_a_refusal_shows_the_cell_its_row_and_its_column(cell: str, column: str, row: int) -> None:
+    if cell.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
+        return
+    runs = RUNS.astype({column: object})
+    runs.loc[row, column] = cell
+    with pytest.raises(UserError) as refused:
+        check_runs(runs, "runs.csv")
+    assert f"row {row + 1}: {column} must be a finite number; it is {cell!r:.40}" in str(refused.value)
