@@ -103,7 +103,7 @@ def main() -> None:
     singles, doubles = runs[::2], runs[1::2]
     with tempfile.TemporaryDirectory() as folder:
         train_job([[run] for run in singles], Path(folder), _no_stores, Runtime(threads=1))
-        accuracies = [read_record(Path(folder) / RUNS / run.key).summary["accuracy"] for run in singles]
+        accuracies = [read_record(Path(folder) / RUNS / run.key).summary["final_accuracy"] for run in singles]
     print(machine())
     with arguments.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

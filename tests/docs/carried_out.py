@@ -35,6 +35,7 @@ SMALL_GRIDS = """'{"separation_rank": [{"depth": [2], "width": [2], "tokens": [4
 "fractional_degree": [{"blocks": "attention", "width": [1, 2], "degrees": [2, 3], "budget": [8], "tokens": [2]}]}'"""
 # how a command begins, and further options that make it small: of two the last one wins
 SMALLER = {
+    "python benchmarks/built_memorizers.py": "--steps 10",
     "python benchmarks/language_training.py": "--device cpu --ways ours --shapes 1,16 2,16 4,16 1,32 2,32 4,32 "
     "--vocab-sizes 257 --batch 1 --repeats 2 --least-seconds 0.01",
     "python benchmarks/memorization_curvature.py": "--heads 2 --steps 2 --seeds 1",
