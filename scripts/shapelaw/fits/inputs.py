@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -275,8 +276,8 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) ->
 
 
 EXACT = 2.0**53  # whole numbers up to which float64 has all
-# a rule that a column of numbers keeps, and the rows that break it
-RULES: Mapping[str, Callable[[pd.Series], pd.Series[bool]]] = {
+# a rule that a column, or a table, of numbers keeps, and what breaks it
+RULES: Mapping[str, Callable[[Any], Any]] = {
     (FINITE := "a finite number"): lambda column: ~np.isfinite(column),
     (POSITIVE := "above zero"): lambda column: column <= 0,
     (WHOLE := "a whole number"): lambda column: np.isfinite(column) & (column % 1 != 0),
@@ -287,8 +288,8 @@ RULES: Mapping[str, Callable[[pd.Series], pd.Series[bool]]] = {
 def broken_rules(
     numbers: pd.Series, name: str, rules: Iterable[str], cells: pd.Series
 ) -> dict[str, pd.Series[bool]]:
-    """For each of some `RULES` its sentence about a column, with a cell that breaks it, and the rows that do."""
-    broken = {rule: RULES[rule](numbers) for rule in rules}
+    """For each of some `RULES` that a column breaks its sentence, with a cell that does, and the rows that do."""
+    broken = {rule: rows for rule in rules if (rows := RULES[rule](numbers)).any()}
     return {f"{name} must be {rule}{example(cells, rows)}": rows for rule, rows in broken.items()}
 
 
@@ -348,8 +349,9 @@ def numbers_of(
     numbers = as_numbers(table, columns)
     wrong: dict[str, pd.Series[bool]] = {}
     for rule, names in ((FINITE, [*columns]), (POSITIVE, positive), (WHOLE, whole), (COUNTED, whole)):
-        for name in names:
-            wrong |= broken_rules(numbers[name], name, [rule], table[name])
+        if RULES[rule](numbers[[*names]]).to_numpy().any():
+            for name in names:
+                wrong |= broken_rules(numbers[name], name, [rule], table[name])
     refuse_all(table, source, wrong)
     return numbers.astype(dict.fromkeys(whole, "int64"))
 

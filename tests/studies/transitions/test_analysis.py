@@ -21,6 +21,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_transitions,
     check_transitions,
     covariance_of,
+    usable,
 )
 from shapelaw.studies.transitions.results import present, summary
 
@@ -61,7 +62,7 @@ def test_the_line_s_covariance_has_that_of_neighbours():
         }
     ).assign(correlation=[-0.3, -0.2, np.nan])
     rows = analyse_transitions(check_transitions(table, "made")).transitions
-    covariance = covariance_of(rows, "as given")
+    covariance = covariance_of(usable(rows, "as given"))
     assert np.diag(covariance) == pytest.approx([0.01, 0.0025, 0.01])
     assert covariance[0, 1] == covariance[1, 0] == pytest.approx(-0.3 * 0.1 * 0.05)
     assert covariance[1, 2] == covariance[0, 2] == 0  # 2 against 4 and 8 against 16 share no depth

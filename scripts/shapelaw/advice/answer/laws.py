@@ -36,6 +36,7 @@ from shapelaw.studies.transitions.analysis import (
     crossings,
     points_of,
     published_transitions,
+    usable,
 )
 
 PUBLISHED = "published"
@@ -110,11 +111,10 @@ def _of_best_depths(analysis: TransitionAnalysis) -> tuple[Form, ...]:
     """The forms of `Law`; a transition whose deeper depth isn't known stands for its own depth."""
     rows = analysis.transitions
     deeper = rows["deeper_depth"].astype("Float64").fillna(rows["depth"]).astype(float)
-    places = rows.assign(best=np.sqrt(rows["depth"] * deeper))
-    best, width, _ = points_of(places, analysis.method, at="best")
-    depth, *_ = points_of(rows, analysis.method)
-    covariance = covariance_of(rows, analysis.method)
-    return fit_forms(best, np.log(width * np.sqrt(depth / best)), covariance)
+    used = usable(rows.assign(best=np.sqrt(rows["depth"] * deeper)), analysis.method)
+    best, width, _ = points_of(used, "best")
+    depth, *_ = points_of(used)
+    return fit_forms(best, np.log(width * np.sqrt(depth / best)), covariance_of(used))
 
 
 def best_depth_at(law: Law, block_params: float) -> float:

@@ -117,8 +117,9 @@ class TransitionAnalysis:
         """The forms that the main fit's transitions allow, by weight; empty where the line has no projection."""
         if why_no_projection(self.fit):
             return ()
-        depth, width, _ = points_of(self.transitions, self.method)
-        return fit_forms(depth, np.log(width), covariance_of(self.transitions, self.method))
+        used = usable(self.transitions, self.method)
+        depth, width, _ = points_of(used)
+        return fit_forms(depth, np.log(width), covariance_of(used))
 
 
 def published_transitions() -> pd.DataFrame:
@@ -321,41 +322,40 @@ def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = Tr
     With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
     Crossings of adjacent pairs share the networks of one depth, so their errors have a covariance (`covariance_of`).
     """
-    depth, width, _ = points_of(transitions, method, edge=limits)
+    used = usable(transitions, method, edge=limits)
+    depth, width, _ = points_of(used)
     known = limits_of(transitions, method) if limits else []
-    return fit_line_with_limits(depth, np.log(width), covariance_of(transitions, method, edge=limits), known)
+    return fit_line_with_limits(depth, np.log(width), covariance_of(used), known)
 
 
-def points_of(
-    transitions: pd.DataFrame, method: str, *, at: str = "depth", edge: bool = True
-) -> tuple[Floats, Floats, Floats]:
-    """Places, widths and errors of one method's crossings and, with `edge`, of those estimated at the grid's edge.
+def usable(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> pd.DataFrame:
+    """One method's crossings and, with `edge`, what was estimated at the grid's edge, with its bound as its width."""
+    mine = transitions[transitions["method"] == method]
+    crossing = mine[mine["status"] == TransitionStatus.CROSSING.value]
+    at_edge = mine[mine["side"] == Side.AT.value]
+    if not edge or at_edge.empty:
+        return crossing
+    at_edge = at_edge.assign(width=at_edge["bound"], width_err=at_edge["bound_err"])
+    return pd.concat([crossing, at_edge], ignore_index=True)
 
-    Args:
-        at: the column of the places.
-    """
-    used = _points(transitions, method, edge)
+
+def points_of(used: pd.DataFrame, at: str = "depth") -> tuple[Floats, Floats, Floats]:
+    """Places, widths and errors of `usable` transitions; `at` is the column of the places."""
     place, width, err = (used[name].to_numpy(dtype=np.float64) for name in (at, "width", "width_err"))
     return place, width, err
 
 
-def covariance_of(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> Floats:
-    """(n, n) covariance of the log widths of `points_of`; that of neighbours is known by their `correlation`."""
-    used = _points(transitions, method, edge)
-    err = (used["width_err"] / used["width"]).to_numpy(dtype=np.float64)
-    next_to = used["deeper_depth"].astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)[
-        :, None
-    ] == used["depth"].to_numpy(dtype=np.float64)
-    with_next = np.where(next_to, used["correlation"].fillna(0.0).to_numpy(dtype=np.float64)[:, None], 0.0)
-    return np.asarray((np.eye(len(err)) + with_next + with_next.T) * np.outer(err, err), dtype=np.float64)
-
-
-def _points(transitions: pd.DataFrame, method: str, edge: bool) -> pd.DataFrame:
-    """One method's crossings and, with `edge`, what was estimated at the grid's edge, with its bound as its width."""
-    used = crossings(transitions, method)
-    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
-    at_edge = at_edge.assign(width=at_edge["bound"], width_err=at_edge["bound_err"])
-    return pd.concat([used, at_edge], ignore_index=True) if len(at_edge) else used
+def covariance_of(used: pd.DataFrame) -> Floats:
+    """(n, n) covariance of the log widths of `usable` transitions; that of neighbours is known by `correlation`."""
+    depth, width, err = points_of(used)
+    deeper, correlation = (
+        used[name].astype("Float64").fillna(0.0) for name in ("deeper_depth", "correlation")
+    )
+    next_to = deeper.to_numpy(dtype=np.float64)[:, None] == depth
+    with_next = np.where(next_to, correlation.to_numpy(dtype=np.float64)[:, None], 0.0)
+    return np.asarray(
+        (np.eye(len(err)) + with_next + with_next.T) * np.outer(err / width, err / width), dtype=np.float64
+    )
 
 
 def limits_of(transitions: pd.DataFrame, method: str, *, at: str = "depth") -> list[Limit]:

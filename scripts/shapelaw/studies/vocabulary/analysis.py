@@ -24,7 +24,7 @@ from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
 from shapelaw.studies.published import published
-from shapelaw.studies.transitions.analysis import Options, limits_of, points_of
+from shapelaw.studies.transitions.analysis import Options, limits_of, points_of, usable
 from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.study import NAME
 
@@ -192,7 +192,7 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
         for one in series
     ]
     rows = pd.concat(tables, ignore_index=True)
-    x, width, err = points_of(rows, BOOTSTRAP, at="bottleneck")
+    x, width, err = points_of(usable(rows, BOOTSTRAP), "bottleneck")
     points, limits = (x, np.log(width), err / width), limits_of(rows, BOOTSTRAP, at="bottleneck")
     power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
     by_power = [power.a + power.b * limit.x for limit in limits]
