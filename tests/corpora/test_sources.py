@@ -1,5 +1,6 @@
 """Documents of folders and data sets: streamed, in order, and a sentence for what can't be read."""
 
+import base64
 import dataclasses
 import json
 import os
@@ -170,6 +171,10 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
         (b'{"text": 3}', "line 2: 'text' is a number, and no text; name the column with text_column"),
         (b'{"text": ["x"]}', "line 2: 'text' is a list, and no text"),
+        (
+            b'{"text": "%s"}' % base64.b64encode(b"It was the best of times. " * 3),
+            "line 2: 'text' is base64, and no",
+        ),
         (b'["x"]', r"line 2: there is no text in 'text' \(it is a list\)"),
         (b"[" * 100_000, "line 2: this is not JSON"),
         (b'{"text": "\xff"}', "line 2, byte 10: this is not UTF-8"),

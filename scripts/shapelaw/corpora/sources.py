@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from shapelaw.settings.sections import (
 
 TEXT_DOCUMENT_BYTES = 65_536
 _READ_BYTES = 2**20
+SHORT = 64  # characters below which a text may look like base64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_FEED, _RETURN = b"\n\r"
 
@@ -161,29 +164,39 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                     f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
                     f"text in {column!r}."
                 ) from error
+            value: Any = None
+            said = ""
             if isinstance(row, dict) and column in row:
                 value = "" if _is_null(row[column]) else row[column]
-                said = f"{column!r} is {_JSON[type(value)]}, and no text"
+                if (kind := _kind(value)) != TEXT:
+                    said = f"{column!r} is {kind}, and no text"
             else:
-                value, there = (
-                    None,
-                    f"an object with {', '.join(row)}" if isinstance(row, dict) else _JSON[type(row)],
-                )
+                there = f"an object with {', '.join(row)}" if isinstance(row, dict) else _kind(row)
                 said = f"there is no text in {column!r} (it is {there})"
-            if not isinstance(value, str):
+            if said:
                 raise UserError(f"{path}, line {number:,}: {said}; name the column with text_column.")
             yield number, value
 
 
+TEXT = "a text"
 _JSON: dict[type, str] = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: TEXT,
     bool: "true or false",
     int: "a number",
     float: "a number",
     type(None): "null",
 }
+
+
+def _kind(value: object) -> str:
+    """The kind of a JSON value, in words; a text that is another one in base64 is none, but a word may look like it."""
+    if isinstance(value, str) and len(value) >= SHORT:
+        with suppress(ValueError):
+            base64.b64decode(value, validate=True).decode()
+            return "base64"
+    return _JSON[type(value)]
 
 
 def _is_null(value: object) -> bool:
