@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapelaw.specs.patches import INPUTS, PATCHES, numbers_of_ids
 from shapelaw.specs.shapes import (
-    INPUTS,
-    PATCHES,
     HeadDim,
     ShapeError,
     make_shape,
-    numbers_of_ids,
     swiglu_width,
     with_attention_degree,
 )

@@ -27,8 +27,9 @@ from shapelaw.models.functions import (
     linear_cross_entropy,
     takes_products,
 )
+from shapelaw.specs.patches import INPUTS, numbers_of_ids
 from shapelaw.specs.runs import Parametrization
-from shapelaw.specs.shapes import INPUTS, Gelu, Shape, depth_scaling_sentence, numbers_of_ids
+from shapelaw.specs.shapes import Gelu, Shape, depth_scaling_sentence
 
 INIT_STD = 0.02  # GPT-2's
 RMS_EPS = 1e-5  # Llama 2's

@@ -11,7 +11,7 @@ from shapelaw.corpora.packages import images
 from shapelaw.corpora.packages.images import FASHION, image_texts
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import FIRST_ID, FIRST_LETTER, PATCHES, numbers_of_ids
+from shapelaw.specs.patches import FIRST_ID, FIRST_LETTER, PATCHES, numbers_of_ids
 
 HEADER = bytes([0, 0, 8, 3])
 

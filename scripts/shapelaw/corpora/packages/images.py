@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages.archives import Package, fetch, members
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import FIRST_LETTER, LEVELS, NUMBERS, SIDE
+from shapelaw.specs.patches import FIRST_LETTER, LEVELS, NUMBERS, SIDE
 
 FASHION = Package(
     name="dataset-fashion-mnist",

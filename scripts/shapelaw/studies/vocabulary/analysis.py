@@ -18,7 +18,7 @@ from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, f
 from shapelaw.fits.noise import chance_words
 from shapelaw.parts import Parts
 from shapelaw.report.tables import NO, OPEN, YES
-from shapelaw.specs.shapes import NUMBERS
+from shapelaw.specs.patches import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
