@@ -33,7 +33,7 @@ def test_a_studys_own_runs_that_cannot_be_used_are_left_out_by_name(tmp_path):
         f"2 runs that did not finish are left out: {keys[6]}, {keys[10]}.",
         f"1 run without a loss is left out: {keys[3]}.",
         f"1 run with a loss that is not finite is left out: {keys[13]}.",
-        f"1 run more than 6 robust deviations off other seeds of their shape is left out: {keys[15]} "
+        f"1 run far off every surface through the losses of the other shapes is left out: {keys[15]} "
         "(--keep keeps them).",
     ]
     assert found.table["key"].tolist() == [key for key in keys if key not in set(keys[[3, 6, 10, 13, 15]])]
@@ -62,7 +62,7 @@ def test_two_seeds_far_apart_both_count_and_are_named(tmp_path):
 
 def test_the_worse_of_two_seeds_is_left_out_where_it_lies_above_its_neighbours_too(tmp_path):
     runs = trained(seeds=2)
-    runs.loc[9, "test_loss"] = 9.87
+    runs.loc[9, "test_loss"] *= 1.15  # a surface takes that for a misfit
     found = study_runs(written(tmp_path, runs))
     assert found.table["key"].tolist() == runs["key"].drop(index=9).tolist()
     (note,) = found.notes
