@@ -32,7 +32,7 @@ LARGEST_FILE = 250_000  # bytes
 DEPTH, INTERVAL, WIDTH, TIME, TIMED = 0.05, 0.1, 0.02, 0.03, 0.1  # as shares
 COST, HIGH_COST, MODEL = (
     0.0025,
-    0.006,
+    0.008,
     0.006,
 )  # nats, of depths that cost less than CHEAP, and of shipped models
 CHEAP = 0.03
