@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -88,31 +89,25 @@ def main() -> None:
     arguments = parser.parse_args()
     runs = [
         MemorizationRun(
-            Memorizer(heads, context, head_dim, outputs=CLASSES),
+            Memorizer(*sizes, outputs=CLASSES),
             "classification",
             context_type,
-            memorizable_examples(heads, context, head_dim),
+            memorizable_examples(*sizes),
             arguments.steps,
             seed=0,
-            precision=precision,
         )
-        for context_type, (heads, context, head_dim), precision in product(
-            TYPES, SHAPES, ("float32", "float64")
-        )
+        for context_type, sizes in product(TYPES, SHAPES)
     ]
-    singles, doubles = runs[::2], runs[1::2]
     with tempfile.TemporaryDirectory() as folder:
-        train_job([[run] for run in singles], Path(folder), _no_stores, Runtime(threads=1))
-        accuracies = [read_record(Path(folder) / RUNS / run.key).summary["final_accuracy"] for run in singles]
+        train_job([[run] for run in runs], Path(folder), _no_stores, Runtime(threads=1))
+        accuracies = [read_record(Path(folder) / RUNS / run.key).summary["final_accuracy"] for run in runs]
     print(machine())
     with arguments.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["context_type", "heads", "context", "head_dim", "examples", "rank", "error", "built", "trained"]
-        )
-        for run, trained in zip(doubles, accuracies, strict=True):
+        writer.writerow([*SIZES, "examples", "rank", "error", "built", "trained"])
+        for run, trained in zip(runs, accuracies, strict=True):
             m = run.memorizer
-            found, error, accuracy = built(m, draw_examples(run))
+            found, error, accuracy = built(m, draw_examples(replace(run, precision="float64")))
             sizes = (run.context_type, m.heads, m.context, m.head_dim, run.examples)
             writer.writerow([*sizes, found, f"{error:.1e}", accuracy, trained])
 

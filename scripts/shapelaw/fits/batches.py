@@ -75,12 +75,14 @@ def told_apart(columns: Mapping[str, Floats], design: Floats, spare: int = 0) ->
     Args:
         spare: rows that a fit must have beyond its coefficients.
     """
-    fitted, others = list[str](), list[str]()
+    fitted, others, rank = list[str](), list[str](), np.linalg.matrix_rank(design)
     for name, column in columns.items():
         whole = np.column_stack([design, *(columns[other] for other in fitted), column])
-        ranks = [np.linalg.matrix_rank(part) for part in (whole[:, :-1], whole)]
-        enough = whole.shape[1] + spare <= len(whole)
-        (fitted if enough and ranks[1] > ranks[0] else others).append(name)
+        if whole.shape[1] + spare <= len(whole) and np.linalg.matrix_rank(whole) > rank:
+            fitted.append(name)
+            rank += 1
+        else:
+            others.append(name)
     return fitted, others
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.theory.memorization import examples_per_head, memorizable_examples
 from shapelaw.theory.polynomials import rank
@@ -80,9 +81,7 @@ def memorizing_weights(
             w_k[head, :, -1], w_q[head, :, -1] = key, query
             parts[others, head] = np.eye(context, dtype=np.int64)[tokens]
         found = np.einsum("tnd,de,te->tn", contexts, w_k[head] @ w_q[head].T, queries)
-        weights = np.exp(found - found.max(1, keepdims=True))
-        weights /= weights.sum(1, keepdims=True)
-        outputs[:, head] = np.einsum("tn,tnd->td", weights, contexts)
+        outputs[:, head] = np.einsum("tn,tnd->td", special.softmax(found, axis=1), contexts)
     return MemorizingWeights(w_k, w_q, outputs.reshape(examples, -1), parts)
 
 

@@ -130,6 +130,12 @@ def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
     )
     config = config_of({"mine": [few, yaml.safe_load(block)]})
     assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
+    of_depths = [{"widths": {depth: [16, 32, 48]}, "vocab_size": 257, "seeds": 2} for depth in (1, 2)]
+    config = config_of({"mine": of_depths})
+    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    said, blocks = told.split(", as more blocks: ")
+    config = config_of({"mine": of_depths + [yaml.safe_load(block) for block in blocks.split(" and ")]})
+    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
     pairs = {"axes": {"depth": [1, 2], "block_params": [1e4, 1e5]}, "seeds": 2}
     config = config_of({"mine": pairs})
     assert (

@@ -91,14 +91,15 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained, with its number of seeds; `settings` are the values that it comes from."""
+    """What is trained, with its number of seeds; `settings` are the values that it comes from, `where` its block."""
 
     corpus: str
     shape: Shape
     training: Training
     budget: Budget | None
-    seeds: int
-    settings: Settings = field(compare=False, hash=False, default_factory=dict)
+    seeds: int = field(compare=False)
+    settings: Settings = field(compare=False, default_factory=dict)
+    where: str = field(compare=False, default="")
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,13 @@ def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]
 
 def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
     """The networks of the union of some blocks, one of several blocks once, with the most seeds that one asks for."""
-    found: dict[tuple[object, ...], Network] = {}
+    found: dict[Network, Network] = {}
     for block in blocks:
         for one in expanded(block, defaults):
             if isinstance(one, Network):
-                what = one.corpus, one.shape, one.training, one.budget
-                before = found.get(what)
+                before = found.get(one)
                 if before is None or before.seeds < one.seeds:
-                    found[what] = one
+                    found[one] = one
     return list(found.values())
 
 
@@ -333,7 +333,9 @@ def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | 
         return Impossible(settings, (sentence,))
     repeated = shape.width in block.repeated.get(shape.depth, [])
     seeds = max(block.seeds, block.repeated_seeds if repeated else 1)
-    return Network(settings.get("corpus", defaults.corpus), shape, training, budget, seeds, settings)
+    return Network(
+        settings.get("corpus", defaults.corpus), shape, training, budget, seeds, settings, block.where
+    )
 
 
 def _of_depth(value: Any, depth: int) -> Any:

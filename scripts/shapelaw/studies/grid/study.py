@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -238,22 +238,29 @@ class Grid:
             found += [*language.left_out(block, defaults), *pairing_warnings(block)]
         networks = networks_of(blocks, defaults)
         found += rank_warnings(self.place, networks)
-        size, speed = self.size_axis(config), speed_of(config, Path.cwd())
 
-        def further(lacking: Collection[Network], widths: Mapping[int, Sequence[int]]) -> str:
+        def further(lacking: Iterable[Network], widths: Mapping[int, Sequence[int]]) -> str:
             """The runs that widths of two depths are, how long they take, and the blocks to add for them."""
+            depths: dict[str, set[int]] = {}
+            for one in lacking:
+                depths.setdefault(one.where, set()).add(one.shape.depth)
             like = [
-                language.with_widths(keys, widths)
-                for block, (_, keys) in zip(blocks, self.sections(config), strict=True)
-                if {one.shape.depth for one in networks_of([block], defaults) if one in lacking}
-                >= set(widths)
+                language.with_widths(keys, added)
+                for where, keys in self.sections(config)
+                if (added := {depth: widths[depth] for depth in widths if depth in depths.get(where, ())})
             ]
-            made = networks_of([language.block_of(self.place, keys, root) for keys in like], defaults)
-            runs = [*runs_of_networks(one for one in made if one not in networks)]
-            time = duration(3600 * device_hours(runs, config.execution, speed))
-            return f" ({len(runs)} runs, about {time}), as one more block: {' and '.join(map(language.as_yaml, like))}"
+            made, known = (
+                networks_of([language.block_of(self.place, keys) for keys in like], defaults),
+                set(networks),
+            )
+            runs = [*runs_of_networks(one for one in made if one not in known)]
+            time = duration(3600 * device_hours(runs, config.execution, speed_of(config, Path.cwd())))
+            more = "one more block" if len(like) == 1 else "more blocks"
+            return (
+                f" ({len(runs)} runs, about {time}), as {more}: {' and '.join(map(language.as_yaml, like))}"
+            )
 
-        return found + cell_warnings(self.place, blocks, networks, size, self.asks, further)
+        return found + cell_warnings(self.place, blocks, networks, self.size_axis(config), self.asks, further)
 
     def costs(self, config: Settings) -> list[str]:
         """Lines of `snakemake plan` (`width_lines`)."""
@@ -365,7 +372,7 @@ def cell_warnings(
     networks: Sequence[Network],
     axis: str,
     asks: Asks,
-    further: Callable[[Collection[Network], Mapping[int, Sequence[int]]], str],
+    further: Callable[[Iterable[Network], Mapping[int, Sequence[int]]], str],
 ) -> list[str]:
     """A sentence for each transition that some cells can't give.
 
@@ -403,7 +410,7 @@ def cell_warnings(
             f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
             for depth, row in added.items()
         ]
-        return f": add {'; '.join(named)}{further([*chain(*lacking)], added)}" if named else ""
+        return f": add {'; '.join(named)}{further(chain(*lacking), added)}" if named else ""
 
     return [
         sentence + to_add(labels, depths) + _of_cells(labels, len(cells))

@@ -374,7 +374,5 @@ def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> p
 
 def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
     """One method's rows that are transitions, with float columns."""
-    crossing = transitions["status"] == TransitionStatus.CROSSING.value
     numbers = ("depth", "width", "width_err", "width_low", "width_high")
-    used = transitions[(transitions["method"] == method) & crossing]
-    return used.astype(dict.fromkeys(numbers, "float64"))
+    return usable(transitions, method, edge=False).astype(dict.fromkeys(numbers, "float64"))
