@@ -115,11 +115,11 @@ def test_the_five_searches_work_as_typed(
     assert URI in block
     monkeypatch.chdir(tmp_path)
     found: dict[str, Any] = {}
-    before = mlflow.get_tracking_uri()
     try:
         exec(block.replace(URI, store), found)
     finally:
-        mlflow.set_tracking_uri(before)
+        mlflow.set_tracking_uri(None)  # and with it the variable that later tests' commands would obey
+    assert "MLFLOW_TRACKING_URI" not in os.environ
     (best,) = found["best"].to_dict("records")
     assert (best["params.depth"], best["metrics.test_loss"]) == ("2", 3.5)
     printed = capsys.readouterr().out
