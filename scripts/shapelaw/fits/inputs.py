@@ -217,7 +217,12 @@ READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
 
 
 def check_runs(
-    table: pd.DataFrame, source: str, *, loss: str = "test_loss", size: SizeAxis = SizeAxis.BLOCK
+    table: pd.DataFrame,
+    source: str,
+    *,
+    loss: str = "test_loss",
+    size: SizeAxis = SizeAxis.BLOCK,
+    beside: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The runs of a study in order: `depth, width, seed, loss`, and what it has of sizes, batches and tokens.
 
@@ -227,6 +232,7 @@ def check_runs(
             `total_params` and `step_flops`, tokens `tokens_trained`; other columns are ignored.
         source: the table's name in messages, e.g. its path.
         size: the size to compare; its column is required.
+        beside: further columns to keep where the table has them, as numbers or NaN.
 
     Raises:
         UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or seed is
@@ -238,8 +244,8 @@ def check_runs(
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
     runs = run_numbers(table, ["depth", "width"], [loss, *sized], source).rename(columns={loss: "loss"})
-    tokens = [TOKENS] if TOKENS in table else []
-    runs = runs.assign(**batch_columns(table), **table[tokens].apply(pd.to_numeric, errors="coerce"))
+    kept = [name for name in (TOKENS, *beside) if name in table]
+    runs = runs.assign(**batch_columns(table), **table[kept].apply(pd.to_numeric, errors="coerce"))
     refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),

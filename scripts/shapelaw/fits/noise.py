@@ -206,10 +206,15 @@ def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ())
         runs: one row per run, with `loss` and `seed`; missing values in `by` are a group of their own.
         also: columns that are the same for all runs of a group.
     """
-    grouped = runs.groupby(list(by), sort=True, dropna=False)  # column by column: `agg` takes thrice as long
-    loss, kept = grouped["loss"], {name: grouped[name].first() for name in also}
-    means = {"loss": loss.mean(), "seeds": loss.size(), "loss_std": loss.std(), **kept}
-    return pd.DataFrame(means).reset_index()
+    # by codes: pandas' own means and deviations of ten groups take four times as long
+    codes = runs.groupby(list(by), sort=True, dropna=False).ngroup().to_numpy()
+    _, first, group, seeds = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    loss = runs["loss"].to_numpy(dtype=np.float64)
+    mean = np.bincount(group, loss) / seeds
+    squares = np.bincount(group, (loss - mean[group]) ** 2)
+    std = np.sqrt(squares / np.where(seeds > 1, seeds - 1.0, math.nan))
+    means = runs[[*by]].iloc[first].reset_index(drop=True).assign(loss=mean, seeds=seeds, loss_std=std)
+    return means.assign(**{name: runs[name].to_numpy()[first] for name in also})
 
 
 def group_noise(

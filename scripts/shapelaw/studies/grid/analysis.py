@@ -15,7 +15,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits import batches
 from shapelaw.fits.curves import Curve, loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
-from shapelaw.fits.inputs import check_bootstrap, check_runs
+from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.parts import Parts
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
@@ -188,8 +188,8 @@ def analyse_cells(
     checked = parts.each(cells, lambda cell: checked_runs(cell, source, options), cell_name)
     noise = pooled(checked, pool, options.noise, parts=parts)
     in_bits = {
-        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, cell, source, options))
-        for cell, _ in checked
+        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, runs, source))
+        for cell, runs in checked
     }
     known = [(cell, runs) for cell, _ in checked if (runs := in_bits[id(cell)]) is not None]
     bits_noise = parts.attempt("seed noise in bits per byte", lambda: pooled(known, pool, parts=parts)) or {}
@@ -213,7 +213,7 @@ def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
         UserError: they can't be used; the sentence names the cell.
     """
     where = f"{source} ({cell.name})" if cell.values else source
-    return check_runs(cell.runs, where, loss=options.loss, size=options.size)
+    return check_runs(cell.runs, where, loss=options.loss, size=options.size, beside=[BITS])
 
 
 def pooled(
@@ -264,10 +264,10 @@ def _shared_name(kin: Sequence[tuple[Cell, pd.DataFrame]]) -> str:
     return name_of(shared) or "all cells"
 
 
-def _in_bits(cell: Cell, source: str, options: Options) -> pd.DataFrame | None:
-    if BITS not in cell.runs or cell.runs[BITS].isna().any():
+def _in_bits(runs: pd.DataFrame, source: str) -> pd.DataFrame | None:
+    if BITS not in runs or runs[BITS].isna().any():
         return None
-    return check_runs(cell.runs, source, loss=BITS, size=options.size)
+    return runs.assign(loss=numbers_of(runs, [BITS], source, positive=[BITS])[BITS])
 
 
 def effects_of(

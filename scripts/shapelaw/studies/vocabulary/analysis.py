@@ -156,16 +156,16 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The checked runs with their corpus, bits per byte, and the bytes of text seen where the table has the tokens.
+    """The checked runs with their corpus, and the bytes of text seen where bits per byte and tokens are known.
 
     A token's bytes are those of the test set: loss / (ln 2 bits per byte).
     """
-    names = [name for name in ("corpus", "bits_per_byte") if name in rows]
-    known = rows[["depth", "width", "seed", "test_loss", *names]].copy()
-    if {"bits_per_byte", "tokens_trained"} <= {*rows}:
+    names = ["depth", "width", "seed", "test_loss", *(name for name in ("corpus",) if name in rows)]
+    known = checked.merge(rows[names], on=["depth", "width", "seed"])
+    if {"bits_per_byte", "tokens_trained"} <= {*known}:
         bytes_a_token = known["test_loss"] / (NAT * known["bits_per_byte"])
-        known["text_bytes"] = rows["tokens_trained"] * bytes_a_token
-    return checked.merge(known.drop(columns="test_loss"), on=["depth", "width", "seed"])
+        known["text_bytes"] = known["tokens_trained"] * bytes_a_token
+    return known.drop(columns="test_loss")
 
 
 def fit_relations(series: Sequence[Series]) -> Iterator[Relation]:
