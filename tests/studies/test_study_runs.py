@@ -5,7 +5,7 @@ import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.errors import UserError
-from shapelaw.studies.study_runs import measured_runs, study_runs
+from shapelaw.studies.study_runs import measured_runs, sentences_of, study_runs
 
 
 def written(path, table):
@@ -81,3 +81,11 @@ def test_runs_that_measure_something_else_need_that(tmp_path):
         UserError, match=r"has no run that can be used: 1 of 3 diverged .*; 2 runs that did not finish"
     ):
         measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))
+
+
+def test_what_is_said_of_several_cells_is_said_once() -> None:
+    notes = ["left out: a", "both count: b, c", "both count: d"]
+    assert sentences_of("x.csv", notes) == (
+        "Read from x.csv: left out: a.",
+        "Read from x.csv: both count: b, c; d.",
+    )

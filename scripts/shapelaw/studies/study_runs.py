@@ -184,8 +184,12 @@ def left_out(index: pd.Index, which: str) -> str:
 
 
 def sentences_of(source: str, notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes on how a table was read, as sentences."""
-    return tuple(f"Read from {source}: {note}." for note in notes)
+    """Notes on how a table was read, as sentences; those that say the same of several cells are one."""
+    named: dict[str, list[str]] = {}
+    for note in notes:
+        said, colon, rows = note.rpartition(": ")
+        named.setdefault(said + colon, []).append(rows)
+    return tuple(f"Read from {source}: {said}{'; '.join(rows)}." for said, rows in named.items())
 
 
 def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
