@@ -47,13 +47,14 @@ def _without_results(study: Study, why: str) -> Results:
     return Results(tables, figures, {"status": "diverged"}, why, answer=Answer(why, decided=False))
 
 
+# Arrow's texts take twice as long in tables of ten rows
+@pd.option_context("mode.string_storage", "python")
 def main() -> None:
     """Parse the command line, analyse, write the results and print the findings.
 
     A study's module of results has `results(arguments)`, and `add_options(parser)` where it has options of its own; its
     docstring says what the input must contain.
     """
-    pd.set_option("mode.string_storage", "python")  # Arrow's texts take twice as long in tables of ten rows
     study = _study(sys.argv[1:])
     room: Any = import_module(study.results) if study else None
     description = f"{__doc__}\nThe study {study.name}. {room.__doc__}" if study else __doc__

@@ -5,7 +5,7 @@ import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.errors import UserError
-from shapelaw.studies.study_runs import measured_runs, sentences_of, study_runs
+from shapelaw.studies.study_runs import measured_runs, study_runs
 
 
 def written(path, table):
@@ -83,9 +83,11 @@ def test_runs_that_measure_something_else_need_that(tmp_path):
         measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))
 
 
-def test_what_is_said_of_several_cells_is_said_once() -> None:
-    notes = ["left out: a", "both count: b, c", "both count: d"]
-    assert sentences_of("x.csv", notes) == (
-        "Read from x.csv: left out: a.",
-        "Read from x.csv: both count: b, c; d.",
-    )
+def test_what_is_left_out_of_several_cells_is_said_and_counted_once(tmp_path):
+    cell = trained()
+    cell.loc[15, "test_loss"] = 9.87
+    both = pd.concat([cell.assign(heads=1), cell.assign(heads=2, key=cell["key"] + "-H2")])
+    (note,) = study_runs(written(tmp_path, both)).notes
+    key = cell["key"][15]
+    assert "2 runs far off every surface" in note
+    assert note.endswith(f"are left out: {key}, {key}-H2 (--keep keeps them).")

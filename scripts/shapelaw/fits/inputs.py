@@ -244,8 +244,9 @@ def check_runs(
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
     runs = run_numbers(table, ["depth", "width"], [loss, *sized], source).rename(columns={loss: "loss"})
-    kept = [name for name in (TOKENS, *beside) if name in table]
-    runs = runs.assign(**batch_columns(table), **table[kept].apply(pd.to_numeric, errors="coerce"))
+    tokens = [TOKENS] if TOKENS in table else []
+    runs = runs.assign(**batch_columns(table), **table[tokens].apply(pd.to_numeric, errors="coerce"))
+    runs = runs.assign(**as_numbers(table, [name for name in beside if name in table]))
     refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),

@@ -63,8 +63,8 @@ def study_runs(path: Path, keep: bool = False, loss: str = "test_loss") -> Study
     numbers = [name for name in (*SHAPE, loss) if name in table and is_numeric_dtype(table[name])]
     if len(numbers) > len(SHAPE) and table[["depth", "width", loss]].gt(0).all(axis=None):
         cells = cells_of(table, (), source=str(path), loss=loss).cells
-        kept = [without_diverged(cell, notes, keep, loss).runs.index for cell in cells]
-        table = table[table.index.isin([name for index in kept for name in index])]
+        kept = [name for cell in without_diverged(cells, notes, keep, loss) for name in cell.runs.index]
+        table = table[table.index.isin(kept)]
     return StudyRuns(table, str(path), sentences_of(str(path), notes))
 
 
@@ -184,21 +184,47 @@ def left_out(index: pd.Index, which: str) -> str:
 
 
 def sentences_of(source: str, notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes on how a table was read, as sentences; those that say the same of several cells are one."""
-    named: dict[str, list[str]] = {}
-    for note in notes:
-        said, colon, rows = note.rpartition(": ")
-        named.setdefault(said + colon, []).append(rows)
-    return tuple(f"Read from {source}: {said}{'; '.join(rows)}." for said, rows in named.items())
+    """Notes on how a table was read, as sentences."""
+    return tuple(f"Read from {source}: {note}." for note in notes)
 
 
-def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
-    """The cell without the runs that diverged, which are named; with `keep` they are named alone.
+FAR = "far off every surface through the losses of the other shapes"
+OFF_TWINS = "more than 6 robust deviations off other seeds of their shape"
+WORSE = "the worse of two seeds, more than 6 robust deviations above their neighbours in size too"
+ABOVE = "more than 6 robust deviations above both neighbours in size at their depth"
+TWO = (
+    "the only two seeds of their shape, more than 6 robust deviations apart: either can be off, so both count"
+)
+OFF_CURVE = "off the curve of their depth, and kept"
+
+
+def without_diverged(cells: Sequence[Cell], notes: list[str], keep: bool, loss: str = "loss") -> list[Cell]:
+    """The cells without the runs that diverged, which are named; with `keep` they are named alone."""
+    kept, rows = [], dict[str, list[pd.Index]]()
+    for cell in cells:
+        left, off = _diverged(cell.runs.assign(loss=cell.runs[loss]))
+        kept.append(cell if keep else replace(cell, runs=cell.runs.loc[left]))
+        for why, of in off.items():
+            rows.setdefault(why, []).append(of)
+    for why in (FAR, OFF_TWINS, WORSE, ABOVE, TWO, OFF_CURVE):
+        index = pd.Index([row for of in rows.get(why, ()) for row in of])
+        if index.empty:
+            continue
+        if why in (TWO, OFF_CURVE):
+            notes.append(f"{why}: {rows_named(index)}")
+        elif keep:
+            notes.append(f"kept, although {why}: {rows_named(index)}")
+        else:
+            notes.append(left_out(index, why) + " (--keep keeps them)")
+    return kept
+
+
+def _diverged(runs: pd.DataFrame) -> tuple[pd.Index, dict[str, pd.Index]]:
+    """The rows of a cell that did not diverge, and by what is said of them those that did or may have.
 
     Two seeds that are as far apart stay, and their noise counts: nobody can say which of them is off, unless the worse
     one lies far above its neighbours in size.
     """
-    runs = cell.runs.assign(loss=cell.runs[loss])
     far = off_surfaces(runs)
     left = runs[~far]
     twins, pairs = off_twins(left)
@@ -209,25 +235,8 @@ def without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss
     above, _ = off_neighbours(left)
     left = left[~above]
     _, out = off_neighbours(left)
-    for rows, where in (
-        (far, "far off every surface through the losses of the other shapes"),
-        (twins, "more than 6 robust deviations off other seeds of their shape"),
-        (worse, "the worse of two seeds, more than 6 robust deviations above their neighbours in size too"),
-        (above, "more than 6 robust deviations above both neighbours in size at their depth"),
-    ):
-        index = rows.index[rows]
-        if len(index) and keep:
-            notes.append(f"kept, although {where}: {rows_named(index)}")
-        elif len(index):
-            notes.append(left_out(index, where) + " (--keep keeps them)")
-    if pairs.any():
-        notes.append(
-            "the only two seeds of their shape, more than 6 robust deviations apart: either can be off, so both count: "
-            + rows_named(pairs.index[pairs])
-        )
-    if out.any():
-        notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
-    return cell if keep else replace(cell, runs=cell.runs.loc[left.index])
+    of = {FAR: far, OFF_TWINS: twins, WORSE: worse, ABOVE: above, TWO: pairs, OFF_CURVE: out}
+    return left.index, {why: rows.index[rows] for why, rows in of.items()}
 
 
 def diverged_in(path: Path | None) -> str:

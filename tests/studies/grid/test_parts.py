@@ -32,9 +32,9 @@ def presented(runs: pd.DataFrame, axes: tuple[str, ...] = AXES, draws: int = 100
 
 
 @pytest.mark.parametrize("numbers", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)])
+@pd.option_context("mode.string_storage", "python")  # as scripts/analyse.py has it
 def test_no_part_of_any_grid_fails(numbers: range, tmp_path: Path) -> None:
     """But for seeds that changed nothing, of all vocabularies or of one."""
-    pd.set_option("mode.string_storage", "python")  # as scripts/analyse.py does
     for number in numbers:
         found = presented_unless_seeds_are_equal(hostile_grid(number))
         if found is None:

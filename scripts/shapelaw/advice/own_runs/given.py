@@ -190,8 +190,7 @@ def given_budgets(
     for part in parts:
         table, chosen = _one_recipe(part.runs, runs.recipe, source, arguments.best_of)
         notes += chosen
-        found = cells_of(table, source=source, loss="loss").cells
-        cells = [without_diverged(cell, notes, arguments.keep) for cell in found]
+        cells = without_diverged(cells_of(table, source=source, loss="loss").cells, notes, arguments.keep)
         checked.append(GivenRuns(part, _enough(cells, source, size, least, notes)))
     left = runs.table.drop(index=[row for part in parts for row in part.runs.index])
     if len(left) and arguments.tokens is None:

@@ -188,7 +188,7 @@ def analyse_cells(
     checked = parts.each(cells, lambda cell: checked_runs(cell, source, options), cell_name)
     noise = pooled(checked, pool, options.noise, parts=parts)
     in_bits = {
-        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, runs, source))
+        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, cell, runs, source))
         for cell, runs in checked
     }
     known = [(cell, runs) for cell, _ in checked if (runs := in_bits[id(cell)]) is not None]
@@ -264,10 +264,12 @@ def _shared_name(kin: Sequence[tuple[Cell, pd.DataFrame]]) -> str:
     return name_of(shared) or "all cells"
 
 
-def _in_bits(runs: pd.DataFrame, source: str) -> pd.DataFrame | None:
-    if BITS not in runs or runs[BITS].isna().any():
+def _in_bits(cell: Cell, runs: pd.DataFrame, source: str) -> pd.DataFrame | None:
+    """The checked runs of a cell with bits per byte as their loss, which is refused where it is no loss."""
+    if BITS not in cell.runs or cell.runs[BITS].isna().any():
         return None
-    return runs.assign(loss=numbers_of(runs, [BITS], source, positive=[BITS])[BITS])
+    numbers_of(cell.runs, [BITS], source, positive=[BITS])
+    return runs.assign(loss=runs[BITS])
 
 
 def effects_of(

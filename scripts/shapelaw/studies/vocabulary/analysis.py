@@ -160,8 +160,8 @@ def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
     A token's bytes are those of the test set: loss / (ln 2 bits per byte).
     """
-    names = ["depth", "width", "seed", "test_loss", *(name for name in ("corpus",) if name in rows)]
-    known = checked.merge(rows[names], on=["depth", "width", "seed"])
+    of_table = rows.filter(["depth", "width", "seed", "test_loss", "corpus"])
+    known = checked.merge(of_table, on=["depth", "width", "seed"])
     if {"bits_per_byte", "tokens_trained"} <= {*known}:
         bytes_a_token = known["test_loss"] / (NAT * known["bits_per_byte"])
         known["text_bytes"] = known["tokens_trained"] * bytes_a_token
