@@ -70,6 +70,17 @@ def test_the_worse_of_two_seeds_is_left_out_where_it_lies_above_its_neighbours_t
     assert note.endswith(f"is left out: {runs['key'][9]} (--keep keeps them).")
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"), [([3], "1 of 27 diverged and is"), ([3, 8], "2 of 27 diverged and are")]
+)
+def test_runs_that_are_told_to_have_diverged_are_counted(tmp_path, rows, said):
+    runs = trained()
+    runs.loc[rows, "diverged_at_step"] = 7.0
+    runs.loc[rows, "test_loss"] = float("nan")
+    (note,) = study_runs(written(tmp_path, runs)).notes
+    assert note.endswith(f"{said} left out: {', '.join(runs['key'][rows])}.")
+
+
 def test_runs_that_measure_something_else_need_that(tmp_path):
     runs = pd.DataFrame(
         {"status": "FINISHED", "loss": [0.1, None, None], "diverged_at_step": [None, 30.0, None]}

@@ -113,7 +113,8 @@ def without_told_diverged(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame
     """The rows that no column says diverged; the others are named."""
     if DIVERGED not in table or not (lost := table[DIVERGED].notna()).any():
         return table
-    notes.append(f"{lost.sum()} of {len(table)} diverged and are left out: {rows_named(table.index[lost])}")
+    are = "is" if lost.sum() == 1 else "are"
+    notes.append(f"{lost.sum()} of {len(table)} diverged and {are} left out: {rows_named(table.index[lost])}")
     return table[~lost]
 
 
