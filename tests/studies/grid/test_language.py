@@ -9,6 +9,7 @@ from small import REPOSITORY
 
 from shapelaw.campaign.config import runs_of, studies_of
 from shapelaw.studies.grid.settings import OF_ATTENTION
+from shapelaw.studies.grid.study import Grid
 
 
 def axes(**more: Any) -> dict[str, Any]:
@@ -37,6 +38,17 @@ def test_rules_can_be_spelled_as_the_command_line_passes_them_on() -> None:
     assert (run.shape.attention_dim, run.shape.ff_width) == (16, 128)
     (run,) = runs_at({"mine": {"depth": 1, "width": 16, "heads": 2, "attention_dim": "6"}}).values()
     assert run.shape.attention_dim == 6
+
+
+def test_a_warm_up_is_compared_where_it_is_an_axis_and_not_where_blocks_of_sizes_have_their_own() -> None:
+    blocks = [{"widths": {1: [width], 2: [width]}, "warmup_steps": width} for width in (16, 32)]
+    for grid, compared in (
+        (blocks, []),
+        (axes(warmup_steps=[5, 20]), ["warmup_steps"]),
+        ([*blocks, {"widths": {1: [16]}, "warmup_steps": 9}], ["warmup_steps"]),
+        ([*blocks, {"widths": {1: [16]}, "warmup_steps": 9, "vocab_size": 257}], ["vocab_size"]),
+    ):
+        assert Grid("mine").axes(config_of({"mine": grid})) == compared
 
 
 def test_the_shapes_may_stand_in_a_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import combinations, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +134,42 @@ def _named(values: Mapping[str, Any]) -> dict[str, Any]:
 def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
     """The columns by which the runs of some blocks differ, beside depth and width, in the order of the language.
 
+    A warm-up that no network has in two lengths goes with the size of a block, and is no column of its own.
+
     Args:
         listed: fields that stand under `axes`; they count with one value too.
     """
     found, also = [], _named(dict.fromkeys(listed))
     for name in ALL_AXES:
-        values = {repr(block.values.get(name, (DEFAULTS.get(name),))) for block in blocks}
+        values = {repr(_values(block, name)) for block in blocks}
         several = len(values) > 1 or any(len(block.values.get(name, ())) > 1 for block in blocks)
+        if name == "warmup_steps" and name not in also:
+            several = any(_share_networks(*pair) for pair in combinations(blocks, 2))
         if name not in _SHAPES and (several or name in also):
             found.append("budget" if name in BUDGETS else name)
     return list(dict.fromkeys(found))
+
+
+def _values(block: Block, name: str) -> Sequence[Any]:
+    return block.values.get(name, (DEFAULTS.get(name),))
+
+
+def _share_networks(block: Block, other: Block) -> bool:
+    """Whether two blocks differ in their warm-up and have a network in common but for it."""
+    names = [name for name in ALL_AXES if name not in ("warmup_steps", *_SHAPES)]
+    return (
+        _values(block, "warmup_steps") != _values(other, "warmup_steps")
+        and not _shapes(block).isdisjoint(_shapes(other))
+        and all(any(value in _values(other, name) for value in _values(block, name)) for name in names)
+    )
+
+
+def _shapes(block: Block) -> set[tuple[int, Any]]:
+    """Depths with widths, or with the parameters of the blocks that stand for them."""
+    if block.widths is not None:
+        return {(depth, width) for depth, widths in block.widths.items() for width in widths}
+    sizes = block.values["width" if "width" in block.values else "block_params"]
+    return set(product(block.values["depth"], sizes))
 
 
 def section_problems(where: str, keys: BlockKeys, config: Settings, root: Path) -> list[str]:
