@@ -1,18 +1,27 @@
-"""How long a network takes for a token, by its work and its depth: public times, or those of one's own machine."""
+"""How long a network takes for a token: to train, by public times or those of one's own machine, and to decode."""
 
 from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
+from shapelaw.specs.sizes import Counting
 
+Real = TypeVar("Real", float, Floats)
+SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
+TURNS = 12  # steps at most
+# standard deviation by which the exponent of depth changes for each e-fold of work beyond what was timed: over
+# Gemstones' 22 shapes it changes by 0.027 +- 0.024
+PER_LOG_WORK = 0.036
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 
 
@@ -37,6 +46,29 @@ def log_work(
     return np.asarray(np.logaddexp(log_blocks, others))
 
 
+class Times(Protocol):
+    """Seconds a token up to a factor, by logs of the blocks' parameters and of the depth, vocabulary and context."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def log_depth(self) -> Floats: ...
+
+    def beyond(self, log_blocks: float) -> float: ...
+
+    def log_times(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
+    ) -> Floats: ...
+
+    def errors(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+    ) -> Floats: ...
+
+
 @dataclass(frozen=True)
 class Clock:
     """Seconds a token, up to a factor: a power of the work, times a smooth function of depth.
@@ -50,6 +82,8 @@ class Clock:
         source: where it was measured.
         exponent_err: standard error of `exponent`.
         time_err: (k,) standard errors of `log_time`; none where nothing is known of them.
+        works: logs of the least and the largest work that was timed.
+        name: of the machine, in a word.
     """
 
     exponent: float
@@ -58,19 +92,155 @@ class Clock:
     source: str
     exponent_err: float = 0.0
     time_err: Floats | None = None
+    works: tuple[float, float] = (-math.inf, math.inf)
+    name: str = "MI250X"
 
     def at(self, work: Floats, log_depth: Floats) -> Floats:
         """Logs of seconds a token, at logs of works and depths."""
         return np.asarray(self.exponent * work + parabola(self.log_depth, log_depth) @ self.log_time)
 
-    def errors(self, work: Floats, log_depth: Floats, count: int) -> Floats:
-        """(count, p) draws of the errors of `at`, at (p,) logs of works and depths."""
-        rng, several = np.random.default_rng(2), 1 + len(self.log_depth)
+    def log_times(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
+    ) -> Floats:
+        """(p,) logs of seconds a token at (p,) logs of blocks and depths."""
+        return self.at(log_work(log_blocks, log_depth, vocab_size, context), log_depth)
+
+    def errors(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+    ) -> Floats:
+        """(count, p) draws of the errors of `log_times`, wider where no such work was timed."""
+        work = log_work(log_blocks, log_depth, vocab_size, context)
+        rng, several = np.random.default_rng(2), 2 + len(self.log_depth)
         normals = np.stack([rng.permutation(normal_scores(count)) for _ in range(several)], axis=1)
         found = self.exponent_err * normals[:, :1] * work
         if self.time_err is not None:
-            found = found + (normals[:, 1:] * self.time_err) @ parabola(self.log_depth, log_depth).T
-        return np.asarray(found)
+            found = found + (normals[:, 1:-1] * self.time_err) @ parabola(self.log_depth, log_depth).T
+        slope = PER_LOG_WORK * self.outside(work) * (log_depth - self.log_depth.mean())
+        return np.asarray(found + normals[:, -1:] * slope)
+
+    def beyond(self, log_blocks: float) -> float:
+        """E-folds by which blocks lie outside of those that were timed, about."""
+        return float(self.outside(np.array([log_blocks]))[0])
+
+    def outside(self, work: Floats) -> Floats:
+        """E-folds by which logs of works lie outside of those that were timed."""
+        return np.maximum(0.0, np.maximum(self.works[0] - work, work - self.works[1]))
+
+
+# seconds of a layer's launches, unless given: about ten kernels of two microseconds, as in a captured graph
+LAYER_SECONDS = 20e-6
+LATENCY = "latency"  # the name of decoding among machines
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Seconds of decoding by a plain roofline: what every token reads over the bandwidth, and launches of each layer.
+
+    A step of a batch reads the weights of the blocks and of the classifier once and each sequence's keys and values.
+    Arithmetic, which binds in large batches, is not in it.
+
+    Attributes:
+        batch: sequences that are decoded together.
+        context: tokens in each one's cache.
+        bandwidth: bytes a second.
+        layer_seconds: of the launches of a layer.
+        number_bytes: of a weight, a key and a value.
+        kv_heads: heads of keys where shapes are not given whole; None is as many as heads.
+    """
+
+    batch: int
+    context: int
+    bandwidth: float
+    layer_seconds: float = LAYER_SECONDS
+    number_bytes: float = 2.0
+    kv_heads: int | None = None
+
+    name = LATENCY
+
+    @property
+    def source(self) -> str:
+        """The numbers that it rests on."""
+        return f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs a layer"
+
+    @property
+    def log_depth(self) -> Floats:
+        """(2,) ends of the depths that are told: all."""
+        return np.array([0.0, 99.0])
+
+    def beyond(self, log_blocks: float) -> float:
+        """None."""
+        return 0.0
+
+    def cache_bytes(self, depth: Real, kv_width: Real) -> Real:
+        """Bytes of keys and values for each token of context: 2 L kv_heads head_dim numbers."""
+        return self.number_bytes * 2.0 * depth * kv_width
+
+    def seconds(self, weights: Real, depth: Real, kv_width: Real) -> Real:
+        """Seconds of a step, in which each sequence of the batch gets a token; numbers or (p,) arrays.
+
+        Args:
+            weights: those of the blocks and of the classifier, which a step reads.
+            depth: layers.
+            kv_width: the heads of keys times their dimension.
+        """
+        cache = self.batch * self.context * self.cache_bytes(depth, kv_width)
+        return (self.number_bytes * weights + cache) / self.bandwidth + depth * self.layer_seconds
+
+    def log_times(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
+    ) -> Floats:
+        """(p,) logs of seconds a step at (p,) logs of blocks and depths; the context is that of the cache."""
+        depth, width = np.exp(log_depth), np.exp(0.5 * (log_blocks - log_depth - math.log(12.0)))
+        kv_width = width
+        if self.kv_heads is not None:  # of a dimension from 64 to 128 that grows with the width
+            kv_width = np.minimum(width, self.kv_heads * np.clip(2.0 * np.sqrt(width), 64.0, 128.0))
+        weights = np.exp(log_blocks) + width * vocab_size
+        return np.asarray(np.log(self.seconds(weights, depth, kv_width)))
+
+    def errors(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+    ) -> Floats:
+        """(count, p) zeros: a roofline is taken as it is."""
+        return np.zeros((count, len(log_depth)))
+
+
+def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) -> Floats:
+    """(p,) logs of the parameters 12 L d² that (p,) sizes, or one, leave to blocks at (p,) logs of depths.
+
+    Raises:
+        UserError: the embedding alone takes a size.
+    """
+    counting.require_room(float(np.min(sizes)))
+    widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
+    return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))
+
+
+def as_quick(
+    log_times: Callable[[Floats, Floats], Floats],
+    wanted: float,
+    sizes: Floats,
+    counting: Counting,
+    log_depth: Floats,
+) -> Floats:
+    """(p,) sizes that take `wanted`, a log of seconds a token, at (p,) logs of depths, by secants from (p,) `sizes`.
+
+    A depth that has no size so quick, beside its embedding or its launches, gets nearly none.
+    """
+    least = 1.01 * counting.fixed + 1e4
+
+    def off(log_sizes: Floats) -> Floats:
+        return log_times(log_blocks_at(np.exp(log_sizes), counting, log_depth), log_depth) - wanted
+
+    before = np.log(sizes)
+    missed, now = off(before), before + 0.1
+    for _ in range(TURNS):
+        here = off(now)
+        slope = np.clip((here - missed) / np.where(now == before, 1.0, now - before), 0.05, 2.0)
+        before, missed = now, here
+        now = np.maximum(now - np.clip(here / slope, -2.0, 2.0), math.log(least))
+        if np.abs(now - before).max() < SETTLED:
+            break
+    return np.exp(now)
 
 
 def parabola(known: Floats, at: Floats) -> Floats:
@@ -93,7 +263,9 @@ def _least_squares(places: tuple[float, ...], terms: int) -> Floats:
     return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
 
 
-def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
+def read_clock(
+    path: Path, vocab_size: int, context: int, public: Clock, name: str = "", source: str = ""
+) -> Clock:
     """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
 
     The error of a depth's time is that by which its steps differ (`low, high`: the quantiles between which 68% of them
@@ -103,6 +275,7 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
         path: the file.
         vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
         public: the times which say how time follows the work, where the shapes have one size.
+        name, source: of the machine in a word, and what was measured; the path unless given.
 
     Raises:
         UserError: the file is missing, or has fewer than two depths with numbers.
@@ -127,7 +300,9 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
     spread = np.array([math.sqrt(float(np.mean(steps[depth == one] ** 2))) for one in depths])
     off_smooth = times - parabola(depths, depths) @ times
     misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
-    return Clock(exponent, depths, times, str(path), exponent_err, np.maximum(spread, misfit))
+    works = float(work.min()), float(work.max())
+    off = np.maximum(spread, misfit)
+    return Clock(exponent, depths, times, source or str(path), exponent_err, off, works, name or path.name)
 
 
 def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:

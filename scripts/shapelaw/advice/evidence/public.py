@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.answer import (
@@ -16,9 +17,13 @@ from shapelaw.advice.answer.answer import (
     transitions_of,
 )
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
+from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
+from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
+MI250X = "mi250x"  # the machine of Gemstones' times
+H200 = REFERENCE / "h200_speed.csv"  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48` (docs/gpu.md)
 MODELS = REFERENCE / "models.csv"  # decoders that were shipped, facts of public configs, each with its source
 
 
@@ -31,6 +36,29 @@ def _content() -> dict[str, Any]:
 def public_evidence() -> Evidence:
     """The fits of Gemstones' losses (workflow/reference/evidence.json, which says whose and by which command)."""
     return evidence_of(_content())
+
+
+def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
+    """The training times of a machine: `mi250x`, `h200`, or those of a speed.csv.
+
+    Args:
+        machine: a name, or a file of `shapelaw speed`.
+        vocab_size, context: of the networks that were timed, where the file doesn't say.
+
+    Raises:
+        UserError: there is no such machine or file, or the file has fewer than two depths.
+    """
+    public = public_evidence().clock
+    name = str(machine).lower()
+    if name == MI250X:
+        return public
+    if name == "h200":
+        return read_clock(H200, vocab_size, context, public, "H200", "one H200, 16,384 tokens a step")
+    if not Path(machine).suffix:
+        raise UserError(
+            f"--machine is {machine}; give mi250x, h200 or a file of `shapelaw speed`, such as speed.csv."
+        )
+    return read_clock(Path(machine), vocab_size, context, public)
 
 
 @cache
@@ -63,4 +91,9 @@ def public_answer(
         UserError: the vocabulary leaves no room for blocks.
     """
     laws, models = [*own, published_law()], shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces)
+    clocks: list[Times] = [question.clock]
+    if question.clock is public_evidence().clock:  # nobody chose a machine
+        clocks.append(machine_clock("h200", question.counting.vocab_size, question.context))
+    if question.serving is not None:
+        clocks.append(question.serving)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces, clocks)

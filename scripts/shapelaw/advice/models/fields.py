@@ -75,21 +75,21 @@ def plain_model(config: Mapping[str, Any], name: str, source: str) -> Model | No
         return None
     if any(config.get(option) for option in _UNUSUAL) and family != "gpt_neox":
         return None
-    width, depth, heads, vocab_size, ff_width = (
-        config.get(key) for key in (_GPT2_NAMES if is_gpt2 else _LLAMA_NAMES)
-    )
-    if is_gpt2 and ff_width is None and isinstance(width, int):
-        ff_width = 4 * width
-    kv_heads = None if plain.biases == "all" else config.get("num_key_value_heads")
-    if kv_heads is None and not plain.needs_kv_heads:
-        kv_heads = heads
-    head_dim = None if plain.biases == "all" else config.get("head_dim") or plain.head_dim
+    width, depth, heads, vocab_size, ff_width = map(config.get, _GPT2_NAMES if is_gpt2 else _LLAMA_NAMES)
     positions = config.get("n_positions", GPT2_POSITIONS) if is_gpt2 else 0
-    numbers = (width, depth, heads, vocab_size, ff_width, kv_heads)
+    kv_heads, head_dim = heads, plain.head_dim
+    if plain.biases != "all":
+        own_kv_heads = config.get("num_key_value_heads")
+        kv_heads = heads if own_kv_heads is None and not plain.needs_kv_heads else own_kv_heads
+        head_dim = config.get("head_dim") or head_dim
+    elif is_gpt2 and ff_width is None and isinstance(width, int):
+        ff_width = 4 * width
+    numbers: list[Any] = [width, depth, heads, vocab_size, ff_width, kv_heads, head_dim or 1]
     if not all(isinstance(number, int) and number > 0 for number in numbers) or not isinstance(
         positions, int
     ):
         return None
+    width, depth, heads, vocab_size, ff_width, kv_heads, _ = numbers
     head_dim = head_dim or width // heads
     given = config.get("tie_word_embeddings")
     tied = plain.tied if given is None else bool(given)
