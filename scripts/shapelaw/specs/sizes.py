@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -77,6 +78,25 @@ def size_of(text: str) -> float:
     value = number_of(text)
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{text} is not a positive number")
+    return value
+
+
+def option_number(option: str, text: str, least: float, whole: bool = False) -> float:
+    """The number of an option of a command, written as a size.
+
+    Raises:
+        UserError: it is none, is below `least`, or isn't whole where it has to be.
+    """
+    try:
+        value = size_of(text)
+    except ValueError:
+        value = -1.0
+    if value < least or (whole and not value.is_integer()):
+        kind = "a whole number" if whole else "a number"
+        raise UserError(
+            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
+            "groups of three digits; the decimal sign is a point)."
+        )
     return value
 
 
@@ -234,11 +254,14 @@ class SizedShape:
         return abs(self.off) <= EQUAL_SHARE
 
 
-def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
+def shape_of_size(
+    size: float, depth: int, counting: Counting, off_by: Callable[[Shape], float] = lambda shape: 0.0
+) -> SizedShape:
     """The shape of one depth that has a size.
 
     Of the widths near the real one it takes one whose size the feed-forward width can make up for, with a number of
     heads that `HEAD_GROUP` and the heads of keys divide, preferably of dimension 64 or 128, and the nearest such one.
+    `off_by` counts what else is wrong with a shape, as a log of the width.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
@@ -249,7 +272,8 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     least = step * max(1, math.floor(real / step))
     widths = {*range(step * math.ceil(low / step), math.floor(high) + 1, step), least, least + step}
     filled = [_filled(size, depth, width, counting) for width in widths if width]
-    best = min(filled, key=lambda one: _dislike(one, real, head_group(counting.kv_heads)))
+    group = head_group(counting.kv_heads)
+    best = min(filled, key=lambda one: (*_dislike(one, group), _away(one.shape, real) + off_by(one.shape)))
     if real < WIDTH_STEPS[-1][1] and not best.fits:
         raise UserError(
             f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
@@ -264,16 +288,15 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     return best
 
 
-def _dislike(one: SizedShape, real: float, group: int) -> tuple[bool, float, bool, float]:
-    """What is wrong with a shape, the worst first: its size, its number of heads, their dimension and its width."""
-    shape = one.shape
-    return (
-        not one.fits,
-        0.0 if one.fits else abs(one.off),
-        shape.heads % group > 0,
-        abs(math.log(shape.width / real))
-        + next(worth for divisor, worth in DISLIKED if shape.attention_dim % divisor == 0),
-    )
+def _dislike(one: SizedShape, group: int) -> tuple[bool, float, bool]:
+    """What is wrong with a shape, the worst first: its size, and its number of heads."""
+    return not one.fits, 0.0 if one.fits else abs(one.off), one.shape.heads % group > 0
+
+
+def _away(shape: Shape, real: float) -> float:
+    """How far a shape's width is from the real one, as a log, with what its heads' dimension is worth."""
+    worth = next(worth for divisor, worth in DISLIKED if shape.attention_dim % divisor == 0)
+    return abs(math.log(shape.width / real)) + worth
 
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,10 +20,9 @@ from shapelaw.advice.answer.costs import (
     ask,
     outside,
 )
-from shapelaw.advice.evidence.clocks import Times
+from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, shape_of_size
 
 NEAREST = 3
@@ -289,7 +286,7 @@ def answer(
             break
     best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
     rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
-    advised = shape_of_size(costs.size_at(best.depth), whole(best.depth), question.counting) if by else None
+    advised = _shape(costs, whole(best.depth)) if by else None
     shape = None if advised is None else advised.shape
     told = () if question.equal_time or not costs.told else clocks or (question.clock,)
     timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in told}
@@ -354,9 +351,7 @@ def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None
     decoding, serving, shape = None, question.serving, best.shape
     if serving is not None and network.kv_width is not None:
         weights = network.block_params + network.width * counting.vocab_size
-        now = serving.seconds(weights, network.depth, network.kv_width)
-        then = serving.seconds(decoding_weights(shape), shape.depth, shape.kv_width)
-        decoding = then / now - 1.0
+        decoding = serving.of(shape)[2] / serving.seconds(weights, network.depth, network.kv_width) - 1.0
     return Verdict(
         best,
         priced.cost,
@@ -366,24 +361,30 @@ def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None
     )
 
 
-def decoding_weights(shape: Shape) -> float:
-    """The weights that a decoded token reads: those of the blocks and of the classifier."""
-    return float(shape.block_params + shape.width * shape.vocab_size)
-
-
 def _timed(question: Question, costs: Costs) -> Question:
     """The same question at equal time, of all parameters."""
     counting = replace(question.counting, axis=SizeAxis.TOTAL)
     size = question.size
     if question.counting.axis is not SizeAxis.TOTAL:
-        best = shape_of_size(costs.size_at(costs.best.depth), whole(costs.best.depth), question.counting)
-        size = float(counting.size(best.shape))
+        size = float(counting.size(_shape(costs, whole(costs.best.depth)).shape))
     return replace(question, size=size, counting=counting, equal_time=True)
 
 
 def _row(costs: Costs, depth: int) -> Row:
-    sized = shape_of_size(costs.size_at(depth), depth, costs.question.counting)
-    return Row(sized, costs.at(depth), costs.relative_time(depth))
+    return Row(_shape(costs, depth), costs.at(depth), costs.relative_time(depth))
+
+
+def _shape(costs: Costs, depth: int) -> SizedShape:
+    """The shape of a depth; at equal latency preferably one whose own heads of keys decode as quickly."""
+    question, size = costs.question, costs.size_at(depth)
+    if not question.at_latency or question.serving is None:
+        return shape_of_size(size, depth, question.counting)
+    serving, log_depth = question.serving, np.log([depth])
+    log_blocks = log_blocks_at(size, question.counting, log_depth)
+    wanted = float(question.log_times(log_blocks, log_depth)[0])
+    return shape_of_size(
+        size, depth, question.counting, lambda shape: abs(math.log(serving.of(shape)[2]) - wanted)
+    )
 
 
 def _of_evidence(costs: Costs, block: str) -> Witness:
@@ -458,28 +459,6 @@ def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
     for one in sorted(networks, key=far):
         by_shape.setdefault((one.depth, one.width), one)
     return list(by_shape.values())[:NEAREST]
-
-
-def read_shipped(path: Path, axis: SizeAxis) -> list[Network]:
-    """The networks of `models.csv`, with their own vocabularies.
-
-    Args:
-        path: the file.
-        axis: what size means.
-    """
-    with path.open(encoding="utf-8") as lines:
-        return [
-            Network(
-                row["name"],
-                int(row["layers"]),
-                int(row["d_model"]),
-                float(row["block_params"]),
-                float(row["total_params"]),
-                Counting(axis, int(row["vocab"]), row["tied"] == "True"),
-                int(row["year"]),
-            )
-            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
-        ]
 
 
 def vocabulary_of_law(block_params: float, width: int) -> tuple[float, float]:

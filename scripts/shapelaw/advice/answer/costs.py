@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shapelaw.advice.answer.serving import Serving
 from shapelaw.advice.evidence.clocks import (
     SETTLED,
     TURNS,
     Clock,
-    Serving,
     Times,
     as_quick,
     log_blocks_at,
@@ -44,6 +44,7 @@ SHOWN = 4.0  # rows reach to depths that cost so many times `within`
 # sizes that a cost is worth, over the asked one
 SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
+COARSE = 8  # depths of a grid among which one is looked at first
 NUDGE = 0.02  # e-folds of size over which slopes are taken
 
 
@@ -147,6 +148,7 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         times["work_err"],
         times["depth_err"] * ends,
         works=_works(blocks),
+        per_log_work=times["per_log_work"],
     )
     widens = Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"])
     return Evidence(
@@ -355,7 +357,8 @@ class Costs:
             for size in sizes
             if size > counting.fixed and size >= least_size
         ]
-        least = [lowest(self._middle(one, self.grid)[None], self.grid)[1][0] for one in scaled]
+        log_tokens = math.log(self.question.tokens)
+        least = [lowest_mean(self.evidence.draws, one, self.grid, log_tokens)[1] for one in scaled]
         return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
     def flat(self, times: float = 1.0) -> tuple[int, int]:
@@ -388,6 +391,17 @@ class Costs:
         logs = np.log([depth, self.best.depth])
         here, best = self.question.log_times(self._along(logs), logs)
         return float(np.exp(here - best))
+
+
+def lowest_mean(draws: Drawn, log_blocks: Floats, grid: Floats, log_tokens: float) -> tuple[float, float]:
+    """The log depth on a (201,) grid at which all draws together lose the least, and the loss there.
+
+    The mean has one minimum, so every eighth depth tells where it lies.
+    """
+    near = COARSE * int(draws.middle(log_blocks[::COARSE], grid[::COARSE], log_tokens).argmin())
+    part = slice(max(near - COARSE, 0), near + COARSE + 1)
+    place, loss = lowest(draws.middle(log_blocks[part], grid[part], log_tokens)[None], grid[part])
+    return float(place[0]), float(loss[0])
 
 
 def interval_of_few(losses: Floats, least: Floats, best: Floats, value: float) -> tuple[float, float]:
@@ -493,7 +507,7 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
         sizes = as_quick(question.log_times, wanted, sizes, question.counting, grid)
         log_blocks, before = log_blocks_at(sizes, question.counting, grid), at
         if question.asked_depth is None:
-            at = float(lowest(evidence.draws.middle(log_blocks, grid, log_tokens)[None], grid)[0][0])
+            at, _ = lowest_mean(evidence.draws, log_blocks, grid, log_tokens)
         if abs(at - before) < SETTLED:
             break
     return sizes

@@ -21,31 +21,28 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
-from shapelaw.advice.answer.text import as_json, text_of
-from shapelaw.advice.evidence.clocks import LATENCY, LAYER_SECONDS, Serving
+from shapelaw.advice.answer.numbers import as_json
+from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
+from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_answer
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
-from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, shape_of_size, size_of
+from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, option_number, shape_of_size
 from shapelaw.theory.rank_bounds import bindings
 
 DEFAULT_VOCAB = 50257
 PUBLISHED = "published"
 TIME = "time"
 NOT_SIZES = (TIME, LATENCY)  # what --size compares shapes at that is no size
-SERVED = "batch=1,context=4096,bandwidth=3.3TB/s"
-BANDWIDTHS = {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6}
-SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 USUAL_CONTEXT = 2048  # tokens a window, for times
 
 
@@ -144,20 +141,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _number(option: str, text: str, least: float, whole: bool = False) -> float:
-    try:
-        value = size_of(text)
-    except ValueError:
-        value = -1.0
-    if value < least or (whole and not value.is_integer()):
-        kind = "a whole number" if whole else "a number"
-        raise UserError(
-            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
-            "groups of three digits; the decimal sign is a point)."
-        )
-    return value
-
-
 def _numbers(arguments: argparse.Namespace, model: Model | None) -> float:
     """SIZE, or the model's, once all numbers that options have as people write them are numbers.
 
@@ -167,12 +150,12 @@ def _numbers(arguments: argparse.Namespace, model: Model | None) -> float:
     for name, least in {"vocab": 2, "rank": 1, "context": 0, "kv_heads": 1}.items():
         if (text := getattr(arguments, name)) is not None:
             option = f"--{name.replace('_', '-')}"
-            value = 0 if name == "context" and text == "0" else int(_number(option, text, least, True))
+            value = 0 if name == "context" and text == "0" else int(option_number(option, text, least, True))
             setattr(arguments, name, value)
     if arguments.tokens is not None:
-        arguments.tokens = _number("--tokens", arguments.tokens, 1)
+        arguments.tokens = option_number("--tokens", arguments.tokens, 1)
     if arguments.size is not None:
-        return _number("SIZE", arguments.size, 1)
+        return option_number("SIZE", arguments.size, 1)
     if model is None:
         raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`, or the --model that has it.")
     if why_not_judged(model):
@@ -225,46 +208,12 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
     window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
     clock = machine_clock(arguments.machine or MI250X, counting.vocab_size, window)
-    serving = None if arguments.serve is None else _serving(arguments.serve, counting.kv_heads)
+    serving = None if arguments.serve is None else serving_of(arguments.serve, counting.kv_heads)
     if arguments.means == LATENCY and serving is None:
         raise UserError(f"--size latency needs --serve, such as --serve {SERVED}.")
     times = clock if serving is None or arguments.means != LATENCY else serving
     within, timed = arguments.within, arguments.means in NOT_SIZES
     return Question(size, counting, tokens, times, window, timed, within, serving=serving)
-
-
-def _serving(text: str, kv_heads: int | None) -> Serving:
-    """How tokens are decoded, by --serve.
-
-    Raises:
-        UserError: a part of it is unknown, missing, no number, or has no unit.
-    """
-    parts = dict.fromkeys(("batch", "context", "bandwidth", "layer", "bytes"), "")
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        if name.strip() not in parts:
-            raise UserError(f"--serve has {part!r}; it takes {', '.join(parts)}, such as {SERVED}.")
-        parts[name.strip()] = value.strip()
-    if not parts["bandwidth"]:
-        raise UserError(f"--serve has no bandwidth; give that of the memory, such as {SERVED}.")
-    return Serving(
-        int(_number("--serve batch", parts["batch"] or "1", 1, True)),
-        int(_number("--serve context", parts["context"] or "4096", 1, True)),
-        _with_unit("bandwidth", parts["bandwidth"], BANDWIDTHS, "3.3TB/s"),
-        _with_unit("layer", parts["layer"], SECONDS, "20us") if parts["layer"] else LAYER_SECONDS,
-        _number("--serve bytes", parts["bytes"] or "2", 0.25),
-        kv_heads,
-    )
-
-
-def _with_unit(name: str, text: str, units: Mapping[str, float], example: str) -> float:
-    unit = next((unit for unit in units if text.endswith(unit)), None)
-    try:
-        return size_of(text.removesuffix(unit or "?")) * units[unit or "?"]
-    except (KeyError, ValueError):
-        raise UserError(
-            f"--serve {name} is {text}; give a positive number with its unit ({', '.join(units)}), such as {example}."
-        ) from None
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:

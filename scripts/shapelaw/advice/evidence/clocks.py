@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -16,12 +16,8 @@ from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting
 
-Real = TypeVar("Real", float, Floats)
 SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
 TURNS = 12  # steps at most
-# standard deviation by which the exponent of depth changes for each e-fold of work beyond what was timed: over
-# Gemstones' 22 shapes it changes by 0.027 +- 0.024
-PER_LOG_WORK = 0.036
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 
 
@@ -83,6 +79,7 @@ class Clock:
         exponent_err: standard error of `exponent`.
         time_err: (k,) standard errors of `log_time`; none where nothing is known of them.
         works: logs of the least and the largest work that was timed.
+        per_log_work: standard deviation by which the exponent of depth changes for each e-fold beyond these.
         name: of the machine, in a word.
     """
 
@@ -93,6 +90,7 @@ class Clock:
     exponent_err: float = 0.0
     time_err: Floats | None = None
     works: tuple[float, float] = (-math.inf, math.inf)
+    per_log_work: float = 0.0
     name: str = "MI250X"
 
     def at(self, work: Floats, log_depth: Floats) -> Floats:
@@ -115,7 +113,7 @@ class Clock:
         found = self.exponent_err * normals[:, :1] * work
         if self.time_err is not None:
             found = found + (normals[:, 1:-1] * self.time_err) @ parabola(self.log_depth, log_depth).T
-        slope = PER_LOG_WORK * self.outside(work) * (log_depth - self.log_depth.mean())
+        slope = self.per_log_work * self.outside(work) * (log_depth - self.log_depth.mean())
         return np.asarray(found + normals[:, -1:] * slope)
 
     def beyond(self, log_blocks: float) -> float:
@@ -125,83 +123,6 @@ class Clock:
     def outside(self, work: Floats) -> Floats:
         """E-folds by which logs of works lie outside of those that were timed."""
         return np.maximum(0.0, np.maximum(self.works[0] - work, work - self.works[1]))
-
-
-# seconds of a layer's launches, unless given: about ten kernels of two microseconds, as in a captured graph
-LAYER_SECONDS = 20e-6
-LATENCY = "latency"  # the name of decoding among machines
-
-
-@dataclass(frozen=True)
-class Serving:
-    """Seconds of decoding by a plain roofline: what every token reads over the bandwidth, and launches of each layer.
-
-    A step of a batch reads the weights of the blocks and of the classifier once and each sequence's keys and values.
-    Arithmetic, which binds in large batches, is not in it.
-
-    Attributes:
-        batch: sequences that are decoded together.
-        context: tokens in each one's cache.
-        bandwidth: bytes a second.
-        layer_seconds: of the launches of a layer.
-        number_bytes: of a weight, a key and a value.
-        kv_heads: heads of keys where shapes are not given whole; None is as many as heads.
-    """
-
-    batch: int
-    context: int
-    bandwidth: float
-    layer_seconds: float = LAYER_SECONDS
-    number_bytes: float = 2.0
-    kv_heads: int | None = None
-
-    name = LATENCY
-
-    @property
-    def source(self) -> str:
-        """The numbers that it rests on."""
-        return f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs a layer"
-
-    @property
-    def log_depth(self) -> Floats:
-        """(2,) ends of the depths that are told: all."""
-        return np.array([0.0, 99.0])
-
-    def beyond(self, log_blocks: float) -> float:
-        """None."""
-        return 0.0
-
-    def cache_bytes(self, depth: Real, kv_width: Real) -> Real:
-        """Bytes of keys and values for each token of context: 2 L kv_heads head_dim numbers."""
-        return self.number_bytes * 2.0 * depth * kv_width
-
-    def seconds(self, weights: Real, depth: Real, kv_width: Real) -> Real:
-        """Seconds of a step, in which each sequence of the batch gets a token; numbers or (p,) arrays.
-
-        Args:
-            weights: those of the blocks and of the classifier, which a step reads.
-            depth: layers.
-            kv_width: the heads of keys times their dimension.
-        """
-        cache = self.batch * self.context * self.cache_bytes(depth, kv_width)
-        return (self.number_bytes * weights + cache) / self.bandwidth + depth * self.layer_seconds
-
-    def log_times(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
-    ) -> Floats:
-        """(p,) logs of seconds a step at (p,) logs of blocks and depths; the context is that of the cache."""
-        depth, width = np.exp(log_depth), np.exp(0.5 * (log_blocks - log_depth - math.log(12.0)))
-        kv_width = width
-        if self.kv_heads is not None:  # of a dimension from 64 to 128 that grows with the width
-            kv_width = np.minimum(width, self.kv_heads * np.clip(2.0 * np.sqrt(width), 64.0, 128.0))
-        weights = np.exp(log_blocks) + width * vocab_size
-        return np.asarray(np.log(self.seconds(weights, depth, kv_width)))
-
-    def errors(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
-    ) -> Floats:
-        """(count, p) zeros: a roofline is taken as it is."""
-        return np.zeros((count, len(log_depth)))
 
 
 def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) -> Floats:
@@ -302,7 +223,18 @@ def read_clock(
     misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
     works = float(work.min()), float(work.max())
     off = np.maximum(spread, misfit)
-    return Clock(exponent, depths, times, source or str(path), exponent_err, off, works, name or path.name)
+    per_log_work = public.per_log_work
+    return Clock(
+        exponent,
+        depths,
+        times,
+        source or str(path),
+        exponent_err,
+        off,
+        works,
+        per_log_work,
+        name or path.name,
+    )
 
 
 def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -13,13 +14,12 @@ from shapelaw.advice.answer.answer import (
     ShapeAnswer,
     Transitions,
     answer,
-    read_shipped,
     transitions_of,
 )
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
 from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import SizeAxis
+from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
 MI250X = "mi250x"  # the machine of Gemstones' times
@@ -69,8 +69,20 @@ def published_law() -> Transitions:
 
 @cache
 def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
-    """The decoders of models.csv, sized as an axis counts them."""
-    return tuple(read_shipped(MODELS, axis))
+    """The networks of models.csv with their own vocabularies, sized as an axis counts them."""
+    with MODELS.open(encoding="utf-8") as lines:
+        return tuple(
+            Network(
+                row["name"],
+                int(row["layers"]),
+                int(row["d_model"]),
+                float(row["block_params"]),
+                float(row["total_params"]),
+                Counting(axis, int(row["vocab"]), row["tied"] == "True"),
+                int(row["year"]),
+            )
+            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+        )
 
 
 def public_answer(
