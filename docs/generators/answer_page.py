@@ -23,8 +23,7 @@ from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Question, ask
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
 from shapelaw.advice.answer.text import cost_text, ends, text_of
 from shapelaw.advice.commands.shape import bottlenecks
-from shapelaw.advice.evidence.clocks import read_clock
-from shapelaw.advice.evidence.public import public_answer, public_evidence, shipped_models
+from shapelaw.advice.evidence.public import machine_clock, public_answer, public_evidence, shipped_models
 from shapelaw.advice.surface.answers import best_depth
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import shapes_of
@@ -40,7 +39,6 @@ from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
-SPEED = Path("docs/results/h200_speed.csv")  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48`
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
 OWN = Path("docs/results/h200_llama.csv")
@@ -100,11 +98,13 @@ def _example() -> str:
 
 
 def _sizes() -> str:
-    rows = [("size", "best depth (68%)", "below 0.005 nats", "a shape", "depths at equal time")]
+    rows: list[tuple[str, ...]] = [
+        ("size", "best depth (68%)", "below 0.005 nats", "a shape", "at equal time: MI250X", "H200")
+    ]
     for size in SIZES:
         found = public_answer(asked(size, Counting(vocab_size=VOCAB)))
-        timed = "–" if found.equal_time is None else "{} to {}".format(*ends(found.equal_time))
-        rows.append((big(size), *_cells(found), timed))
+        timed = ["{} to {}".format(*ends(best)) for best in found.equal_times.values()] or ["–", "–"]
+        rows.append((big(size), *_cells(found), *timed))
     return pipe_table(rows)
 
 
@@ -130,7 +130,7 @@ def _meanings() -> str:
 def _times() -> str:
     rows = [("times", "best depth at equal time (68%)", "below 0.005 nats", "a shape", "time at equal size")]
     counting, public = Counting(vocab_size=VOCAB), public_evidence().clock
-    clocks = {public.source: public, "H200, one card": read_clock(ROOT / SPEED, VOCAB, CONTEXT, public)}
+    clocks = {public.source: public, "H200, one card": machine_clock("h200", VOCAB, CONTEXT)}
     for name, clock in clocks.items():
         question = Question(SIZE, counting, TOKENS, clock, CONTEXT)
         found, same = public_answer(replace(question, equal_time=True)), public_answer(question).costs

@@ -166,7 +166,7 @@ def test_times_of_one_s_own_machine_are_those_of_the_page(
     for name in ("SIZES", "ROWS", "TIMED_SIZES", "TIMED_ROWS"):  # few answers
         monkeypatch.setattr(advisor_page, name, getattr(advisor_page, name)[[0, -1]])
     monkeypatch.setattr(advisor_page, "MODEL_TOKENS", [2])
-    speed = REPOSITORY / "docs" / "results" / "h200_speed.csv"
+    speed = REPOSITORY / "workflow" / "reference" / "h200_speed.csv"
     output_of("advisor_page", "--speed", speed, "--out", "mine.html", cwd=tmp_path)
     assert "h200_speed.csv" in (tmp_path / "mine.html").read_text(encoding="utf-8")
     refused = sentence_of("advisor_page", "--fit", "nowhere", "--out", "other.html", cwd=tmp_path)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small import SCRIPTS
 
 from shapelaw.advice.models.described import Kind, Model, architecture_of, model_json, model_text
+from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError
 from shapelaw.specs.architectures import Architecture
@@ -457,3 +458,50 @@ def test_random_configs_get_a_description_or_a_sentence(seed: int, tmp_path: Pat
             assert json.loads(json.dumps(model_json(found)))["kind"] == found.kind
             assert model_text(found)
             architecture_of(found)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    family=st.sampled_from(sorted(PLAIN)),
+    kv_heads=st.sampled_from([1, 2, 4, None]),
+    head_dim=st.sampled_from([16, 24, None]),
+    tied=st.sampled_from([True, False, None]),
+    depth=st.integers(1, 3),
+)
+def test_the_formulas_of_a_plain_family_are_what_transformers_builds(
+    family: str,
+    kv_heads: int | None,
+    head_dim: int | None,
+    tied: bool | None,
+    depth: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    own = {"n_embd": 64, "n_head": 4, "n_layer": depth, "n_positions": 32, "n_inner": 96}
+    llama = {**FIELDS, "num_hidden_layers": depth, "intermediate_size": 96, "pad_token_id": None}
+    given_alone: dict[str, Any] = {"tie_word_embeddings": tied}
+    if family not in ("gpt2", "gpt_neox"):  # these have no such fields
+        given_alone |= {"num_key_value_heads": kv_heads, "head_dim": head_dim}
+    config = {"model_type": family, "vocab_size": 99, **(own if family == "gpt2" else llama)}
+    config |= {name: value for name, value in given_alone.items() if value is not None}
+    folder = written(tmp_path_factory.mktemp("plain"), config)
+    found = plain_model(config, folder.name, str(folder / "config.json"))
+    if found is None:  # its class has another number of heads of keys than heads
+        assert kv_heads is None
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("shapelaw.advice.models.pretrained.plain_model", lambda *_: None)
+        assert found == read_model(folder)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"architectures": ["LlamaForSequenceClassification"]},
+        {"attention_bias": True},
+        {"intermediate_size": None},
+        {"num_hidden_layers": [1, 1]},
+        {"model_type": "mine"},
+    ],
+)
+def test_what_no_formula_counts_is_built(more: dict[str, Any]) -> None:
+    assert plain_model({"model_type": "llama", **FIELDS, "intermediate_size": 96, **more}, "x", "y") is None

@@ -10,26 +10,25 @@ from shapelaw.advice.answer.answer import (
     ShapeAnswer,
     answer,
     price,
-    read_shipped,
     times,
     transitions_of,
     vocabulary_of_law,
 )
 from shapelaw.advice.answer.costs import Question, ask, evidence_of
+from shapelaw.advice.evidence.public import shipped_models
 from shapelaw.specs.sizes import Counting, SizeAxis
-from shapelaw.studies.study import REFERENCE, published_json
+from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
 LAW = transitions_of(CONTENT["law"])
-MODELS = REFERENCE / "models.csv"
 LLAMA = Counting(vocab_size=32000)
 
 
 def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> ShapeAnswer:  # type: ignore[no-untyped-def]
     question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
     laws = more.pop("laws", [LAW])
-    return answer(question, EVIDENCE, CONTENT["block"], laws, read_shipped(MODELS, counting.axis), **more)
+    return answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
 
 
 def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
@@ -42,8 +41,7 @@ def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
     assert [one.name for one in found.witnesses] == [EVIDENCE.name, LAW.source]
     assert len(found.shipped) == 3
     assert all(one.cost is not None and one.cost.value >= 0 for one in found.shipped)
-    assert found.equal_time is not None
-    assert found.equal_time.depth < found.best.depth
+    assert found.equal_times["MI250X"].depth < found.best.depth
     assert found.by == EVIDENCE.name
 
 
@@ -98,7 +96,7 @@ def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:
 
 
 def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
-    for one in read_shipped(MODELS, SizeAxis.TOTAL):
+    for one in shipped_models(SizeAxis.TOTAL):
         assert one.size() == one.total_params
         tables = 1 if one.counting.tied else 2
         made = one.block_params + tables * one.counting.vocab_size * one.width

@@ -78,6 +78,32 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
         (("1B", "--fit", "nowhere"), "--fit nowhere has no transitions.csv"),
         (("1B", "--size", "time", "--speed", "none.csv"), "--speed none.csv can't be read"),
         (("1B", "--model", "nowhere"), "nowhere"),
+        (("1B", "--machine", "h100"), "--machine is h100; give mi250x, h200 or a file of `shapelaw speed`"),
+        (("1B", "--kv-heads", 0), "--kv-heads is 0; give a whole number of at least 1"),
+        (("1B", "--kv-heads", 4, "--block", "gpt2"), "--kv-heads are of Llama's block"),
+        (
+            ("1B", "--kv-heads", 3, "--depth", 12, "--width", 512, "--heads", 8),
+            "kv_heads 3 does not divide 8 heads; use one of 1, 2, 4, 8",
+        ),
+        (("1B", "--size", "latency"), "--size latency needs --serve, such as --serve batch=1,context=4096"),
+        (
+            ("1B", "--serve", "bandwidth=3.3"),
+            "--serve bandwidth is 3.3; give a positive number with its unit",
+        ),
+        (("1B", "--serve", "bandwidth=-1TB/s"), "--serve bandwidth is -1TB/s"),
+        (("1B", "--serve", "batch=1"), "--serve has no bandwidth"),
+        (
+            ("1B", "--serve", "bandwith=3TB/s"),
+            "--serve has 'bandwith=3TB/s'; it takes batch, context, bandwidth",
+        ),
+        (
+            ("1B", "--serve", "bandwidth=3TB/s,layer=20"),
+            "--serve layer is 20; give a positive number with its unit",
+        ),
+        (
+            ("1B", "--serve", "bandwidth=3TB/s,batch=0"),
+            "--serve batch is 0; give a whole number of at least 1",
+        ),
     ],
 )
 def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ...], sentence: str) -> None:
@@ -110,7 +136,7 @@ def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
     asked = ("30M", "--vocab", 257, "--speed", "speed.csv")
     said = sentence_of("shape", *asked, "--size", "time", cwd=tmp_path)
     assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in said
-    assert numbers(tmp_path, *asked)["equal_time_depth"] is None
+    assert numbers(tmp_path, *asked)["equal_times"] == {}
 
 
 def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
@@ -199,6 +225,79 @@ def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
         )
 
 
+def test_a_model_needs_no_size_keeps_its_heads_of_keys_and_gets_a_verdict(tmp_path: Path) -> None:
+    folder = folder_of("llama", tmp_path)
+    served = ("--serve", "batch=1,context=4096,bandwidth=3.3TB/s")
+    found = numbers(tmp_path, "--model", folder, *served)
+    assert (found["size"], found["kv_heads"]) == (1_100_048_384, 4)
+    assert all(row["heads"] % 4 == 0 for row in found["costs"])
+    verdict = found["verdict"]
+    assert verdict["cost"] == [found["given"][name] for name in ("cost", "cost_low", "cost_high")]
+    assert verdict["cost_at_equal_time"][0] < verdict["cost"][0]  # its time is worth something
+    assert 0.0 < verdict["slower"] < 0.3
+    assert verdict["decoding_slower"] > 0.0
+    last = " ".join(output_of("shape", "--model", folder, *served, cwd=tmp_path).split("\n\n")[-1].split())
+    best = verdict["best"]
+    assert verdict["keep"]
+    assert last.startswith(
+        f"Keep 22 x 2,048: the best shape of its size, {best['depth']} x {best['width']:,}, is "
+        f"{verdict['cost'][0]:.3f} nats better ({verdict['cost'][1]:.3f} to {verdict['cost'][2]:.3f}) and "
+        f"{verdict['slower']:.0%} slower to train on MI250X, {verdict['decoding_slower']:.0%} slower to decode; "
+    )
+
+
+def test_a_shape_that_is_worse_and_slower_is_to_be_changed(tmp_path: Path) -> None:
+    asked = ("1.3B", "--vocab", "32k", "--depth", 83)
+    verdict = numbers(tmp_path, *asked)["verdict"]
+    assert not verdict["keep"]
+    assert verdict["slower"] < 0.0
+    assert verdict["cost_at_equal_time"][0] > verdict["cost"][0]
+    assert "\nChange 83 x 1,152: the best shape" in output_of("shape", *asked, cwd=tmp_path)
+
+
+def test_times_are_of_a_machine_that_is_named(tmp_path: Path) -> None:
+    both = numbers(tmp_path, "700M", "--tokens", "30B")["equal_times"]
+    assert list(both) == ["MI250X", "H200"]
+    assert both["MI250X"]["depth"] < both["H200"]["depth"] - 3
+    timed = numbers(tmp_path, "700M", "--tokens", "30B", "--size", "time", "--machine", "h200")
+    assert timed["best"]["depth"] == both["H200"]["depth"]
+    chosen = numbers(tmp_path, "700M", "--tokens", "30B", "--machine", "H200")["equal_times"]
+    assert chosen == {"H200": both["H200"]}
+    said = " ".join(output_of("shape", "125M", "--machine", "h200", cwd=tmp_path).split())
+    assert "times away; here their error is wider" in said
+
+
+def test_decoding_reads_exact_bytes_and_takes_their_time(tmp_path: Path) -> None:
+    asked = ("1.3B", "--vocab", "32k", "--kv-heads", 8)
+    serve = "batch=4,context=8k,bandwidth=2TB/s,layer=50us,bytes=1"
+    found = numbers(tmp_path, *asked, "--serve", serve)
+    assert list(found["equal_times"]) == ["MI250X", "H200", "latency"]
+    for row in found["costs"]:
+        cache = 2 * row["depth"] * 8 * row["head_dim"]
+        weights = (
+            row["size"] - 32000 * row["width"] - (2 * row["depth"] + 1) * row["width"]
+        )  # no norms, one table
+        assert (row["kv_bytes_per_token"], row["weight_bytes"]) == (cache, weights)
+        seconds = (weights + 4 * 8000 * cache) / 2e12 + row["depth"] * 50e-6
+        assert row["decode_seconds"] == pytest.approx(seconds)
+    said = output_of("shape", *asked, "--serve", serve, cwd=tmp_path)
+    assert "KV a token" in said
+    assert "at equal latency of decoding" in " ".join(said.split())
+
+
+def test_the_slower_a_layer_starts_the_shallower_is_best_at_equal_latency(tmp_path: Path) -> None:
+    depths = []
+    for layer in ("1us", "20us", "500us"):
+        serve = f"bandwidth=3.3TB/s,layer={layer}"
+        found = numbers(tmp_path, "1.3B", "--vocab", "32k", "--size", "latency", "--serve", serve)
+        assert found["size_means"] == "latency"
+        depths.append(found["best"]["depth"])
+        if layer == "20us":  # rows decode as quickly as each other, but for what rounding a shape takes
+            seconds = [row["decode_seconds"] for row in found["costs"]]
+            assert max(seconds) < 1.1 * min(seconds)
+    assert depths[0] > depths[1] > depths[2]
+
+
 def test_a_depth_alone_has_the_width_of_its_size(tmp_path: Path) -> None:
     found = numbers(tmp_path, "1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24)["given"]
     assert (found["depth"], found["width"]) == (24, 2048)
@@ -238,11 +337,13 @@ def test_a_bottleneck_is_told(tmp_path: Path) -> None:
     assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said
 
 
-def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_model", [False, True])
+def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path, of_model: bool) -> None:
     """Its own CPU time, since others may be working on this machine."""
+    asked = ["--model", str(folder_of("llama", tmp_path))] if of_model else ["1.3B", "--vocab", "32k"]
     code = (
         "import runpy, sys, time\n"
-        f"sys.argv = ['shape.py', '1.3B', '--vocab', '32k']; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        f"sys.argv = ['shape.py', *{asked!r}]; sys.path.insert(0, {str(SCRIPTS)!r})\n"
         f"runpy.run_path({str(command_path('shape'))!r}, run_name='shape')['main']()\n"
         "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers', 'pydantic', 'flint'}"
         " & set(sys.modules)\n"

@@ -1,7 +1,9 @@
 """What depths of one size cost, by the committed evidence: properties, and answers by another way."""
 
+import itertools
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, read_law
-from shapelaw.advice.evidence.clocks import Clock, log_work, read_clock
+from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.evidence.clocks import Clock, as_quick, log_blocks_at, log_work, read_clock
+from shapelaw.advice.evidence.public import machine_clock
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL
@@ -263,3 +267,45 @@ def test_a_law_that_no_depth_satisfies_says_so() -> None:
     law = transitions_of(CONTENT["law"])
     flat = replace(law, log_blocks=tuple(np.minimum(curve, 15.0) for curve in law.log_blocks))  # type: ignore[arg-type]
     assert flat.depth(asked(1.3e9))[0] == math.inf
+
+
+def test_a_roofline_tells_the_published_latencies_of_three_shapes() -> None:
+    """Bian et al. 2025 (Waterpine/open-lm-morph, README): 3.61, 2.57 and 1.96 seconds of the same tokens, V = 50,432.
+
+    With half a millisecond a layer, as eager PyTorch takes for its kernels, and a memory of 1.6 TB/s.
+    """
+    serving = Serving(1, 256, 1.6e12, layer_seconds=5e-4)
+    published = {(24, 2048): 3.61, (16, 2560): 2.57, (12, 3072): 1.96}
+    told = {
+        (depth, width): serving.seconds(12.0 * depth * width**2 + 50432 * width, float(depth), float(width))
+        for depth, width in published
+    }
+    for first, second in itertools.combinations(published, 2):
+        ratio = told[second] / told[first] / (published[second] / published[first])
+        assert ratio == pytest.approx(1.0, abs=0.08)
+
+
+def test_sizes_that_are_as_quick_take_that_time() -> None:
+    serving, counting = Serving(1, 4096, 3.3e12), Counting(vocab_size=32000)
+    times = partial(serving.log_times, vocab_size=32000, context=2048)
+    grid = np.log(np.arange(2.0, 40.0))
+    wanted = float(times(log_blocks_at(1.3e9, counting, np.log([20.0])), np.log([20.0]))[0])
+    sizes = as_quick(times, wanted, np.full_like(grid, 1.3e9), counting, grid)
+    assert times(log_blocks_at(sizes, counting, grid), grid) == pytest.approx(
+        np.full_like(grid, wanted), abs=1e-4
+    )
+    assert sizes[18] == pytest.approx(1.3e9)
+    assert np.all(np.diff(sizes) < 0)
+
+
+def test_times_of_one_size_have_wider_errors_at_others() -> None:
+    clock = machine_clock("h200", 32000, 2048)
+
+    def error(size: float) -> float:
+        places = np.log([12.0, 48.0])
+        blocks = log_blocks_at(size, Counting(vocab_size=32000), places)
+        shallow, deep = clock.errors(blocks, places, 32000, 2048, 400).T
+        return float(np.std(deep - shallow))
+
+    assert error(1.3e9) < error(3.5e8) < error(1.25e8)
+    assert clock.beyond(math.log(1.2e9)) < 0.3 < clock.beyond(math.log(1e8))

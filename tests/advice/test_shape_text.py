@@ -6,7 +6,8 @@ import pytest
 
 from shapelaw.advice.answer.answer import Network, ShapeAnswer
 from shapelaw.advice.answer.costs import Best, Question
-from shapelaw.advice.answer.text import as_json, ends, paragraph, text_of
+from shapelaw.advice.answer.numbers import as_json
+from shapelaw.advice.answer.text import ends, paragraph, text_of
 from shapelaw.advice.evidence.public import public_answer, public_evidence
 from shapelaw.specs.sizes import Counting
 

@@ -69,18 +69,40 @@ def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     assert shape.depth == depth
     assert shape.width % (64 if shape.width >= 1024 else 16 if shape.width >= 64 else 8) == 0
     assert shape.width == shape.heads * shape.attention_dim
-    if shape.width >= 128:
+    if shape.width >= 256:
         assert 64 <= shape.attention_dim <= 128
+        assert shape.heads % 4 == 0
+    if shape.width >= 128:
         # a step of the width is more than the feed-forward width can make up where most of the size is embedding
         assert found.fits or shape.block_params < 0.4 * size
     assert found.fits == (abs(found.off) <= 0.02)
 
 
 def test_every_width_has_heads_of_64_to_128() -> None:
-    for width in (*range(128, 1024, 16), *range(1024, 16_384, 64)):
+    for width in (*range(256, 1024, 16), *range(1024, 16_384, 64)):
         dim = head_dim_of(width)
         assert 64 <= dim <= 128
         assert width % dim == dim % 2 == 0
+    assert [head_dim_of(width) for width in (128, 192, 40, 44, 1536, 1664)] == [32, 48, 10, 22, 64, 104]
+
+
+@pytest.mark.parametrize("kv_heads", [1, 3, 4, 6, 8])
+@pytest.mark.parametrize("depth", [6, 12, 24, 48])
+def test_heads_of_keys_divide_the_heads_and_keep_the_size(kv_heads: int, depth: int) -> None:
+    for size in (1.25e8, 7e8, 1.3e9, 7e9):
+        found = shape_of_size(size, depth, Counting(vocab_size=32000, kv_heads=kv_heads))
+        shape = found.shape
+        assert shape.heads % kv_heads == shape.heads % 4 == 0
+        assert found.fits
+        assert found.size == shape.total_params
+        assert shape.kv_heads == kv_heads
+
+
+def test_heads_of_keys_that_divide_no_heads_are_a_sentence() -> None:
+    with pytest.raises(
+        UserError, match=r"^3 heads of keys don't divide the heads of any width near 116, which"
+    ):
+        shape_of_size(2e6, 12, Counting(vocab_size=257, kv_heads=3))
 
 
 @given(st.floats(20e6, 3e9), countings)

@@ -257,6 +257,11 @@ class Shape:
             return (self.heads + 2 * self.kv_heads) * self.attention_dim
         return self.attention_maps * self.attention_width
 
+    @property
+    def kv_width(self) -> int:
+        """The width of all keys of a token in one layer."""
+        return (self.heads if self.kv_heads is None else self.kv_heads) * self.attention_dim
+
     @cached_property
     def block_params(self) -> int:
         """Weights of the blocks' matrices: 12 L d^2 where H d_a = d and d_ff = 4 d (the papers' network size)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -80,6 +81,25 @@ def size_of(text: str) -> float:
     return value
 
 
+def option_number(option: str, text: str, least: float, whole: bool = False) -> float:
+    """The number of an option of a command, written as a size.
+
+    Raises:
+        UserError: it is none, is below `least`, or isn't whole where it has to be.
+    """
+    try:
+        value = size_of(text)
+    except ValueError:
+        value = -1.0
+    if value < least or (whole and not value.is_integer()):
+        kind = "a whole number" if whole else "a number"
+        raise UserError(
+            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
+            "groups of three digits; the decimal sign is a point)."
+        )
+    return value
+
+
 def big(number: float) -> str:
     """A number in three digits, as people say it: `1.3 billion`."""
     for unit, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -90,10 +110,18 @@ def big(number: float) -> str:
 
 # widths from `least` on are multiples of `step`, and so are feed-forward widths of theirs
 WIDTH_STEPS = ((1024, 64), (64, 16), (0, 8))
+HEAD_GROUP = 4  # heads are multiples of it, so that they can be shared out among GPUs
 # dimensions of a head, by preference: below and from WIDE on
 HEAD_DIMS = (64, 128, 96, 80, 112, 72, 88, 104, 120, *range(66, 128, 2))
 WIDE_HEAD_DIMS = (128, 64, *HEAD_DIMS[2:])
 WIDE = 2048
+WIDTH_RANGE = 0.16  # log width from the real one within which heads are chosen
+DISLIKED = (
+    (64, 0.0),
+    (16, 0.03),
+    (8, 0.06),
+    (1, 0.12),
+)  # log width that a head's dimension is worth by its divisor
 FF_RANGE = (0.6, 1.6)  # feed-forward widths that are taken, over the block's usual one
 
 
@@ -111,6 +139,7 @@ class Counting:
         positions: entries of a learned positional embedding; 0 where positions have no parameters.
         rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. One that is tied has another
             map, (d x r), before its classifier.
+        kv_heads: heads of keys and values of Llama's block; None is as many as heads.
     """
 
     axis: SizeAxis = SizeAxis.TOTAL
@@ -119,6 +148,7 @@ class Counting:
     block: Block = "llama"
     positions: int = 0
     rank: int | None = None
+    kv_heads: int | None = None
 
     def size(self, shape: Shape) -> int:
         """The size of a shape, whose embeddings are taken as these rules have them."""
@@ -129,7 +159,7 @@ class Counting:
             table, fixed, _ = self._terms()
             return blocks + round(table * d + fixed)
         plain = self.shape(shape.depth, d, shape.attention_dim, shape.hidden_width, shape.heads)
-        other_blocks = blocks - plain.block_params  # fewer heads of keys, or another number of maps
+        other_blocks = blocks - plain.block_params  # other heads of keys, or another number of maps
         no_positions = self.block != "llama" and not self.positions
         back = d * self.rank if self.rank is not None and self.tied else 0
         return plain.total_params + other_blocks + back - (d if no_positions else 0)
@@ -148,6 +178,7 @@ class Counting:
             embedding_rank=self.rank,
             ff_width=ff_width,
             block=self.block,
+            kv_heads=self.kv_heads,
             tied=self.tied,
         )
 
@@ -223,42 +254,54 @@ class SizedShape:
         return abs(self.off) <= EQUAL_SHARE
 
 
-def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
+def shape_of_size(
+    size: float, depth: int, counting: Counting, off_by: Callable[[Shape], float] = lambda shape: 0.0
+) -> SizedShape:
     """The shape of one depth that has a size.
 
-    Of the two widths beside the real one it takes the one with the smaller error of the size after the feed-forward
-    width has made up for it; among such that fit one whose heads are a multiple of 8, and the nearer one.
+    Of the widths near the real one it takes one whose size the feed-forward width can make up for, with a number of
+    heads that `HEAD_GROUP` and the heads of keys divide, preferably of dimension 64 or 128, and the nearest such one.
+    `off_by` counts what else is wrong with a shape, as a log of the width.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
     real = counting.width_at(size, depth)
     step = _step(real)
+    low, high = (real * math.exp(sign * WIDTH_RANGE) for sign in (-1, 1))
     least = step * max(1, math.floor(real / step))
-    found = [_filled(size, depth, width, counting) for width in (least, least + step)]
-    best = min(found, key=lambda one: _dislike(one, real))
+    widths = {*range(step * math.ceil(low / step), math.floor(high) + 1, step), least, least + step}
+    filled = [_filled(size, depth, width, counting) for width in widths if width]
+    group = head_group(counting.kv_heads)
+    best = min(filled, key=lambda one: (*_dislike(one, group), _away(one.shape, real) + off_by(one.shape)))
     if real < WIDTH_STEPS[-1][1] and not best.fits:
         raise UserError(
             f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
             f"{counting.vocab_size:,}: less than {WIDTH_STEPS[-1][1]} numbers of width are left. Take a larger size, a "
             "smaller vocabulary, or --tied."
         )
+    if counting.kv_heads is not None and best.shape.heads % counting.kv_heads:
+        raise UserError(
+            f"{counting.kv_heads} heads of keys don't divide the heads of any width near {real:.0f}, which {depth} "
+            "layers of this size have; take 1, 2, 4 or 8."
+        )
     return best
 
 
-def _dislike(one: SizedShape, real: float) -> tuple[bool, float, bool, float]:
-    """What is wrong with a shape, the worst first: its size, heads that are no multiple of 8, its distance in width."""
-    return (
-        not one.fits,
-        0.0 if one.fits else abs(one.off),
-        one.shape.attention_dim % 8 > 0,
-        abs(one.shape.width - real),
-    )
+def _dislike(one: SizedShape, group: int) -> tuple[bool, float, bool]:
+    """What is wrong with a shape, the worst first: its size, and its number of heads."""
+    return not one.fits, 0.0 if one.fits else abs(one.off), one.shape.heads % group > 0
+
+
+def _away(shape: Shape, real: float) -> float:
+    """How far a shape's width is from the real one, as a log, with what its heads' dimension is worth."""
+    worth = next(worth for divisor, worth in DISLIKED if shape.attention_dim % divisor == 0)
+    return abs(math.log(shape.width / real)) + worth
 
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:
     """The shape of a depth and width whose feed-forward width brings it nearest to a size, within `FF_RANGE`."""
-    shape_with = partial(counting.shape, depth, width, head_dim_of(width))
+    shape_with = partial(counting.shape, depth, width, head_dim_of(width, head_group(counting.kv_heads)))
     standard = shape_with(None)
     usual, step = standard.hidden_width, _step(width)
     per_unit = (counting.size(shape_with(usual + step)) - counting.size(standard)) / step
@@ -269,15 +312,23 @@ def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedSha
     return SizedShape(shape, counting.size(shape), size)
 
 
-def head_dim_of(width: int) -> int:
-    """The dimension of a head that divides a width: 64 to 128 (128 first from 2,048 on), or half of a width below 128.
+def head_group(kv_heads: int | None) -> int:
+    """What a number of heads has to be a multiple of, by the heads of keys."""
+    return HEAD_GROUP if kv_heads is None else math.lcm(HEAD_GROUP, kv_heads)
 
-    Every multiple of 16 from 128 on has one.
+
+def head_dim_of(width: int, group: int = HEAD_GROUP) -> int:
+    """The dimension of a head that divides a width, where possible into a multiple of `group` heads.
+
+    It is 64 to 128 (128 first from 2,048 on), or what `group` heads leave of a width below 64 of each.
     """
-    if width < 2 * HEAD_DIMS[0]:
-        return width // 2 if width % 4 == 0 else width
+    if width < group * HEAD_DIMS[0] and width % (2 * group) == 0:
+        return width // group
     dims = WIDE_HEAD_DIMS if width >= WIDE else HEAD_DIMS
-    return next((dim for dim in dims if width % dim == 0), width)
+    grouped = (dim for dim in dims if width % (dim * group) == 0)
+    return next(
+        grouped, next((dim for dim in dims if width % dim == 0), width // 2 if width % 4 == 0 else width)
+    )
 
 
 def _step(width: float) -> int:

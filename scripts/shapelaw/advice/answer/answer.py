@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +20,7 @@ from shapelaw.advice.answer.costs import (
     ask,
     outside,
 )
+from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, shape_of_size
@@ -41,6 +40,7 @@ class Network:
         block_params, total_params: its parameters.
         counting: what size means, with its own vocabulary, which is tied or not.
         year: of its release; 0 where it has none.
+        kv_width: heads of keys times their dimension; None where it isn't known.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Network:
     total_params: float
     counting: Counting
     year: int = 0
+    kv_width: int | None = None
 
     def size(self) -> float:
         """Its size as `counting` has it."""
@@ -68,6 +69,29 @@ class Priced:
     size: float
     best_depth: float
     cost: Cost | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the best shape of a network's own size and clock would change.
+
+    Attributes:
+        best: that shape, and `cost` the network's cost against it.
+        slower: its training time a token over the network's, minus 1.
+        decoding: the same of a decoded token; None where it isn't said how they are served.
+        at_equal_time: the network's cost against the best shape that takes its time, None where that can't be told.
+    """
+
+    best: SizedShape
+    cost: Cost
+    slower: float
+    decoding: float | None
+    at_equal_time: Cost | None
+
+    def keeps(self, within: float) -> bool:
+        """Whether nothing is gained by another shape at equal size, or nothing at equal time."""
+        timed = self.at_equal_time
+        return self.cost.value < within or (self.slower > 0 and timed is not None and timed.value < within)
 
 
 @dataclass(frozen=True)
@@ -202,7 +226,9 @@ class ShapeAnswer:
         witnesses: in the order in which they are heard.
         shipped: the networks of the nearest sizes.
         given: the user's shape.
-        equal_time: the best depth at equal time, where it is another question.
+        equal_times: the best depth at equal time by the machine's name, and at equal latency, where that is another
+            question.
+        verdict: on the user's shape, where its cost is known.
         vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
     """
 
@@ -216,7 +242,8 @@ class ShapeAnswer:
     witnesses: tuple[Witness, ...]
     shipped: tuple[Priced, ...]
     given: Priced | None
-    equal_time: Best | None
+    equal_times: Mapping[str, Best]
+    verdict: Verdict | None
     vocabulary: tuple[float, float] | None
 
 
@@ -228,6 +255,7 @@ def answer(
     networks: Iterable[Network],
     given: Network | None = None,
     own: Sequence[Own] = (),
+    clocks: Sequence[Times] = (),
 ) -> ShapeAnswer:
     """The answer to a question.
 
@@ -239,6 +267,8 @@ def answer(
         networks: that were shipped.
         given: a shape to price.
         own: other witnesses of the user's.
+        clocks: by which the best depths at equal time are told beside an answer at equal size; those of the question
+            unless given.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
@@ -256,8 +286,11 @@ def answer(
             break
     best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
     rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
-    advised = shape_of_size(costs.size_at(best.depth), whole(best.depth), question.counting) if by else None
+    advised = _shape(costs, whole(best.depth)) if by else None
     shape = None if advised is None else advised.shape
+    told = () if question.equal_time or not costs.told else clocks or (question.clock,)
+    timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in told}
+    priced = None if given is None else price(given, costs, tells)
     return ShapeAnswer(
         question,
         costs,
@@ -268,8 +301,9 @@ def answer(
         rows,
         tuple(witnesses),
         tuple(price(network, public) for network in _nearest(networks, question)),
-        None if given is None else price(given, costs, tells),
-        None if question.equal_time or not costs.told else _best_at_equal_time(costs, tells),
+        priced,
+        {name: found.best for name, found in timed.items() if found is not None},
+        None if priced is None else _verdict(priced, question, tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
     )
 
@@ -299,10 +333,32 @@ def _told(evidence: Evidence, question: Question) -> Costs | None:
     return found if found is not None and found.told else None
 
 
-def _best_at_equal_time(costs: Costs, tells: Tells) -> Best | None:
-    """The best depth at equal time, of all parameters; None where it can't be told or is far from those timed."""
-    found = tells(_timed(costs.question, costs))
-    return None if found is None else found.best
+def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None:
+    """What is to be said of a network whose cost is known."""
+    network, asked = priced.network, of_own_size(priced.network, question)
+    own = tells(asked)
+    if own is None or priced.cost is None:
+        return None
+    depth = whole(own.best.depth)
+    best = shape_of_size(priced.size, depth, network.counting)
+    blocks, depths = np.log([network.block_params, own.blocks]), np.log([network.depth, depth])
+    mine, theirs = asked.log_times(blocks, depths)
+    counting = replace(network.counting, axis=SizeAxis.TOTAL)
+    same_time = replace(
+        asked, size=network.total_params, counting=counting, equal_time=True, asked_depth=float(network.depth)
+    )
+    timed = tells(same_time)
+    decoding, serving, shape = None, question.serving, best.shape
+    if serving is not None and network.kv_width is not None:
+        weights = network.block_params + network.width * counting.vocab_size
+        decoding = serving.of(shape)[2] / serving.seconds(weights, network.depth, network.kv_width) - 1.0
+    return Verdict(
+        best,
+        priced.cost,
+        math.expm1(theirs - mine),
+        decoding,
+        None if timed is None else timed.at(network.depth, network.block_params),
+    )
 
 
 def _timed(question: Question, costs: Costs) -> Question:
@@ -310,14 +366,25 @@ def _timed(question: Question, costs: Costs) -> Question:
     counting = replace(question.counting, axis=SizeAxis.TOTAL)
     size = question.size
     if question.counting.axis is not SizeAxis.TOTAL:
-        best = shape_of_size(costs.size_at(costs.best.depth), whole(costs.best.depth), question.counting)
-        size = float(counting.size(best.shape))
+        size = float(counting.size(_shape(costs, whole(costs.best.depth)).shape))
     return replace(question, size=size, counting=counting, equal_time=True)
 
 
 def _row(costs: Costs, depth: int) -> Row:
-    sized = shape_of_size(costs.size_at(depth), depth, costs.question.counting)
-    return Row(sized, costs.at(depth), costs.relative_time(depth))
+    return Row(_shape(costs, depth), costs.at(depth), costs.relative_time(depth))
+
+
+def _shape(costs: Costs, depth: int) -> SizedShape:
+    """The shape of a depth; at equal latency preferably one whose own heads of keys decode as quickly."""
+    question, size = costs.question, costs.size_at(depth)
+    if not question.at_latency or question.serving is None:
+        return shape_of_size(size, depth, question.counting)
+    serving, log_depth = question.serving, np.log([depth])
+    log_blocks = log_blocks_at(size, question.counting, log_depth)
+    wanted = float(question.log_times(log_blocks, log_depth)[0])
+    return shape_of_size(
+        size, depth, question.counting, lambda shape: abs(math.log(serving.of(shape)[2]) - wanted)
+    )
 
 
 def _of_evidence(costs: Costs, block: str) -> Witness:
@@ -392,28 +459,6 @@ def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
     for one in sorted(networks, key=far):
         by_shape.setdefault((one.depth, one.width), one)
     return list(by_shape.values())[:NEAREST]
-
-
-def read_shipped(path: Path, axis: SizeAxis) -> list[Network]:
-    """The networks of `models.csv`, with their own vocabularies.
-
-    Args:
-        path: the file.
-        axis: what size means.
-    """
-    with path.open(encoding="utf-8") as lines:
-        return [
-            Network(
-                row["name"],
-                int(row["layers"]),
-                int(row["d_model"]),
-                float(row["block_params"]),
-                float(row["total_params"]),
-                Counting(axis, int(row["vocab"]), row["tied"] == "True"),
-                int(row["year"]),
-            )
-            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
-        ]
 
 
 def vocabulary_of_law(block_params: float, width: int) -> tuple[float, float]:

@@ -15,8 +15,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shapelaw.advice.evidence.clocks import Clock, log_work, normal_scores
-from shapelaw.advice.evidence.losses import Floats, draws_of, lowest
+from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.evidence.clocks import (
+    SETTLED,
+    TURNS,
+    Clock,
+    Times,
+    as_quick,
+    log_blocks_at,
+    log_work,
+    normal_scores,
+)
+from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Floats, draws_of, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 
@@ -34,9 +44,8 @@ SHOWN = 4.0  # rows reach to depths that cost so many times `within`
 # sizes that a cost is worth, over the asked one
 SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
+COARSE = 8  # depths of a grid among which one is looked at first
 NUDGE = 0.02  # e-folds of size over which slopes are taken
-SETTLED = 1e-5  # change of log depths and sizes at which these steps end
-TURNS = 12  # steps towards the depth of which the size is at equal time
 
 
 @dataclass(frozen=True)
@@ -138,11 +147,19 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         times["source"],
         times["work_err"],
         times["depth_err"] * ends,
+        works=_works(blocks),
+        per_log_work=times["per_log_work"],
     )
     widens = Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"])
     return Evidence(
         draws_of(groups, tokens), widens, blocks, totals, tokens, clock, content["name"], depths=depths
     )
+
+
+def _works(blocks: tuple[float, float]) -> tuple[float, float]:
+    """Logs of the work of the evidence's smallest and largest blocks, at its middle depth."""
+    low, high = log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, 2048)
+    return float(low), float(high)
 
 
 def outside(value: float, span: tuple[float, float]) -> float:
@@ -158,19 +175,32 @@ class Question:
         size: as `counting` counts it; with `equal_time` all parameters at the best depth.
         counting: what size means, and the vocabulary.
         tokens: to train on.
-        clock: of which machine times are.
+        clock: of which machine times are, or how tokens are served.
         context: tokens a window, of which times depend.
         equal_time: compare depths that take the same time, rather than have the same size.
         within: nats that count as nothing.
+        asked_depth: with `equal_time` the depth whose time the others have; None is the best one.
+        serving: how tokens are served, where that is told too.
     """
 
     size: float
     counting: Counting
     tokens: float
-    clock: Clock
+    clock: Times
     context: int = 2048
     equal_time: bool = False
     within: float = WITHIN
+    asked_depth: float | None = None
+    serving: Serving | None = None
+
+    @property
+    def at_latency(self) -> bool:
+        """Whether shapes that decode as quickly are compared."""
+        return self.equal_time and self.clock is self.serving
+
+    def log_times(self, log_blocks: Floats, log_depth: Floats) -> Floats:
+        """(p,) logs of seconds a token at (p,) logs of blocks and depths."""
+        return self.clock.log_times(log_blocks, log_depth, self.counting.vocab_size, self.context)
 
 
 @dataclass(frozen=True)
@@ -327,7 +357,8 @@ class Costs:
             for size in sizes
             if size > counting.fixed and size >= least_size
         ]
-        least = [lowest(self._middle(one, self.grid)[None], self.grid)[1][0] for one in scaled]
+        log_tokens = math.log(self.question.tokens)
+        least = [lowest_mean(self.evidence.draws, one, self.grid, log_tokens)[1] for one in scaled]
         return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
     def flat(self, times: float = 1.0) -> tuple[int, int]:
@@ -358,8 +389,19 @@ class Costs:
     def relative_time(self, depth: float) -> float:
         """Seconds a token over those of the best depth."""
         logs = np.log([depth, self.best.depth])
-        here, best = _log_times(self.question, self._along(logs), logs)
+        here, best = self.question.log_times(self._along(logs), logs)
         return float(np.exp(here - best))
+
+
+def lowest_mean(draws: Drawn, log_blocks: Floats, grid: Floats, log_tokens: float) -> tuple[float, float]:
+    """The log depth on a (201,) grid at which all draws together lose the least, and the loss there.
+
+    The mean has one minimum, so every eighth depth tells where it lies.
+    """
+    near = COARSE * int(draws.middle(log_blocks[::COARSE], grid[::COARSE], log_tokens).argmin())
+    part = slice(max(near - COARSE, 0), near + COARSE + 1)
+    place, loss = lowest(draws.middle(log_blocks[part], grid[part], log_tokens)[None], grid[part])
+    return float(place[0]), float(loss[0])
 
 
 def interval_of_few(losses: Floats, least: Floats, best: Floats, value: float) -> tuple[float, float]:
@@ -402,7 +444,8 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     middle = float(lowest(together[None], grid)[0][0])
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
-    errors = _block_errors(evidence, question, sizes, middle) if question.equal_time else None
+    same = middle if question.asked_depth is None else math.log(question.asked_depth)
+    errors = _block_errors(evidence, question, sizes, same) if question.equal_time else None
     unmoved = shift == 0.0 and errors is None
     moved = own if unmoved else _moved(evidence, question, log_blocks, grid, shift, errors)
     places, moved_least = lowest(moved, grid)
@@ -439,60 +482,32 @@ def _moved(
     return losses + (larger - losses) / NUDGE * block_errors
 
 
-def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_best: float) -> Floats:
+def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_same: float) -> Floats:
     """(D, 201) errors of the logs of blocks at equal time: a depth that is slower than thought has fewer.
 
-    They are against the best depth, whose size is the asked one whatever the times are.
+    They are against the depth whose log is `log_same`, whose size is the asked one whatever the times are.
     """
     grid, counting = evidence.grid, question.counting
     log_blocks, larger = (log_blocks_at(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
-    slower = _log_times(question, larger, grid) - _log_times(question, log_blocks, grid)
+    slower = question.log_times(larger, grid) - question.log_times(log_blocks, grid)
     rate = slower / (larger - log_blocks)
-    places = np.append(grid, log_best)
-    blocks = np.append(log_blocks, np.interp(log_best, grid, log_blocks))
-    work = log_work(blocks, places, counting.vocab_size, question.context)
-    off = question.clock.errors(work, places, len(evidence.draws))
+    places = np.append(grid, log_same)
+    blocks = np.append(log_blocks, np.interp(log_same, grid, log_blocks))
+    off = question.clock.errors(blocks, places, counting.vocab_size, question.context, len(evidence.draws))
     return np.asarray((off[:, -1:] - off[:, :-1]) / rate)
 
 
-def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Floats:
-    work = log_work(log_blocks, log_depth, question.counting.vocab_size, question.context)
-    return question.clock.at(work, log_depth)
-
-
 def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
-    """(201,) sizes that take as long as the asked size takes at the depth that is then best."""
-    log_tokens, at, grid = math.log(question.tokens), math.log(24.0), evidence.grid
+    """(201,) sizes that take as long as the asked size takes at the question's depth, or at that which is then best."""
+    log_tokens, at, grid = math.log(question.tokens), math.log(question.asked_depth or 24.0), evidence.grid
     sizes = np.full_like(grid, question.size)
-    asked = _log_times(question, log_blocks_at(sizes, question.counting, grid), grid)
+    asked = question.log_times(log_blocks_at(sizes, question.counting, grid), grid)
     for _ in range(TURNS):
-        sizes = _as_quick(question, float(np.interp(at, grid, asked)), sizes, grid)
+        wanted = float(np.interp(at, grid, asked))
+        sizes = as_quick(question.log_times, wanted, sizes, question.counting, grid)
         log_blocks, before = log_blocks_at(sizes, question.counting, grid), at
-        at = float(lowest(evidence.draws.middle(log_blocks, grid, log_tokens)[None], grid)[0][0])
+        if question.asked_depth is None:
+            at, _ = lowest_mean(evidence.draws, log_blocks, grid, log_tokens)
         if abs(at - before) < SETTLED:
             break
     return sizes
-
-
-def _as_quick(question: Question, wanted: float, sizes: Floats, grid: Floats) -> Floats:
-    """(201,) sizes that take `wanted`, a log of seconds a token, at the depths of the grid; by steps from `sizes`."""
-    counting = question.counting
-    for _ in range(TURNS):
-        off = wanted - _log_times(question, log_blocks_at(sizes, counting, grid), grid)
-        # the deepest may have no size that is so quick beside the first factor of their embedding
-        found = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * counting.fixed)
-        settled, sizes = np.abs(found / sizes - 1.0).max() < SETTLED, found
-        if settled:
-            break
-    return sizes
-
-
-def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) -> Floats:
-    """(p,) logs of the parameters 12 L d² that (p,) sizes, or one, leave to blocks at (p,) logs of depths.
-
-    Raises:
-        UserError: the embedding alone takes a size.
-    """
-    counting.require_room(float(np.min(sizes)))
-    widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
-    return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))

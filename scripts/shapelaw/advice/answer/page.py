@@ -32,9 +32,8 @@ from shapelaw.advice.answer.costs import (
     Evidence,
     Question,
     ask,
-    log_blocks_at,
 )
-from shapelaw.advice.evidence.clocks import log_work
+from shapelaw.advice.evidence.clocks import log_blocks_at
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.advice.models.bottlenecks import redundancy_text
 from shapelaw.fits.projection import FARTHEST
@@ -139,9 +138,9 @@ def _roots(cell: Costs) -> Floats:
 def times(question: Question) -> dict[str, Any]:
     """Logs of seconds a token over vocabulary, width and layers, up to a constant."""
     vocab, width, depth = np.meshgrid(VOCABULARIES, np.log(WIDTHS), np.log(LAYERS), indexing="ij")
-    work = log_work(math.log(12.0) + depth + 2.0 * width, depth, vocab, question.context)
+    blocks = math.log(12.0) + depth + 2.0 * width
     axes = [np.log(VOCABULARIES), np.log(WIDTHS), np.log(LAYERS)]
-    return packed(axes, question.clock.at(work, depth))
+    return packed(axes, question.clock.log_times(blocks, depth, vocab, question.context))
 
 
 def at_equal_time(question: Question, evidence: Evidence) -> dict[str, Any]:

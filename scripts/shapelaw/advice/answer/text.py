@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Witness, times, whole
-from shapelaw.advice.answer.costs import LEAST_TOKENS, OUTSIDE, Best, Cost, outside
+from shapelaw.advice.answer.answer import (
+    Priced,
+    Row,
+    ShapeAnswer,
+    Witness,
+    times,
+    whole,
+)
+from shapelaw.advice.answer.costs import LEAST_TOKENS, OUTSIDE, Best, Cost, Question, outside
+from shapelaw.advice.answer.serving import LATENCY
+from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
 from shapelaw.specs.shapes import BLOCKS
-from shapelaw.specs.sizes import SizeAxis, SizedShape, big
+from shapelaw.specs.sizes import SizeAxis, big
 
 SIZES = {
     SizeAxis.TOTAL: "parameters in all",
@@ -22,13 +30,13 @@ SAME = 0.02  # share by which sizes differ without a word
 
 
 def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
-    """The answer in plain words: the table of costs first, a paragraph to act on last.
+    """The answer in plain words: the best depths first, the table of costs, a paragraph to act on and a verdict last.
 
     Args:
         found: the answer.
         notes: of bottlenecks and of the given shape, in sentences.
     """
-    parts = [_asked(found)]
+    parts = [_asked(found), _headline(found)]
     if found.rows:
         parts += [_costs(found), _flat(found)]
     parts.append(_best(found))
@@ -38,6 +46,7 @@ def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
     parts.append(_shipped(found.shipped, found.question.equal_time))
     parts.append("\n".join([*notes, *_vocabulary(found)]))
     parts.append(" ".join(paragraph(found)))
+    parts.append(verdict(found))
     return "\n\n".join(_wrapped(part) for part in parts if part)
 
 
@@ -52,45 +61,94 @@ def _asked(found: ShapeAnswer) -> str:
     counting = question.counting
     rank = "" if counting.rank is None else f", embedding rank {counting.rank:,}"
     positions = f", {counting.positions:,} learned positions" if counting.positions else ""
-    same = SIZES[counting.axis] + (" at the best depth, others as slow" if question.equal_time else "")
+    same = SIZES[counting.axis]
+    if question.equal_time:
+        same += f" at the best depth, others as slow{' to decode' if question.at_latency else ''}"
+    keys = "" if counting.kv_heads is None else f", {counting.kv_heads} heads of keys"
     return (
         f"{big(question.size)} {same}; vocabulary {counting.vocab_size:,}{rank}, "
-        f"{'tied' if counting.tied else 'untied'}{positions}; {BLOCKS[counting.block]}; {big(question.tokens)} tokens."
+        f"{'tied' if counting.tied else 'untied'}{positions}; {BLOCKS[counting.block]}{keys}; "
+        f"{big(question.tokens)} tokens."
     )
 
 
+def _headline(found: ShapeAnswer) -> str:
+    """The best depths at equal size, at equal time by machine and at equal latency, in one sentence."""
+    if not found.by or not found.equal_times:
+        return ""
+    depth = whole(found.best.depth)
+    said = [f"{_depths(depth, depth)} {_interval(found.best)} at equal size"]
+    times_on = {name: best for name, best in found.equal_times.items() if name != LATENCY}
+    if times_on:
+        depths = (f"{whole(best.depth)} {_interval(best)} on {name}" for name, best in times_on.items())
+        said.append(f"at equal training time {' and '.join(depths)}")
+    if (best := found.equal_times.get(LATENCY)) is not None:
+        said.append(f"at equal latency of decoding {whole(best.depth)} {_interval(best)}")
+    return f"Best: {'; '.join(said)}."
+
+
+def _interval(best: Best) -> str:
+    low, high = ends(best)
+    return f"({low} to {high})"
+
+
 def _costs(found: ShapeAnswer) -> str:
-    timed = found.question.equal_time
-    head = ("layers", "width", "heads", "feed-forward", "cost, nats (68%)", "worth")
-    rows = [(*head, "size" if timed else "time"), *(_cells(row, timed) for row in found.rows)]
-    lines = [aligned(rows)]
+    question = found.question
+    timed, serving = question.equal_time, question.serving
+    head = ["layers", "width", "heads", "feed-forward", "cost, nats (68%)", "worth"]
+    head += ["size" if timed else "time", *(["KV a token", "a token"] if serving else [])]
+    lines = [aligned([head, *(_cells(row, question) for row in found.rows)])]
     lines += [
         f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
         f"{big(row.sized.size)}."
         for row in found.rows
         if not row.sized.fits
     ]
-    clock = found.question.clock
+    same = (
+        "Size: all parameters in the same time"
+        if timed
+        else "Time: a token's in training, over that of the best"
+    )
+    if question.at_latency:
+        same = "Size: all parameters that decode as quickly"
     lines.append(
         ("Costs are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
         + "Cost: loss above the best. Worth: the share of its size by which the best could be smaller and as good. "
-        + ("Size: all parameters in the same time; " if timed else "Time: a token's, over that of the best; ")
-        + f"measured on {clock.source}."
+        + f"{same}; by {question.clock.source}."
     )
+    if serving:
+        lines.append(
+            f"Decoding {serving.batch:,} at once with {serving.context:,} tokens each, by {serving.source}: a step "
+            f"reads {serving.number_bytes:g} bytes of each weight, key and value. KV: bytes of keys and values for "
+            "each token of context."
+            + (
+                " Equal latency takes heads of keys of 64 to 128 by the width; the last column is of the shape itself."
+                if question.at_latency and question.counting.kv_heads
+                else ""
+            )
+        )
+    if (beyond := question.clock.beyond(math.log(found.costs.blocks))) > SEVERAL_SIZES:
+        lines.append(
+            f"These times were measured at sizes {times(math.exp(beyond))} away; here their error is wider for that."
+        )
     return "\n".join(lines)
 
 
-def _cells(row: Row, timed: bool) -> tuple[str, ...]:
-    shape = row.sized.shape
-    return (
+def _cells(row: Row, question: Question) -> tuple[str, ...]:
+    shape, serving = row.sized.shape, question.serving
+    cells = (
         str(shape.depth),
         f"{shape.width:,}",
-        f"{shape.heads} of {shape.attention_dim}",
+        f"{shape.heads} x {shape.attention_dim}",
         f"{shape.hidden_width:,}",
         cost_text(row.cost),
         f"{row.cost.params_worth:.0%}",
-        big(row.sized.size) if timed else f"{row.time:.2f}",
+        big(row.sized.size) if question.equal_time else f"{row.time:.2f}",
     )
+    if serving is None:
+        return cells
+    _, cache, seconds = serving.of(shape)
+    return (*cells, f"{cache / 1024:.4g} KiB", f"{1e3 * seconds:.3g} ms")
 
 
 def cost_text(cost: Cost) -> str:
@@ -236,6 +294,29 @@ def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
     return aligned(rows)
 
 
+def verdict(found: ShapeAnswer) -> str:
+    """Whether to keep the user's shape: its cost at equal size, net of time and latency."""
+    if found.verdict is None or found.given is None:
+        return ""
+    said, mine, best = found.verdict, found.given.network, found.verdict.best.shape
+    pace = [_slower(said.slower, f"to train on {found.question.clock.name}")]
+    if said.decoding is not None:
+        pace.append(_slower(said.decoding, "to decode"))
+    net = f"the best shape of its size, {best.depth} x {best.width:,}, is {_better(said.cost)} and {', '.join(pace)}"
+    if said.at_equal_time is not None:
+        net += f"; the best that trains as quickly is {_better(said.at_equal_time)}"
+    kept = said.keeps(found.question.within)
+    return f"{'Keep' if kept else 'Change'} {mine.depth} x {mine.width:,}: {net}."
+
+
+def _better(cost: Cost) -> str:
+    return f"{cost.value:.3f} nats better ({cost.low:.3f} to {cost.high:.3f})"
+
+
+def _slower(share: float, what: str) -> str:
+    return f"{abs(share):.0%} {'slower' if share > 0 else 'faster'} {what}"
+
+
 def _vocabulary(found: ShapeAnswer) -> list[str]:
     if found.vocabulary is None:
         return []
@@ -258,7 +339,10 @@ def paragraph(found: ShapeAnswer) -> list[str]:
         ]
     shape = found.advised.shape
     layers = _depths(shape.depth, shape.depth)
-    said = [f"Take {layers} of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}."]
+    keys = "" if shape.kv_heads is None else f" and {shape.kv_heads} of keys"
+    said = [
+        f"Take {layers} of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}{keys}."
+    ]
     if not found.rows:
         return [*said, "What other depths cost is not known at this size."]
     low, high = found.costs.flat()
@@ -273,101 +357,13 @@ def paragraph(found: ShapeAnswer) -> list[str]:
             said.append(
                 f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time a token."
             )
-        if found.equal_time is not None and whole(found.equal_time.depth) != shape.depth:
+        if any(whole(best.depth) != shape.depth for best in found.equal_times.values()):
             said.append(
-                f"That holds at equal size. At equal time, where a faster shape may be larger, about "
-                f"{whole(found.equal_time.depth)} layers are best by these times (--size time)."
+                "That holds at equal size. Where time or latency counts, a faster shape may be larger: take a depth of "
+                "the first line (--size time or latency has its shapes)."
             )
     said.append(
         "Go deeper where parameters are what you count: a large untied vocabulary makes width dear, more so with more "
         "tokens. Go shallower for latency or small batches, where layers wait for each other."
     )
     return said
-
-
-def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The answer's numbers; costs in nats, None for what is not known."""
-    question, best = found.question, found.best
-    low, high = ends(best)
-    counting = question.counting
-    flat = found.costs.flat()
-    return {
-        "size": question.size,
-        "size_means": "time" if question.equal_time else counting.axis.value,
-        "vocab_size": counting.vocab_size,
-        "tied": counting.tied,
-        "block": counting.block,
-        "tokens": question.tokens,
-        "best": {
-            "depth": whole(best.depth) if found.by else None,
-            "low": low,
-            "high": high,
-            "by": found.by or None,
-        },
-        "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
-        "shape": None
-        if found.advised is None
-        else _shape(found.advised) | {"block_params": found.advised.shape.block_params},
-        "costs": [
-            _shape(row.sized)
-            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
-            | {"params_worth": row.cost.params_worth, "time": row.time}
-            for row in found.rows
-        ],
-        "given": None if found.given is None else _priced(found.given),
-        "witnesses": [
-            {
-                "name": one.name,
-                "block": one.block,
-                "depth": finite(one.depth),
-                "low": finite(one.low),
-                "high": finite(one.high),
-                "block_params": list(one.sizes),
-                "times_outside": one.beyond,
-                "said": one.said or None,
-                "remarks": list(one.remarks),
-            }
-            for one in found.witnesses
-        ],
-        "shipped": [_priced(one) for one in found.shipped],
-        "equal_time_depth": None if found.equal_time is None else whole(found.equal_time.depth),
-        "vocabulary_of_law": None if found.vocabulary is None else [round(one) for one in found.vocabulary],
-        "time_measured_on": question.clock.source,
-        "bottlenecks": list(notes),
-        "advice": " ".join(paragraph(found)),
-    }
-
-
-def finite(value: float) -> float | None:
-    """A number for JSON; None where it is infinite or none."""
-    return value if math.isfinite(value) else None
-
-
-def _shape(sized: SizedShape) -> dict[str, Any]:
-    shape = sized.shape
-    return {
-        "depth": shape.depth,
-        "width": shape.width,
-        "heads": shape.heads,
-        "head_dim": shape.attention_dim,
-        "ff_width": shape.hidden_width,
-        "size": sized.size,
-    }
-
-
-def _priced(priced: Priced) -> dict[str, Any]:
-    one, cost = priced.network, priced.cost
-    return {
-        "name": one.name,
-        "year": one.year or None,
-        "vocab_size": one.counting.vocab_size,
-        "tied": one.counting.tied,
-        "depth": one.depth,
-        "width": one.width,
-        "size": priced.size,
-        "cost": cost and cost.value,
-        "cost_low": cost and cost.low,
-        "cost_high": cost and cost.high,
-        "params_worth": cost and cost.params_worth,
-        "best_depth": finite(priced.best_depth),
-    }

@@ -14,6 +14,7 @@ Exit codes: 0 written, 2 unusable input.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import sys
@@ -123,7 +124,9 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
 
 
 def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
-    """The exponents of FLOP/s a node along the work a token and depth, with standard errors.
+    """The exponents of FLOP/s a node along the work per token and depth, with standard errors.
+
+    `per_log_work`: by how much the exponent of depth may change for each e-fold of work (root mean square).
 
     Raises:
         UserError: the table has no times.
@@ -138,8 +141,16 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
     if np.linalg.matrix_rank(design) < design.shape[1] or len(timed) <= design.shape[1]:
         raise UserError(f"{source} has times of {len(timed)} shapes, too few for two exponents.")
     fit = least_squares(design, speed.to_numpy())
-    names = ("work", "work_err", "depth", "depth_err")
-    numbers = (fit.values[1], fit.errors[1], fit.values[2], fit.errors[2])
+    centred = design[:, 1:] - design[:, 1:].mean(axis=0)
+    both = least_squares(np.column_stack([design, centred.prod(axis=1)]), speed.to_numpy())
+    names = ("work", "work_err", "depth", "depth_err", "per_log_work")
+    numbers = (
+        fit.values[1],
+        fit.errors[1],
+        fit.values[2],
+        fit.errors[2],
+        math.hypot(both.values[3], both.errors[3]),
+    )
     values = (round(float(number), 3) for number in numbers)
     return {**dict(zip(names, values, strict=True)), "source": "Gemstones on MI250X, 8 to 64 nodes"}
 

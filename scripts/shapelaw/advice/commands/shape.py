@@ -3,8 +3,9 @@
   shapelaw shape 1.3B --vocab 32k --tokens 30B
   shapelaw shape 1.3B --vocab 50257 --tied --depth 24 --width 2048
   shapelaw shape 350M --size block --block gpt2
-  shapelaw shape 1.3B --size time --speed speed.csv
-  shapelaw shape 6.7e9 --model FOLDER
+  shapelaw shape 1.3B --size time --machine h200
+  shapelaw shape --model FOLDER
+  shapelaw shape 1.3B --size latency --serve batch=1,context=4096,bandwidth=3.3TB/s --kv-heads 8
   shapelaw shape 2e7 --vocab 257 --fit DIR --json
 
 It rests on fits of public losses (workflow/reference/evidence.json, docs/advice/answer.md) and on the published law of
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,20 +27,22 @@ from typing import Any
 
 from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
-from shapelaw.advice.answer.text import as_json, text_of
-from shapelaw.advice.evidence.clocks import read_clock
-from shapelaw.advice.evidence.public import public_answer, public_evidence
+from shapelaw.advice.answer.numbers import as_json
+from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
+from shapelaw.advice.answer.text import text_of
+from shapelaw.advice.evidence.public import MI250X, machine_clock, public_answer
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
-from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, shape_of_size, size_of
+from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, option_number, shape_of_size
 from shapelaw.theory.rank_bounds import bindings
 
 DEFAULT_VOCAB = 50257
 PUBLISHED = "published"
 TIME = "time"
+NOT_SIZES = (TIME, LATENCY)  # what --size compares shapes at that is no size
 USUAL_CONTEXT = 2048  # tokens a window, for times
 
 
@@ -47,7 +51,7 @@ def main() -> None:
     arguments = _parser().parse_args()
     model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
-    size = _numbers(arguments)
+    size = _numbers(arguments, model)
     given = _given(arguments, model, size)
     if model is not None and (reason := why_not_judged(model)):
         said |= {"size": size, "given": None, "not_judged": reason}
@@ -72,10 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--size",
         dest="means",
-        choices=[*(axis.value for axis in SizeAxis), TIME],
+        choices=[*(axis.value for axis in SizeAxis), *NOT_SIZES],
         default=SizeAxis.TOTAL.value,
         help="what SIZE counts, and what shapes are compared at: all parameters (total, default), those of the blocks, "
-        "those that are multiplied for every token (flops), or time: shapes as slow as the best one of SIZE parameters",
+        "those that are multiplied for every token (flops); or time or latency: shapes as slow to train, or to decode "
+        "(needs --serve), as the best one of SIZE parameters",
     )
     add("--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's, or that of --model)")
     add("--tied", action="store_true", help="the classifier is the embedding's matrix")
@@ -109,13 +114,22 @@ def _parser() -> argparse.ArgumentParser:
         "--model",
         type=Path,
         metavar="FOLDER",
-        help="a shape to price: a folder with a config.json of transformers",
+        help="a shape to price: a folder with a config.json of transformers; SIZE is its own unless given",
     )
     add(
-        "--speed",
-        type=Path,
-        metavar="FILE",
-        help="times of your machine, of `shapelaw speed` (default: public ones)",
+        "--kv-heads",
+        help="heads of keys and values of Llama's block (default: as many as heads, or those of --model)",
+    )
+    add(
+        *("--machine", "--speed"),
+        metavar="NAME|FILE",
+        help="whose training times: mi250x (default: Gemstones'), h200, or yours, a speed.csv of `shapelaw speed`",
+    )
+    add(
+        "--serve",
+        metavar=SERVED,
+        help="tell bytes and milliseconds of decoding: sequences at once, tokens in each cache, what the memory reads "
+        f"(also layer={1e6 * LAYER_SECONDS:g}us, the launches of a layer, and bytes=2, of a weight, key and value)",
     )
     add(
         "--fit",
@@ -127,36 +141,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _number(option: str, text: str, least: float, whole: bool = False) -> float:
-    try:
-        value = size_of(text)
-    except ValueError:
-        value = -1.0
-    if value < least or (whole and not value.is_integer()):
-        kind = "a whole number" if whole else "a number"
-        raise UserError(
-            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
-            "groups of three digits; the decimal sign is a point)."
-        )
-    return value
-
-
-def _numbers(arguments: argparse.Namespace) -> float:
-    """SIZE, once all numbers that options have as people write them are numbers.
+def _numbers(arguments: argparse.Namespace, model: Model | None) -> float:
+    """SIZE, or the model's, once all numbers that options have as people write them are numbers.
 
     Raises:
         UserError: one of them is none, or SIZE is missing.
     """
-    if arguments.size is None:
-        raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
-    size = _number("SIZE", arguments.size, 1)
-    for name, least in {"vocab": 2, "rank": 1, "context": 0}.items():
+    for name, least in {"vocab": 2, "rank": 1, "context": 0, "kv_heads": 1}.items():
         if (text := getattr(arguments, name)) is not None:
-            value = 0 if name == "context" and text == "0" else int(_number(f"--{name}", text, least, True))
+            option = f"--{name.replace('_', '-')}"
+            value = 0 if name == "context" and text == "0" else int(option_number(option, text, least, True))
             setattr(arguments, name, value)
     if arguments.tokens is not None:
-        arguments.tokens = _number("--tokens", arguments.tokens, 1)
-    return size
+        arguments.tokens = option_number("--tokens", arguments.tokens, 1)
+    if arguments.size is not None:
+        return option_number("SIZE", arguments.size, 1)
+    if model is None:
+        raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`, or the --model that has it.")
+    if why_not_judged(model):
+        return math.nan
+    counting = _counting(arguments, model)
+    return _network(architecture_of(model), model, counting).size()
 
 
 def _first(*values: Any) -> Any:
@@ -179,13 +184,19 @@ def _counting(arguments: argparse.Namespace, model: Model | None) -> Counting:
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
     block: Block = arguments.block or ("gpt2" if model is not None and model.context else "llama")
+    kv_heads = arguments.kv_heads
+    if block != "llama" and kv_heads is not None:
+        raise UserError("--kv-heads are of Llama's block; leave them out, or take --block llama.")
+    if model is not None and block == "llama" and model.kv_heads != model.heads:
+        kv_heads = kv_heads or model.kv_heads
     return Counting(
-        SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means),
+        SizeAxis.TOTAL if arguments.means in NOT_SIZES else SizeAxis(arguments.means),
         vocab,
         arguments.tied or (model is not None and model.tied),
         block,
         _first(arguments.context, model and model.context, 0) if block == "gpt2" else 0,
         rank,
+        kv_heads,
     )
 
 
@@ -196,10 +207,13 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
     if not 0 < arguments.within < 1:
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
     window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
-    clock = public_evidence().clock
-    if arguments.speed is not None:
-        clock = read_clock(arguments.speed, counting.vocab_size, window, clock)
-    return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
+    clock = machine_clock(arguments.machine or MI250X, counting.vocab_size, window)
+    serving = None if arguments.serve is None else serving_of(arguments.serve, counting.kv_heads)
+    if arguments.means == LATENCY and serving is None:
+        raise UserError(f"--size latency needs --serve, such as --serve {SERVED}.")
+    times = clock if serving is None or arguments.means != LATENCY else serving
+    within, timed = arguments.within, arguments.means in NOT_SIZES
+    return Question(size, counting, tokens, times, window, timed, within, serving=serving)
 
 
 def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
@@ -221,7 +235,9 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
     """
     assert one.depth is not None
     if model is not None and model.block_params is not None and model.params is not None:
-        return Network("Your shape", one.depth, one.width, model.block_params, model.params, counting)
+        kv_width = (model.kv_heads or 0) * (model.key_dim or 0) or None
+        numbers = model.block_params, model.params
+        return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=kv_width)
     try:
         shape = make_shape(
             one.depth,
@@ -234,12 +250,14 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
             embedding_rank=counting.rank,
             ff_width=one.ff_width,
             block=counting.block,
+            kv_heads=counting.kv_heads,
             tied=counting.tied,
         )
     except ShapeError as error:
         raise UserError(f"Your shape: {error}.") from None
     total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
-    return Network("Your shape", one.depth, one.width, shape.block_params, total, counting)
+    numbers = shape.block_params, total
+    return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=shape.kv_width)
 
 
 def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> Architecture | None:

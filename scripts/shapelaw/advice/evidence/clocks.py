@@ -1,18 +1,23 @@
-"""How long a network takes for a token, by its work and its depth: public times, or those of one's own machine."""
+"""How long a network takes for a token: to train, by public times or those of one's own machine, and to decode."""
 
 from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
+from shapelaw.specs.sizes import Counting
 
+SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
+TURNS = 12  # steps at most
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 
 
@@ -37,6 +42,29 @@ def log_work(
     return np.asarray(np.logaddexp(log_blocks, others))
 
 
+class Times(Protocol):
+    """Seconds a token up to a factor, by logs of the blocks' parameters and of the depth, vocabulary and context."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def log_depth(self) -> Floats: ...
+
+    def beyond(self, log_blocks: float) -> float: ...
+
+    def log_times(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
+    ) -> Floats: ...
+
+    def errors(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+    ) -> Floats: ...
+
+
 @dataclass(frozen=True)
 class Clock:
     """Seconds a token, up to a factor: a power of the work, times a smooth function of depth.
@@ -50,6 +78,9 @@ class Clock:
         source: where it was measured.
         exponent_err: standard error of `exponent`.
         time_err: (k,) standard errors of `log_time`; none where nothing is known of them.
+        works: logs of the least and the largest work that was timed.
+        per_log_work: standard deviation by which the exponent of depth changes for each e-fold beyond these.
+        name: of the machine, in a word.
     """
 
     exponent: float
@@ -58,19 +89,79 @@ class Clock:
     source: str
     exponent_err: float = 0.0
     time_err: Floats | None = None
+    works: tuple[float, float] = (-math.inf, math.inf)
+    per_log_work: float = 0.0
+    name: str = "MI250X"
 
     def at(self, work: Floats, log_depth: Floats) -> Floats:
         """Logs of seconds a token, at logs of works and depths."""
         return np.asarray(self.exponent * work + parabola(self.log_depth, log_depth) @ self.log_time)
 
-    def errors(self, work: Floats, log_depth: Floats, count: int) -> Floats:
-        """(count, p) draws of the errors of `at`, at (p,) logs of works and depths."""
-        rng, several = np.random.default_rng(2), 1 + len(self.log_depth)
+    def log_times(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
+    ) -> Floats:
+        """(p,) logs of seconds a token at (p,) logs of blocks and depths."""
+        return self.at(log_work(log_blocks, log_depth, vocab_size, context), log_depth)
+
+    def errors(
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+    ) -> Floats:
+        """(count, p) draws of the errors of `log_times`, wider where no such work was timed."""
+        work = log_work(log_blocks, log_depth, vocab_size, context)
+        rng, several = np.random.default_rng(2), 2 + len(self.log_depth)
         normals = np.stack([rng.permutation(normal_scores(count)) for _ in range(several)], axis=1)
         found = self.exponent_err * normals[:, :1] * work
         if self.time_err is not None:
-            found = found + (normals[:, 1:] * self.time_err) @ parabola(self.log_depth, log_depth).T
-        return np.asarray(found)
+            found = found + (normals[:, 1:-1] * self.time_err) @ parabola(self.log_depth, log_depth).T
+        slope = self.per_log_work * self.outside(work) * (log_depth - self.log_depth.mean())
+        return np.asarray(found + normals[:, -1:] * slope)
+
+    def beyond(self, log_blocks: float) -> float:
+        """E-folds by which blocks lie outside of those that were timed, about."""
+        return float(self.outside(np.array([log_blocks]))[0])
+
+    def outside(self, work: Floats) -> Floats:
+        """E-folds by which logs of works lie outside of those that were timed."""
+        return np.maximum(0.0, np.maximum(self.works[0] - work, work - self.works[1]))
+
+
+def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) -> Floats:
+    """(p,) logs of the parameters 12 L d² that (p,) sizes, or one, leave to blocks at (p,) logs of depths.
+
+    Raises:
+        UserError: the embedding alone takes a size.
+    """
+    counting.require_room(float(np.min(sizes)))
+    widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
+    return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))
+
+
+def as_quick(
+    log_times: Callable[[Floats, Floats], Floats],
+    wanted: float,
+    sizes: Floats,
+    counting: Counting,
+    log_depth: Floats,
+) -> Floats:
+    """(p,) sizes that take `wanted`, a log of seconds a token, at (p,) logs of depths, by secants from (p,) `sizes`.
+
+    A depth that has no size so quick, beside its embedding or its launches, gets nearly none.
+    """
+    least = 1.01 * counting.fixed + 1e4
+
+    def off(log_sizes: Floats) -> Floats:
+        return log_times(log_blocks_at(np.exp(log_sizes), counting, log_depth), log_depth) - wanted
+
+    before = np.log(sizes)
+    missed, now = off(before), before + 0.1
+    for _ in range(TURNS):
+        here = off(now)
+        slope = np.clip((here - missed) / np.where(now == before, 1.0, now - before), 0.05, 2.0)
+        before, missed = now, here
+        now = np.maximum(now - np.clip(here / slope, -2.0, 2.0), math.log(least))
+        if np.abs(now - before).max() < SETTLED:
+            break
+    return np.exp(now)
 
 
 def parabola(known: Floats, at: Floats) -> Floats:
@@ -93,7 +184,9 @@ def _least_squares(places: tuple[float, ...], terms: int) -> Floats:
     return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
 
 
-def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
+def read_clock(
+    path: Path, vocab_size: int, context: int, public: Clock, name: str = "", source: str = ""
+) -> Clock:
     """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
 
     The error of a depth's time is that by which its steps differ (`low, high`: the quantiles between which 68% of them
@@ -103,6 +196,7 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
         path: the file.
         vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
         public: the times which say how time follows the work, where the shapes have one size.
+        name, source: of the machine in a word, and what was measured; the path unless given.
 
     Raises:
         UserError: the file is missing, or has fewer than two depths with numbers.
@@ -127,7 +221,20 @@ def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Cloc
     spread = np.array([math.sqrt(float(np.mean(steps[depth == one] ** 2))) for one in depths])
     off_smooth = times - parabola(depths, depths) @ times
     misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
-    return Clock(exponent, depths, times, str(path), exponent_err, np.maximum(spread, misfit))
+    works = float(work.min()), float(work.max())
+    off = np.maximum(spread, misfit)
+    per_log_work = public.per_log_work
+    return Clock(
+        exponent,
+        depths,
+        times,
+        source or str(path),
+        exponent_err,
+        off,
+        works,
+        per_log_work,
+        name or path.name,
+    )
 
 
 def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:

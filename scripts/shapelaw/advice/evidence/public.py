@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.answer import (
@@ -12,13 +14,16 @@ from shapelaw.advice.answer.answer import (
     ShapeAnswer,
     Transitions,
     answer,
-    read_shipped,
     transitions_of,
 )
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
-from shapelaw.specs.sizes import SizeAxis
+from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
+from shapelaw.errors import UserError
+from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
+MI250X = "mi250x"  # the machine of Gemstones' times
+H200 = REFERENCE / "h200_speed.csv"  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48` (docs/gpu.md)
 MODELS = REFERENCE / "models.csv"  # decoders that were shipped, facts of public configs, each with its source
 
 
@@ -33,6 +38,29 @@ def public_evidence() -> Evidence:
     return evidence_of(_content())
 
 
+def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
+    """The training times of a machine: `mi250x`, `h200`, or those of a speed.csv.
+
+    Args:
+        machine: a name, or a file of `shapelaw speed`.
+        vocab_size, context: of the networks that were timed, where the file doesn't say.
+
+    Raises:
+        UserError: there is no such machine or file, or the file has fewer than two depths.
+    """
+    public = public_evidence().clock
+    name = str(machine).lower()
+    if name == MI250X:
+        return public
+    if name == "h200":
+        return read_clock(H200, vocab_size, context, public, "H200", "one H200, 16,384 tokens a step")
+    if not Path(machine).suffix:
+        raise UserError(
+            f"--machine is {machine}; give mi250x, h200 or a file of `shapelaw speed`, such as speed.csv."
+        )
+    return read_clock(Path(machine), vocab_size, context, public)
+
+
 @cache
 def published_law() -> Transitions:
     """The law of transitions that stands beside the fits as a witness (Levine et al. 2020)."""
@@ -41,8 +69,20 @@ def published_law() -> Transitions:
 
 @cache
 def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
-    """The decoders of models.csv, sized as an axis counts them."""
-    return tuple(read_shipped(MODELS, axis))
+    """The networks of models.csv with their own vocabularies, sized as an axis counts them."""
+    with MODELS.open(encoding="utf-8") as lines:
+        return tuple(
+            Network(
+                row["name"],
+                int(row["layers"]),
+                int(row["d_model"]),
+                float(row["block_params"]),
+                float(row["total_params"]),
+                Counting(axis, int(row["vocab"]), row["tied"] == "True"),
+                int(row["year"]),
+            )
+            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+        )
 
 
 def public_answer(
@@ -63,4 +103,9 @@ def public_answer(
         UserError: the vocabulary leaves no room for blocks.
     """
     laws, models = [*own, published_law()], shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces)
+    clocks: list[Times] = [question.clock]
+    if question.clock is public_evidence().clock:  # nobody chose a machine
+        clocks.append(machine_clock("h200", question.counting.vocab_size, question.context))
+    if question.serving is not None:
+        clocks.append(question.serving)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces, clocks)

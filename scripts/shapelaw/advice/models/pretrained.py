@@ -1,9 +1,9 @@
 """What somebody's model is, by its config.json alone: kind, parameters, heads, embedding.
 
-The library transformers builds the model on PyTorch's meta device: exact numbers of parameters, the defaults of its
-config classes, and no memory, weights, or network. Code in the model's folder (`auto_map`, trust_remote_code) never
-runs; of a family that transformers doesn't know, the fields of config.json are read and nothing is counted. Both
-libraries are imported by `read_model` alone.
+Where formulas of `fields.py` count a family, its fields are enough. Else the library transformers builds the model on
+PyTorch's meta device: exact numbers of parameters, the defaults of its config classes, and no memory, weights, or
+network. Code in the model's folder (`auto_map`, trust_remote_code) never runs; of a family that transformers doesn't
+know, the fields are read and nothing is counted. Both libraries are imported by `read_model` alone, and only then.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from shapelaw.advice.models.built_model import (
     whole,
 )
 from shapelaw.advice.models.described import Kind, Model
+from shapelaw.advice.models.fields import by_fields, check_heads, plain_model
 from shapelaw.errors import UserError, reason_of
-from shapelaw.specs.config_json import FIELDS, NESTED, TIES, number_in, read_config, without
+from shapelaw.specs.config_json import FIELDS, NESTED, read_config, without
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,6 +50,8 @@ def read_model(folder: Path) -> Model:
     """
     config, file = read_config(folder)
     name, source = file.resolve().parent.name, str(file)
+    if (plain := plain_model(config, name, source)) is not None:
+        return plain
     known = _library(source)
     family = config.get("model_type") or ""
     if family in known.CONFIG_MAPPING:
@@ -66,7 +69,7 @@ def read_model(folder: Path) -> Model:
                 f"transformers has no model type {family!r}: its {key} ({inner['model_type']}) is described, and "
                 "whatever stands beside it is not counted.",
             )
-    return _by_fields(config, family, name, source)
+    return by_fields(config, family, name, source)
 
 
 def _noted(found: Model, note: str) -> Model:
@@ -154,7 +157,7 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
             "numbers by options."
         ) from error
     found = _described(known, model, config, name, source, notes)
-    _check_heads(found, config)
+    check_heads(found, config)
     return found
 
 
@@ -358,99 +361,3 @@ def _defaults(found: Model, model: Any, config: Mapping[str, Any], text: Any) ->
 def _other_name(name: str, given: set[str]) -> bool:
     """Whether a number is given under another of the names that are read for it."""
     return any(name in names and given & set(names) for names in FIELDS.values())
-
-
-def _check_heads(found: Model, config: Mapping[str, Any]) -> None:
-    """Refuse what transformers rounds silently.
-
-    Raises:
-        UserError: the heads don't divide the width and no dimension is given, or those of keys the heads.
-    """
-    heads, width = found.heads, found.width
-    if heads is None or width is None:
-        return
-    if width % heads and found.head_dim == width // heads and number_in(config, "head_dim") is None:
-        raise UserError(
-            f"{found.source}: {heads} heads do not divide a width of {width}; head_dim must be given, or one of them "
-            "changed."
-        )
-    if found.kv_heads is not None and heads % found.kv_heads:
-        raise UserError(
-            f"{found.source}: {found.kv_heads} heads of keys can't be shared out among {heads} heads; their number "
-            "must divide that of the heads."
-        )
-
-
-# --- what the fields say ------------------------------------------------------------------------------------------
-
-
-def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -> Model:
-    """The model of a family that transformers doesn't know, by the names that families give to its numbers.
-
-    Raises:
-        UserError: the width, the depth or the vocabulary is missing, or the heads don't divide the width.
-    """
-    part = next((config[key] for key in NESTED if isinstance(config.get(key), dict)), config)
-    what = f"transformers has no model type {family!r}" if family else "it names no model_type"
-    width, depth, heads = (number_in(part, field) for field in ("width", "depth", "heads"))
-    vocab_size = number_in(part, "vocab_size")
-    needed = {"width": width, "depth": depth, "vocab_size": vocab_size}
-    if missing := [field for field, value in needed.items() if value is None]:
-        raise UserError(
-            f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; "
-            "give the numbers by options."
-        )
-    head_dim = number_in(part, "head_dim") or (width or 0) // (heads or 1)
-    rank = number_in(part, "embedding_rank")
-    ties = [one[key] for one in (part, config) for key in TIES if isinstance(one.get(key), bool)]
-    experts = number_in(part, "experts")
-    mixes = experts is not None and experts > 1
-    kind, is_sure = _kind_by_fields(part, config, mixes)
-    notes = [
-        f"Read from the fields of config.json alone: {what}, code of its own is not run, and parameters are not "
-        "counted."
-    ]
-    if not ties:
-        notes.append("Whether its embeddings are tied is not said; untied is taken.")
-    if not is_sure:
-        notes.append("Nor does it say that it is a decoder, for which it is taken.")
-    found = Model(
-        kind,
-        name,
-        source,
-        family,
-        tied=any(ties),
-        embedding_rank=rank if rank is not None and rank < (width or 0) else None,
-        depth=depth,
-        width=width,
-        heads=heads,
-        vocab_size=vocab_size,
-        kv_heads=number_in(part, "kv_heads") or heads,
-        head_dim=None if heads is None else head_dim,
-        key_dim=None if heads is None else head_dim,
-        ff_width=number_in(part, "ff_width"),
-        experts=experts if mixes else None,
-        experts_per_token=number_in(part, "experts_per_token") if mixes else None,
-        notes=tuple(notes),
-    )
-    _check_heads(found, part)
-    return found
-
-
-_STATES = re.compile("ssm|mamba|rwkv|state_size|d_state|hyena|retnet|retention|linear_attn|linear_attention")
-
-
-def _kind_by_fields(part: Mapping[str, Any], config: Mapping[str, Any], mixes: bool) -> tuple[Kind, bool]:
-    """The kind that a config's names of fields and classes say, and whether they say it."""
-    family = str(config.get("model_type")).lower()
-    classes = " ".join([*map(str, config.get("architectures") or ()), *(config.get("auto_map") or {})])
-    if mixes:
-        return Kind.MIXTURE, True
-    if config.get("is_encoder_decoder") is True:
-        return Kind.ENCODER_DECODER, True
-    if any(_STATES.search(name) for name in (family, *part)):
-        return Kind.STATE_SPACE, True
-    is_decoder = "CausalLM" in classes or "LMHead" in classes
-    if "MaskedLM" in classes or ("bert" in family and not is_decoder):
-        return Kind.ENCODER, True
-    return Kind.DENSE_DECODER, is_decoder

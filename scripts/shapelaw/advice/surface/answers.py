@@ -28,10 +28,9 @@ from shapelaw.advice.answer.costs import (
     Spread,
     ask,
     interval_of_few,
-    log_blocks_at,
     outside,
 )
-from shapelaw.advice.evidence.clocks import Clock
+from shapelaw.advice.evidence.clocks import Clock, log_blocks_at
 from shapelaw.advice.evidence.losses import lowest
 from shapelaw.advice.surface.average import Surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus

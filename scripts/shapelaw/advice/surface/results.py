@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.advice.answer.text import aligned, finite
+from shapelaw.advice.answer.numbers import finite
+from shapelaw.advice.answer.text import aligned
 from shapelaw.advice.evidence.losses import lowest
 from shapelaw.advice.surface.analysis import AVERAGE, SurfaceAnalysis
 from shapelaw.advice.surface.answers import (

@@ -1,0 +1,133 @@
+"""The answer's numbers, as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
+from shapelaw.advice.answer.costs import Question
+from shapelaw.advice.answer.text import ends, paragraph
+from shapelaw.specs.sizes import SizedShape
+
+
+def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer's numbers; costs in nats, None for what is not known."""
+    question, best = found.question, found.best
+    low, high = ends(best)
+    counting = question.counting
+    flat = found.costs.flat()
+    return {
+        "size": question.size,
+        "size_means": _means(question),
+        "vocab_size": counting.vocab_size,
+        "tied": counting.tied,
+        "block": counting.block,
+        "kv_heads": counting.kv_heads,
+        "tokens": question.tokens,
+        "best": {
+            "depth": whole(best.depth) if found.by else None,
+            "low": low,
+            "high": high,
+            "by": found.by or None,
+        },
+        "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
+        "shape": None
+        if found.advised is None
+        else _shape(found.advised) | {"block_params": found.advised.shape.block_params},
+        "costs": [
+            _shape(row.sized)
+            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
+            | {"params_worth": row.cost.params_worth, "time": row.time}
+            | _served(row, question)
+            for row in found.rows
+        ],
+        "given": None if found.given is None else _priced(found.given),
+        "witnesses": [
+            {
+                "name": one.name,
+                "block": one.block,
+                "depth": finite(one.depth),
+                "low": finite(one.low),
+                "high": finite(one.high),
+                "block_params": list(one.sizes),
+                "times_outside": one.beyond,
+                "said": one.said or None,
+                "remarks": list(one.remarks),
+            }
+            for one in found.witnesses
+        ],
+        "shipped": [_priced(one) for one in found.shipped],
+        "equal_times": {
+            name: dict(zip(("depth", "low", "high"), (whole(one.depth), *ends(one)), strict=True))
+            for name, one in found.equal_times.items()
+        },
+        "verdict": None if found.verdict is None else _verdict(found.verdict, question.within),
+        "vocabulary_of_law": None if found.vocabulary is None else [round(one) for one in found.vocabulary],
+        "time_measured_on": question.clock.source,
+        "bottlenecks": list(notes),
+        "advice": " ".join(paragraph(found)),
+    }
+
+
+def _means(question: Question) -> str:
+    """What its shapes agree in, as `--size` names it."""
+    if question.equal_time:
+        return "latency" if question.at_latency else "time"
+    return question.counting.axis.value
+
+
+def _served(row: Row, question: Question) -> dict[str, float]:
+    """What a shape reads and takes to decode a token, in bytes and seconds."""
+    if question.serving is None:
+        return {}
+    names = ("weight_bytes", "kv_bytes_per_token", "decode_seconds")
+    return dict(zip(names, question.serving.of(row.sized.shape), strict=True))
+
+
+def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:
+    timed = verdict.at_equal_time
+    return {
+        "keep": verdict.keeps(within),
+        "best": _shape(verdict.best),
+        "slower": verdict.slower,
+        "decoding_slower": verdict.decoding,
+        "cost": [verdict.cost.value, verdict.cost.low, verdict.cost.high],
+        "cost_at_equal_time": None if timed is None else [timed.value, timed.low, timed.high],
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON; None where it is infinite or none."""
+    return value if math.isfinite(value) else None
+
+
+def _shape(sized: SizedShape) -> dict[str, Any]:
+    shape = sized.shape
+    return {
+        "depth": shape.depth,
+        "width": shape.width,
+        "heads": shape.heads,
+        "head_dim": shape.attention_dim,
+        "ff_width": shape.hidden_width,
+        "size": sized.size,
+    }
+
+
+def _priced(priced: Priced) -> dict[str, Any]:
+    one, cost = priced.network, priced.cost
+    return {
+        "name": one.name,
+        "year": one.year or None,
+        "vocab_size": one.counting.vocab_size,
+        "tied": one.counting.tied,
+        "depth": one.depth,
+        "width": one.width,
+        "size": priced.size,
+        "cost": cost and cost.value,
+        "cost_low": cost and cost.low,
+        "cost_high": cost and cost.high,
+        "params_worth": cost and cost.params_worth,
+        "best_depth": finite(priced.best_depth),
+    }
