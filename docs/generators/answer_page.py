@@ -19,11 +19,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
-from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Question, ask
+from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, WITHIN, Question, ask
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
 from shapelaw.advice.answer.text import cost_text, ends, text_of
 from shapelaw.advice.commands.shape import bottlenecks
-from shapelaw.advice.evidence.public import machine_clock, public_answer, public_evidence, shipped_models
+from shapelaw.advice.evidence.public import (
+    machine_clock,
+    public_allocation,
+    public_answer,
+    public_evidence,
+    shipped_models,
+)
 from shapelaw.advice.surface.answers import best_depth
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import shapes_of
@@ -47,6 +53,7 @@ OWN_SIZES, LAW_SIZES, PUBLIC_SIZES = (2e4, 1e5, 5.7e5), (6e6, 6e7, 2.4e8), (6e7,
 EQUAL = 100  # tokens a parameter
 LAW_TOKENS = 1e6 * 512 * 128  # Levine et al. 2020, section 5.1: steps, windows a step, tokens a window
 SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
+BUDGETS = (1e18, 1e19, 1e20, 1e21, 1e22)  # FLOPs
 MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
 SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
 NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
@@ -70,6 +77,7 @@ def tables() -> dict[str, Callable[[], str]]:
     return {
         "example": _example,
         "sizes": _sizes,
+        "budgets": _budgets,
         "meanings": _meanings,
         "times": _times,
         "models": _models,
@@ -106,6 +114,23 @@ def _sizes() -> str:
         timed = ["{} to {}".format(*ends(best)) for best in found.equal_times.values()] or ["–", "–"]
         rows.append((big(size), *_cells(found), *timed))
     return pipe_table(rows)
+
+
+def _budgets() -> str:
+    names = ["FLOPs", "parameters (68%)", "tokens", "below 0.005 nats"]
+    rows: list[tuple[str, ...]] = []
+    for flops in BUDGETS:
+        found = public_allocation(Counting(vocab_size=VOCAB), flops, WITHIN)
+        told = ("can't tell", "–", "–")
+        if found.low is not None and found.high is not None and found.flat is not None:
+            low, high = found.flat
+            told = (
+                f"{big(found.size)} ({big(found.low)} to {big(found.high)})",
+                big(found.tokens),
+                f"{big(low)} to {big(high)}",
+            )
+        rows.append((f"{flops:.0e}".replace("e+", "e"), *told, *(big(law.size(flops)) for law in found.laws)))
+    return pipe_table([(*names, *(law.name for law in found.laws)), *rows])
 
 
 def _cells(found: ShapeAnswer) -> tuple[str, str, str]:

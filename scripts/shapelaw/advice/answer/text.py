@@ -47,10 +47,10 @@ def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
     parts.append("\n".join([*notes, *_vocabulary(found)]))
     parts.append(" ".join(paragraph(found)))
     parts.append(verdict(found))
-    return "\n\n".join(_wrapped(part) for part in parts if part)
+    return "\n\n".join(wrapped(part) for part in parts if part)
 
 
-def _wrapped(part: str) -> str:
+def wrapped(part: str) -> str:
     """A part whose sentences are broken into lines; lines of tables, which have gaps, are left as they are."""
     lines = part.splitlines()
     return "\n".join(line if "  " in line else textwrap.fill(line, COLUMNS) for line in lines)

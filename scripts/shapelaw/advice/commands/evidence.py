@@ -6,7 +6,8 @@ The table has the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-sc
 width, vocab_size, block_params, total_params, tokens, loss, series, batch_tokens, nodes, seconds_per_step. There
 wandb_dfs/ has a file for each series (hot_100b+, fineweb_edu, fineweb_dclm, cool_end, lr_ablation_hot), and benchmarks/
 nodes and seconds. They are not ours and are not committed; the fits are. Written: evidence.json to --out (draws of the
-surface, what widens them, the times, and the published law of transitions), and the checks to --checks. `shapelaw
+surface, what widens them, the times, the published law of transitions, and the law of the best size for a budget by the
+runs of Bian et al. 2025), and the checks to --checks. `shapelaw
 shape` reads the first. It takes a minute or two.
 Exit codes: 0 written, 2 unusable input.
 """
@@ -24,10 +25,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shapelaw.advice.answer.costs import evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.advice.evidence.checks import Checks, check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
+from shapelaw.advice.evidence.predicted import allocation_law, predicted
 from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
@@ -38,6 +41,8 @@ SOURCE = (
     "shapelaw evidence; the losses themselves are not in here"
 )
 NAME = "Gemstones (McLeish et al. 2025)"
+OTHERS = REFERENCE / "bian_morph.csv"  # runs of another lab, for the best size of a budget
+OTHERS_NAME = "Bian et al. 2025"
 BLOCK = "Gemma-like, V = 50,304"
 CONTEXT = 2048  # tokens a window of the evidence's networks
 DIGITS = 5
@@ -79,6 +84,9 @@ def main() -> None:
         "time": times,
         "law": transitions_content(law, "GPT-2, two heads, V = 2,000"),
     }
+    told = predicted(pd.read_csv(OTHERS, comment="#"), evidence_of(content), OTHERS.name)
+    law_of_others = allocation_law(told, OTHERS_NAME)
+    content["allocation"] = [vars(law_of_others) | {"factor": float(f"{law_of_others.factor:.{DIGITS}g}")}]
     arguments.out.mkdir(parents=True, exist_ok=True)
     with replacing(arguments.out / "evidence.json") as temporary:
         temporary.write_text(as_lines(content), encoding="utf-8")

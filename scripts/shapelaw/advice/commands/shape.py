@@ -7,6 +7,7 @@
   shapelaw shape --model FOLDER
   shapelaw shape 1.3B --size latency --serve batch=1,context=4096,bandwidth=3.3TB/s --kv-heads 8
   shapelaw shape 2e7 --vocab 257 --fit DIR --json
+  shapelaw shape --flops 1e20 --vocab 32k
 
 It rests on fits of public losses (workflow/reference/evidence.json, docs/advice/answer.md) and on the published law of
 transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw fit`, of `shapelaw transitions`
@@ -25,12 +26,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shapelaw.advice.answer.allocation import allocation_json, allocation_text
 from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
 from shapelaw.advice.answer.text import text_of
-from shapelaw.advice.evidence.public import MI250X, machine_clock, public_answer
+from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
@@ -51,6 +53,9 @@ def main() -> None:
     arguments = _parser().parse_args()
     model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
+    if (flops := _flops(arguments)) is not None:
+        _of_budget(arguments, flops)
+        return
     size = _numbers(arguments, model)
     given = _given(arguments, model, size)
     if model is not None and (reason := why_not_judged(model)):
@@ -66,6 +71,50 @@ def main() -> None:
         print(json.dumps(as_json(found, notes) | said, indent=2))
     else:
         print(text_of(found, notes) if model is None else f"{model_text(model)}\n\n{text_of(found, notes)}")
+
+
+def _of_budget(arguments: argparse.Namespace, flops: float) -> None:
+    """Print the size and the tokens for a budget, and the answer for them."""
+    _numbers(arguments, None, needs_size=False)
+    counting = _counting(arguments, None)
+    found = public_allocation(counting, flops, arguments.within)
+    arguments.tokens = found.tokens
+    answered = public_answer(_question(arguments, found.size, None))
+    if arguments.json:
+        print(
+            json.dumps(
+                {"budget": allocation_json(found)} | as_json(answered, bottlenecks(answered, None)), indent=2
+            )
+        )
+    else:
+        print(f"{allocation_text(found)}\n\n{text_of(answered, bottlenecks(answered, None))}")
+
+
+def _flops(arguments: argparse.Namespace) -> float | None:
+    """The budget in FLOPs, if one is asked.
+
+    Raises:
+        UserError: a number is none, the budget is given in part or twice, or beside what follows from it.
+    """
+    parts = {"hours": arguments.hours, "gpus": arguments.gpus, "flops-per-gpu": arguments.flops_per_gpu}
+    if arguments.flops is None and not any(parts.values()):
+        return None
+    beside = {"SIZE": arguments.size, "--tokens": arguments.tokens, "--model": arguments.model}
+    beside |= {"--depth": arguments.depth, "--width": arguments.width}
+    if twice := [name for name, value in beside.items() if value is not None]:
+        raise UserError(
+            f"{' and '.join(twice)} can't stand beside a budget, from which size and tokens follow; leave out one."
+        )
+    if arguments.flops is not None:
+        if any(parts.values()):
+            raise UserError("--flops is the whole budget; leave out --hours, --gpus and --flops-per-gpu.")
+        return option_number("--flops", arguments.flops, 1e15)
+    if missing := [f"--{name}" for name in ("hours", "flops-per-gpu") if not parts[name]]:
+        raise UserError(
+            f"A budget by time needs {' and '.join(missing)} too: --hours 24 --gpus 8 --flops-per-gpu 4e14."
+        )
+    hours, gpus, each = (option_number(f"--{name}", text or "1", 1e-6) for name, text in parts.items())
+    return 3600.0 * hours * gpus * each
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,6 +138,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=["llama", "gpt2"],
         help="how parameters are counted, and which witness stands first (default: llama, or that of --model)",
     )
+    add(
+        "--flops",
+        help="a budget instead of SIZE: 6 for each token and parameter of blocks and classifier, such as 1e20",
+    )
+    add("--hours", help="a budget by time, with --flops-per-gpu: hours of all GPUs")
+    add("--gpus", help="their number (default: 1)")
+    add("--flops-per-gpu", help="FLOP/s that each of them reaches in training, such as 4e14")
     add(
         "--tokens",
         help=f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
@@ -141,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _numbers(arguments: argparse.Namespace, model: Model | None) -> float:
+def _numbers(arguments: argparse.Namespace, model: Model | None, needs_size: bool = True) -> float:
     """SIZE, or the model's, once all numbers that options have as people write them are numbers.
 
     Raises:
@@ -156,8 +212,12 @@ def _numbers(arguments: argparse.Namespace, model: Model | None) -> float:
         arguments.tokens = option_number("--tokens", arguments.tokens, 1)
     if arguments.size is not None:
         return option_number("SIZE", arguments.size, 1)
+    if not needs_size:
+        return math.nan
     if model is None:
-        raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`, or the --model that has it.")
+        raise UserError(
+            "Give one SIZE, such as `shapelaw shape 1.3B`, or the --model that has it, or a budget: --flops."
+        )
     if why_not_judged(model):
         return math.nan
     counting = _counting(arguments, model)

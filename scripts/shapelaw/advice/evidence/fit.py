@@ -139,7 +139,7 @@ class Group:
         size: of `SIZES`.
         theta, coefficients: the best fit.
         left_out: (n,) residuals of each shape's losses where it was left out, in nats.
-        without: (shapes, 12) parameters of the fits without each shape, in the order of `evidence.COLUMNS`.
+        without: (shapes, 16) parameters of the fits without each shape, in the order of `evidence.COLUMNS`.
     """
 
     losses: Losses
@@ -246,7 +246,7 @@ def _starts(model: Separable) -> Floats:
 
 
 def drawn(group: Group, count: int, rng: np.random.Generator) -> Floats:
-    """(count, 12) draws of a group's parameters, in the order of `evidence.COLUMNS`."""
+    """(count, 16) draws of a group's parameters, in the order of `evidence.COLUMNS`."""
     if not count:
         return np.zeros((0, len(COLUMNS)))
     losses, model, (x, z) = group.losses, group.model, place(group.losses, group.size)
@@ -258,7 +258,7 @@ def drawn(group: Group, count: int, rng: np.random.Generator) -> Floats:
 
 
 def _parameters(losses: Losses, form: str, theta: Floats, coefficients: Floats) -> Floats:
-    """(b, 12) parameters in the order of `evidence.COLUMNS`, of (b, k) and (b, m) fitted ones."""
+    """(b, 16) parameters in the order of `evidence.COLUMNS`, of (b, k) and (b, m) fitted ones."""
     budgets, in_nats = losses.budgets, form.startswith("nats")
     u = np.array([losses.log_tokens[losses.budget == b].mean() for b in range(budgets)]) - MIDDLE_TOKENS
     slopes = np.log(np.maximum(-coefficients[:, budgets : 2 * budgets], LEAST))
@@ -266,7 +266,10 @@ def _parameters(losses: Losses, form: str, theta: Floats, coefficients: Floats) 
     scale = np.log(np.maximum(coefficients[:, 2 * budgets :], LEAST)) if in_nats else theta[:, 5:6]
     others = theta[:, 5:7] if in_nats else np.column_stack([theta[:, 6], np.zeros(len(theta))])
     skew = theta[:, 7:8] if theta.shape[1] > 7 else np.zeros((len(theta), 1))
-    return np.concatenate([theta[:, :5], scale, others, skew, square], axis=1)
+    degree = min(3, budgets - 1)
+    level = np.polynomial.polynomial.polyfit(u, coefficients[:, :budgets].T, degree).T
+    level = np.pad(level, ((0, 0), (0, 3 - degree)))
+    return np.concatenate([theta[:, :5], scale, others, skew, square, level], axis=1)
 
 
 @dataclass(frozen=True)
@@ -285,7 +288,7 @@ class Fitted:
 
 
 def as_draws(parts: Sequence[tuple[Group, Floats]]) -> Draws:
-    """Groups with (d, 12) parameters each as draws of one surface."""
+    """Groups with (d, 16) parameters each as draws of one surface."""
     tokens = np.concatenate([group.losses.log_tokens for group, _ in parts])
     groups = ((group.losses.series, group.form, group.size, values) for group, values in parts)
     return draws_of(groups, (float(np.exp(tokens.min())), float(np.exp(tokens.max()))))

@@ -6,7 +6,8 @@ smaller. The size is that of the blocks, or all parameters of the network of the
 that has these blocks and this depth; where the two disagree nobody knows better, so draws of both are kept.
 
 A draw has a series of losses, a form, and parameters that were fitted to the losses moved by the errors of left-out
-shapes (`evidence_fit.py`). Levels are left out: only differences at one number of tokens have a meaning.
+shapes (`evidence_fit.py`). `losses` leaves out levels: its differences at one number of tokens have a meaning. A level
+of tokens, `level`, is of the lab's text and schedule, and compares budgets alone.
 """
 
 from __future__ import annotations
@@ -31,8 +32,27 @@ SCALES = ("nats", "size")
 SIZES = ("block", "total")
 FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
 # parameters of a draw: the exponent of the size and its change with u; the ridge; the log scale of the penalty and its
-# change with x (nats) or with u (size), that of nats with u; the skew; log of minus the slope in x as a square in u
-COLUMNS = ("alpha", "alpha_u", "c0", "c1", "c2", "p0", "p1", "p2", "k", "s0", "s1", "s2")
+# change with x (nats) or with u (size), that of nats with u; the skew; log of minus the slope in x as a square in u;
+# the level at x = 0 as a cubic in u
+COLUMNS = (
+    "alpha",
+    "alpha_u",
+    "c0",
+    "c1",
+    "c2",
+    "p0",
+    "p1",
+    "p2",
+    "k",
+    "s0",
+    "s1",
+    "s2",
+    "l0",
+    "l1",
+    "l2",
+    "l3",
+)
+LEVELS = slice(12, 16)
 
 
 @dataclass(frozen=True)
@@ -98,7 +118,7 @@ class Draws:
     """Draws of the surface, each as likely as another.
 
     Attributes:
-        values: (D, 12) parameters, in the order of `COLUMNS`.
+        values: (D, 16) parameters, in the order of `COLUMNS`.
         penalty: (D,) index into `PENALTIES`.
         in_nats: (D,) whether the penalty counts in nats, else as a smaller size.
         of_total: (D,) whether x is the log of all parameters, else that of the blocks.
@@ -152,17 +172,28 @@ class Draws:
         """(p,) losses in nats, up to a constant: the mean of the draws."""
         return np.asarray(self.losses(log_blocks, log_depth, log_tokens).mean(axis=0))
 
+    def level(self, log_tokens: float) -> Floats:
+        """(D,) losses in nats of the middle size at its best depth, beyond the range of tokens along their tangent."""
+        u, inside = self._inside(log_tokens - MIDDLE_TOKENS)
+        powers = np.vander([inside], 4, increasing=True)[0]
+        slope = np.array([0.0, 1.0, 2.0 * inside, 3.0 * inside**2])
+        return np.asarray(self.values[:, LEVELS] @ (powers + (u - inside) * slope))
+
+    def _inside(self, u: float) -> tuple[float, float]:
+        """A log of tokens, and the nearest one in the range."""
+        low, high = (math.log(tokens) - MIDDLE_TOKENS for tokens in self.tokens)
+        return u, min(max(u, low), high)
+
     def _log_slope(self, u: float) -> Floats:
         """(D,) logs of minus the slope of the loss in x at the middle size."""
         s0, s1, s2 = self.values[:, 9:12].T
-        low, high = (math.log(tokens) - MIDDLE_TOKENS for tokens in self.tokens)
-        inside = min(max(u, low), high)
+        _, inside = self._inside(u)
         tangent = s1 + 2.0 * s2 * inside
         return np.asarray(s0 + s1 * inside + s2 * inside**2 + tangent * (u - inside))
 
 
 def draws_of(groups: Iterable[tuple[str, str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:
-    """The draws of groups of one series, form and size each, with (d, 12) parameters; `tokens` as in `Draws`."""
+    """The draws of groups of one series, form and size each, with (d, 16) parameters; `tokens` as in `Draws`."""
     parts = [
         (series, form.split(" ", 1), size, np.asarray(values, dtype=np.float64).reshape(-1, len(COLUMNS)))
         for series, form, size, values in groups

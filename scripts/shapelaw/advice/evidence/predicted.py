@@ -6,16 +6,21 @@ budget, and the told cost of the shape. What is left are the errors of the told 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
+from itertools import product
 
 import numpy as np
 import pandas as pd
+from scipy import optimize  # type: ignore[import-untyped]
 
+from shapelaw.advice.answer.allocation import FLOPS_A_PARAMETER, Law, law_of_losses
 from shapelaw.advice.answer.costs import Evidence, Question, ask
 from shapelaw.advice.evidence.losses import Floats, LeastSquares, least_squares
 from shapelaw.fits.inputs import require_columns
 from shapelaw.specs.sizes import Counting, SizeAxis
 
+ROBUST = 0.01  # nats beyond which a residual counts less than by its square
 COLUMNS = ("name", "budget", "depth", "width", "vocab_size", "tied", "total_params", "tokens", "loss")
 
 
@@ -50,6 +55,34 @@ def _told(run: dict[Hashable, object], evidence: Evidence) -> tuple[float, float
     blocks = total - (1 if counting.tied else 2) * vocab * width
     cost = costs.at(depth, blocks)
     return cost.value, cost.low, cost.high, costs.best.depth
+
+
+def allocation_law(table: pd.DataFrame, name: str) -> Law:
+    """The law of the best size by E + A N^-alpha + B D^-beta plus the told costs, fitted to the runs of `predicted`.
+
+    Args:
+        table: of `predicted`; N are all parameters.
+        name: whose runs they are.
+    """
+    size, tokens = np.log(table["total_params"].to_numpy()), np.log(table["tokens"].to_numpy())
+    middles = float(size.mean()), float(tokens.mean())
+    left = (table["loss"] - table["told"]).to_numpy(dtype=np.float64)
+
+    def residuals(theta: Floats) -> Floats:
+        terms = [theta[1 + i] - theta[3 + i] * (logs - middles[i]) for i, logs in enumerate((size, tokens))]
+        return np.asarray(left - np.exp(theta[0]) - np.exp(terms[0]) - np.exp(terms[1]))
+
+    starts = product((math.log(1.5), math.log(2.2)), (0.2, 0.5), (0.2, 0.5))
+    fits = [
+        optimize.least_squares(residuals, (least, -0.5, -0.5, alpha, beta), loss="soft_l1", f_scale=ROBUST)
+        for least, alpha, beta in starts
+    ]
+    _, *factors, alpha, beta = min(fits, key=lambda fit: float(fit.cost)).x
+    scaled = [
+        math.exp(f + power * middle) for f, power, middle in zip(factors, (alpha, beta), middles, strict=True)
+    ]
+    flops = FLOPS_A_PARAMETER * np.exp(size + tokens)
+    return law_of_losses(name, (alpha, beta), scaled, (float(flops.min()), float(flops.max())))
 
 
 def size_terms(part: pd.DataFrame) -> Floats:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shapelaw.advice.answer.allocation import PUBLISHED, Allocation, Law, allocation
 from shapelaw.advice.answer.answer import (
     Network,
     Own,
@@ -83,6 +84,16 @@ def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
             )
             for row in csv.DictReader(line for line in lines if not line.startswith("#"))
         )
+
+
+def public_allocation(counting: Counting, flops: float, within: float) -> Allocation:
+    """How a budget is best shared out, by the committed fits, other labs' runs and published laws.
+
+    Raises:
+        UserError: no size that such a budget trains leaves room for blocks.
+    """
+    laws = [Law(**{**law, "flops": tuple(law["flops"])}) for law in _content()["allocation"]]
+    return allocation(public_evidence(), counting, flops, within, [*laws, *PUBLISHED])
 
 
 def public_answer(
