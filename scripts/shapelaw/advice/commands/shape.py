@@ -8,6 +8,7 @@
   shapelaw shape 1.3B --size latency --serve batch=1,context=4096,bandwidth=3.3TB/s --kv-heads 8
   shapelaw shape 2e7 --vocab 257 --fit DIR --json
   shapelaw shape --flops 1e20 --vocab 32k
+  shapelaw shape 1.3B --vocab 32k --format hf > config.json
 
 It rests on fits of public losses (workflow/reference/evidence.json, docs/advice/answer.md) and on the published law of
 transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw fit`, of `shapelaw transitions`
@@ -27,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.allocation import allocation_json, allocation_text
-from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of
+from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of, whole
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
+from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
 from shapelaw.advice.answer.text import text_of
@@ -37,7 +39,7 @@ from shapelaw.advice.models.described import Model, architecture_of, model_json,
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.shapes import Block, ShapeError, make_shape
+from shapelaw.specs.shapes import Block, Shape, ShapeError, make_shape
 from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, option_number, shape_of_size
 from shapelaw.theory.rank_bounds import bindings
 
@@ -67,7 +69,9 @@ def main() -> None:
     laws, surfaces = _own(arguments.fit)
     found = public_answer(question, laws, network, surfaces)
     notes = bottlenecks(found, given)
-    if arguments.json:
+    if arguments.format is not None:
+        print(_config(arguments, found, given))
+    elif arguments.json:
         print(json.dumps(as_json(found, notes) | said, indent=2))
     else:
         print(text_of(found, notes) if model is None else f"{model_text(model)}\n\n{text_of(found, notes)}")
@@ -80,7 +84,9 @@ def _of_budget(arguments: argparse.Namespace, flops: float) -> None:
     found = public_allocation(counting, flops, arguments.within)
     arguments.tokens = found.tokens
     answered = public_answer(_question(arguments, found.size, None))
-    if arguments.json:
+    if arguments.format is not None:
+        print(_config(arguments, answered, None))
+    elif arguments.json:
         print(
             json.dumps(
                 {"budget": allocation_json(found)} | as_json(answered, bottlenecks(answered, None)), indent=2
@@ -88,6 +94,28 @@ def _of_budget(arguments: argparse.Namespace, flops: float) -> None:
         )
     else:
         print(f"{allocation_text(found)}\n\n{text_of(answered, bottlenecks(answered, None))}")
+
+
+def _config(arguments: argparse.Namespace, found: ShapeAnswer, given: Architecture | None) -> str:
+    """The config of the shape that is asked for, else of the advised one.
+
+    Raises:
+        UserError: there is none, or the library can't have it.
+    """
+    question = found.question
+    context = arguments.context or question.context
+    if arguments.model is not None:
+        raise UserError("--format makes a config of a shape, and --model has one; leave out one of them.")
+    if given is not None and arguments.width is not None:
+        return config_of(_shape_of(given, question.counting), arguments.format, context)
+    if given is None and found.advised is None:
+        raise UserError(
+            "No best depth is told at this size, so there is no shape to format; give its --depth."
+        )
+    depth = arguments.depth or whole(found.best.depth)
+    return config_of(
+        shape_for(arguments.format, question.size, depth, question.counting), arguments.format, context
+    )
 
 
 def _flops(arguments: argparse.Namespace) -> float | None:
@@ -186,6 +214,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar=SERVED,
         help="tell bytes and milliseconds of decoding: sequences at once, tokens in each cache, what the memory reads "
         f"(also layer={1e6 * LAYER_SECONDS:g}us, the launches of a layer, and bytes=2, of a weight, key and value)",
+    )
+    add(
+        "--format",
+        choices=list(FORMATS),
+        help="print the config of the shape for a library, and nothing else",
     )
     add(
         "--fit",
@@ -298,8 +331,21 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
         kv_width = (model.kv_heads or 0) * (model.key_dim or 0) or None
         numbers = model.block_params, model.params
         return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=kv_width)
+    shape = _shape_of(one, counting)
+    total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
+    numbers = shape.block_params, total
+    return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=shape.kv_width)
+
+
+def _shape_of(one: Architecture, counting: Counting) -> Shape:
+    """The shape of an architecture, whose embeddings are the question's.
+
+    Raises:
+        UserError: its numbers make no shape.
+    """
+    assert one.depth is not None
     try:
-        shape = make_shape(
+        return make_shape(
             one.depth,
             one.width,
             one.heads or one.width // head_dim_of(one.width),
@@ -315,9 +361,6 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
         )
     except ShapeError as error:
         raise UserError(f"Your shape: {error}.") from None
-    total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
-    numbers = shape.block_params, total
-    return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=shape.kv_width)
 
 
 def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> Architecture | None:
