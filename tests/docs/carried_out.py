@@ -39,6 +39,7 @@ SMALLER = {
     "python benchmarks/language_training.py": "--device cpu --ways ours --shapes 1,16 2,16 4,16 1,32 2,32 4,32 "
     "--vocab-sizes 257 --batch 1 --repeats 2 --least-seconds 0.01",
     "python benchmarks/memorization_curvature.py": "--heads 2 --steps 2 --seeds 1",
+    "python benchmarks/monomials.py": "--draws 10",
     "python benchmarks/same_losses.py --compiled-part": f"--out gpu/graphs {STORES} {SAME}",
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
