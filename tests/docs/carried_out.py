@@ -68,6 +68,7 @@ ELSEWHERE = {
     "shapelaw speed": "a card; on a CPU by the command's tests",
     "python benchmarks/chaos.py": "hundreds of kills; three in tests/test_chaos.py",
     "python scripts/perplexity.py --model": "a model of transformers; a small one in the command's tests",
+    "python scripts/check_assumptions.py --models bert_large,gpt2_large": "hours; the networks in the study's tests",
     "python scripts/check_assumptions.py --models gpt2": "a model of a hub: docs/results/assumptions.md",
     "python scripts/check_assumptions.py --models vit,bert": "16 minutes, wheels of networks and photographs",
     "python scripts/check_assumptions.py --models vit_base": "a model of a hub: docs/results/assumptions.md",
