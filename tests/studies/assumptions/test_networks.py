@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import transformers
 from scipy.special import erf
 from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2Config
 
@@ -116,7 +115,7 @@ def test_large_networks_have_the_papers_sizes_and_names(monkeypatch):
         return GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=50)
 
     monkeypatch.setattr(networks, "_bert_config", lambda *sizes: asked.append(sizes) or SMALL_BERT)
-    monkeypatch.setattr(transformers, "GPT2Config", small_gpt2)
+    monkeypatch.setattr(networks.transformers, "GPT2Config", small_gpt2)
     bert, gpt2 = networks.bert(None, 0, large=True), networks.gpt2(None, 0, large=True)
     assert (bert.model, bert.weights, gpt2.model) == ("bert_large", "random", "gpt2_large")
     assert asked == [(1024, 16), {"n_layer": 1, "n_embd": 1280, "n_head": 20}]
@@ -183,7 +182,7 @@ def test_our_decoder_random_and_trained():
 
 
 def test_gpt2_is_looked_at_before_its_last_norm(monkeypatch):
-    monkeypatch.setattr(transformers, "GPT2Config", partial(GPT2Config, vocab_size=50))
+    monkeypatch.setattr(networks.transformers, "GPT2Config", partial(GPT2Config, vocab_size=50))
     probe = networks.gpt2(None, 0)
     before, after = probe.tokens(IDS)
     assert after.shape == before.shape == (3, 9, 768)
