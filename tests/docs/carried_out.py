@@ -52,6 +52,7 @@ SMALLER = {
     "python scripts/measure_separation_ranks.py": f"--grids {SMALL_GRIDS}",
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
     "python scripts/separation_rank.py --depth 3 --width 3 --tokens 6": "--templates 100",
+    "python scripts/train_memorization.py --heads 2,4 --examples": f"--examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4 --examples": f"--heads 2 --examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,550": f"--heads 2,3 --examples 13,25 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,600": f"--heads 2,3 --examples 12,24 {MEMORIZE}",
