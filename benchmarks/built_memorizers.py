@@ -4,8 +4,9 @@
 
 For each H, n and d_h as many random examples of ten classes as the theorem promises. `rank` is that of the matrix Z of
 all heads' outputs in the limit of infinite weights, exact; `error` the largest distance of an output of the built
-network from its label, in double precision; `built` its accuracy, and `trained` that of a network of the same shape
-(d_v = d, logits without scaling) after so many steps of Adam, in single precision.
+network from its label, in double precision, and `error_skip` with a skip connection (remark 2); `built` its accuracy,
+and `trained` that of a network of the same shape (d_v = d, logits without scaling) after so many steps of Adam, in
+single precision.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def _no_stores(run: Run) -> Stores:
     raise TypeError(f"{run.key} is no memorizer")
 
 
-def built(m: Memorizer, examples: Examples) -> tuple[int, float, float]:
-    """The exact rank of Z, the largest error of an output, and the accuracy of the built network."""
+def built(m: Memorizer, examples: Examples) -> tuple[int, float, float, float]:
+    """The exact rank of Z, the largest errors of an output without and with a skip connection, and the accuracy."""
     queries, contexts = embedded(m, examples)
     weights = memorizing_weights(queries, contexts, m.heads, m.head_dim)
     labels = np.eye(m.outputs)[examples.labels]
@@ -77,8 +78,9 @@ def built(m: Memorizer, examples: Examples) -> tuple[int, float, float]:
     place = positions(m, torch.float64)
     outputs = forward(pack, m, place, examples.queries[None], examples.contexts[None])[0][0]
     accuracy = float((outputs.argmax(1) == examples.labels).double().mean())
-    found = limit_rank(contexts, weights.parts, PRIMES[0])
-    return found, float(np.abs(outputs.numpy() - labels).max()), accuracy
+    skipping = weights.outputs @ weights.read_out(labels, queries) + queries[:, : m.outputs]
+    errors = [float(np.abs(found - labels).max()) for found in (outputs.numpy(), skipping)]
+    return limit_rank(contexts, weights.parts, PRIMES[0]), errors[0], errors[1], accuracy
 
 
 def main() -> None:
@@ -104,12 +106,12 @@ def main() -> None:
     print(machine())
     with arguments.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*SIZES, "examples", "rank", "error", "built", "trained"])
+        writer.writerow([*SIZES, "examples", "rank", "error", "error_skip", "built", "trained"])
         for run, trained in zip(runs, accuracies, strict=True):
             m = run.memorizer
-            found, error, accuracy = built(m, draw_examples(replace(run, precision="float64")))
+            found, error, skip, accuracy = built(m, draw_examples(replace(run, precision="float64")))
             sizes = (run.context_type, m.heads, m.context, m.head_dim, run.examples)
-            writer.writerow([*sizes, found, f"{error:.1e}", accuracy, trained])
+            writer.writerow([*sizes, found, f"{error:.1e}", f"{skip:.1e}", accuracy, trained])
 
 
 if __name__ == "__main__":

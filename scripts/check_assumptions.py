@@ -10,6 +10,7 @@
   bert      random and trained (MiniLM), on text: the tokens before and after the first block
   decoder   our own, random; also trained with --decoder and --tokens, a checkpoint and the tokens of its training
   gpt2      random; also trained where a hub is reachable
+  bert_large, gpt2_large   the paper's own shapes and lengths, 512 of 1,024 and 1,024 of 1,280, with random weights
 
 Tested are the queries' Kruskal rank (assumption 1), the contexts' rank (2), the queries plus their contexts' means (3)
 and general position, in float64, with how far each verdict depends on the tolerance. Weights, photographs and text
@@ -22,6 +23,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 # the matrices are small: threads of numpy and of PyTorch would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -32,7 +34,7 @@ from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
 from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.studies.assumptions.results import present
-from shapelaw.studies.assumptions.study import NAME
+from shapelaw.studies.assumptions.study import NAME, Positions
 
 
 def main() -> None:
@@ -48,6 +50,7 @@ def main() -> None:
     add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a trained decoder")
     add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens that it was trained on")
     add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="its name on a hub")
+    add("--positions", choices=get_args(Positions), default="learned", help="of BERT with random weights")
     add("--trials", type=int, default=5_000, help="random subsets for a verdict (default 5000, the paper's)")
     add("--sensitivity-trials", type=int, default=500, help="the same at other tolerances (default 500)")
     add("--curve-trials", type=int, default=100, help="the same for a point of the figure (default 100)")

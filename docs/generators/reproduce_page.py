@@ -2,81 +2,33 @@
 
   PYTHONPATH=scripts python docs/generators/reproduce_page.py
 
-Studies, figures and pages come from scripts/shapelaw/studies/registry.py, the cost from the grids of workflow/scales/
-as `snakemake plan` reckons it. Exit codes: 0 done, 2 the file can't be written, or the page has no such marker.
+Figures, tables and theorems come from docs/reproduce.csv, the studies from scripts/shapelaw/studies/registry.py, the
+cost from the grids of workflow/scales/ as `snakemake plan` reckons it. Exit codes: 0 done, 2 the file can't be written,
+or the page has no such marker.
 """
 
 from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pandas as pd
 
-from page_tables import MADE, REFERENCE
+from page_tables import MADE
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.plan import device_hours, speed_of
 from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import OURS, Study
+from shapelaw.studies.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = Path("docs/reproduce.md")
+PAGE, ROWS = Path("docs/reproduce.md"), Path("docs/reproduce.csv")
 SCALES = {"laptop": "core-hours", "gpu": "GPU-hours", "paper": "GPU-hours"}  # and the unit of their cost
-PICTURES = {  # figure of a study: ours in docs/figures/, drawn from committed runs
-    "depth_width/loss_adjacent": "laptop_loss_adjacent",
-    "depth_width/transition_width": "h200_transition_width",
-    "depth_width/best_depth": "laptop_best_depth",
-    "depth_width/extrapolation": "published_extrapolation",
-    "vocabulary/losses": "laptop_vocabulary_losses",
-    "embedding_rank/losses": "laptop_embedding_rank_losses",
-    "attention_ratio/depths": "laptop_attention_ratio_depths",
-    "positional_rank/losses": "laptop_positional_rank_losses",
-    "memorization_heads/share": "laptop_memorization_heads",
-    "memorization_saturation/saturation": "memorization_saturation",
-    "separation_rank/rank_depth": "separation_rank_depth",
-    "separation_rank/rank_width": "separation_rank_width",
-    "separation_rank/rank_embedding": "separation_rank_embedding",
-    "separation_rank/degree": "separation_degree",
-    "assumptions/pass_rate": "assumptions_pass_rate",
-}
-
-DRAWN = {  # figure of a study: published numbers that our figure shows
-    "depth_width/transition_width": "drawn: [5 transitions](../workflow/reference/published.csv)",
-    "depth_width/extrapolation": "drawn: [its projection](../workflow/reference/levine2020_projection.csv)",
-}
-TABLES = {  # of the papers: ours, and the studies
-    "table 1 of the depth-width paper: trained and projected shapes": (
-        "`results/depth_width/projection.csv`, [theirs](../workflow/reference/levine2020_projection.csv)",
-        "depth_width",
-    ),
-    "table 2 of the depth-width paper: shapes": ("[scale paper](#scale-paper)", "depth_width"),
-    "table 3 of the depth-width paper: seed noise": ("`results/depth_width/seed_noise.csv`", "depth_width"),
-    "table 4a of the depth-width paper: transitions": (
-        "[beside theirs](results/depth_width.md), `results/depth_width/transitions.csv`",
-        "depth_width",
-    ),
-    "table 1 of the vocabulary paper: perplexity": (
-        "[ours](results/perplexity.csv), [how](results/depth_width.md)",
-        "perplexity",
-    ),
-    "tables 3 and 5 of the vocabulary paper: shapes": (
-        "[scale paper](#scale-paper)",
-        "vocabulary, attention_ratio",
-    ),
-    "table 2 of the vocabulary paper: seed noise": (
-        "`results/embedding_rank/seed_noise.csv`",
-        "embedding_rank",
-    ),
-    "table 4 of the vocabulary paper: seed noise": ("`results/vocabulary/seed_noise.csv`", "vocabulary"),
-    "tables 1 and 3 of the memorization paper: assumptions": (
-        "[beside theirs](results/assumptions.md)",
-        "assumptions",
-    ),
-}
+STATUSES = ("reproduced", "smaller", "gap", "refuted", "prepared", "open", "none")  # told on the page
+PRINTED = ("figure", "table", "theorem")  # what an item of a document begins with that the page shows
 
 
 def page_of(text: str) -> str:
@@ -85,33 +37,46 @@ def page_of(text: str) -> str:
     Raises:
         UserError: a part has no markers.
     """
-    return with_parts(text, {"published": _published, "commands": _commands, "hours": _costs}, str(PAGE))
+    parts = {"counts": _counts, "published": _published, "commands": _commands, "hours": _costs}
+    return with_parts(text, parts, str(PAGE))
 
 
-def _links(studies: str) -> str:
-    """Links to the published numbers and shapes of some studies; a dash where there are none."""
-    names = studies.split(", ")
-    numbered = set(pd.read_csv(REFERENCE / "published.csv")["study"]) & {*names}
-    links = ["[numbers](../workflow/reference/published.csv)"] if numbered else []
-    for path in sorted(REFERENCE.glob("*_grid.csv")):
-        if any(name.startswith(path.name.removesuffix("_grid.csv")) for name in names):
-            links.append(f"[shapes](../workflow/reference/{path.name})")
-    return ", ".join(links) or "–"
+def documents() -> pd.DataFrame:
+    """Every figure, table, equation, statement and experiment of the five documents, from docs/reproduce.csv.
+
+    Columns: document, item, the command that makes ours, its size, the files that show it (paths from the project's
+    folder, with a blank between two), and its status, as the page explains them.
+    """
+    return pd.read_csv(ROOT / ROWS, keep_default_na=False)
+
+
+def _counts() -> str:
+    """How many rows of each document have each status."""
+    rows = documents()
+    counts = pd.crosstab(rows["document"], rows["status"])
+    counts = counts.reindex(rows["document"].unique(), fill_value=0).reindex(columns=STATUSES, fill_value=0)
+    return pipe_table(
+        [["document", *STATUSES], *([name, *map(str, row)] for name, *row in counts.itertuples())]
+    )
 
 
 def _published() -> str:
-    """A row for each figure and table that a paper has, with ours and what is known of theirs."""
-    rows = [("published", "ours", "published numbers", "study")]
-    for study in STUDIES.values():
-        for figure, source in study.figures.items():
-            name = f"{study.name}/{figure}"
-            if source.startswith(OURS) or (study.extra and study.name != "assumptions"):
-                continue
-            picture = f"[picture](figures/{PICTURES[name]}.svg), " if name in PICTURES else ""
-            theirs = DRAWN.get(name) or _links(study.name)
-            rows.append((source, f"{picture}`results/{name}.svg`", theirs, study.name))
-    rows += [(table, ours, _links(studies), studies) for table, (ours, studies) in TABLES.items()]
-    return pipe_table(rows)
+    """A row for each figure, table and theorem, with ours and the command that makes it."""
+    rows = [("published", "ours", "size", "files", "command")]
+    for document, item, command, size, result, status in documents().itertuples(index=False, name=None):
+        if item.startswith(PRINTED):
+            files = ", ".join(map(_link, result.split()))
+            rows.append((f"{document}, {item}", status, size, files, command and f"`{command}`"))
+    return pipe_table([[cell or "–" for cell in row] for row in rows])
+
+
+def _link(path: str) -> str:
+    """A file as the page shows it; what the workflow makes is no link."""
+    if path.startswith("results/"):
+        return f"`{path}`"
+    place = path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"
+    kind = {".svg": "picture", ".md": "page", ".csv": "table"}[PurePath(path.partition("#")[0]).suffix]
+    return f"[{'published' if path.startswith('workflow/') else kind}]({place})"
 
 
 def _commands() -> str:

@@ -39,6 +39,7 @@ SMALLER = {
     "python benchmarks/language_training.py": "--device cpu --ways ours --shapes 1,16 2,16 4,16 1,32 2,32 4,32 "
     "--vocab-sizes 257 --batch 1 --repeats 2 --least-seconds 0.01",
     "python benchmarks/memorization_curvature.py": "--heads 2 --steps 2 --seeds 1",
+    "python benchmarks/monomials.py": "--draws 10",
     "python benchmarks/same_losses.py --compiled-part": f"--out gpu/graphs {STORES} {SAME}",
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
@@ -51,6 +52,7 @@ SMALLER = {
     "python scripts/measure_separation_ranks.py": f"--grids {SMALL_GRIDS}",
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
     "python scripts/separation_rank.py --depth 3 --width 3 --tokens 6": "--templates 100",
+    "python scripts/train_memorization.py --heads 2,4 --examples": f"--examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4 --examples": f"--heads 2 --examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,550": f"--heads 2,3 --examples 13,25 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,600": f"--heads 2,3 --examples 12,24 {MEMORIZE}",
@@ -67,6 +69,7 @@ ELSEWHERE = {
     "shapelaw speed": "a card; on a CPU by the command's tests",
     "python benchmarks/chaos.py": "hundreds of kills; three in tests/test_chaos.py",
     "python scripts/perplexity.py --model": "a model of transformers; a small one in the command's tests",
+    "python scripts/check_assumptions.py --models bert_large,gpt2_large": "hours; the networks in the study's tests",
     "python scripts/check_assumptions.py --models gpt2": "a model of a hub: docs/results/assumptions.md",
     "python scripts/check_assumptions.py --models vit,bert": "16 minutes, wheels of networks and photographs",
     "python scripts/check_assumptions.py --models vit_base": "a model of a hub: docs/results/assumptions.md",

@@ -55,7 +55,7 @@ def shown_commands() -> list[Shown]:
     found = dict.fromkeys(
         Shown(str(page.relative_to(REPOSITORY)), *command)
         for page in PAGES
-        for command in _commands(page.read_text(encoding="utf-8"))
+        for command in commands_of(page.read_text(encoding="utf-8"))
     )
     return list(found)
 
@@ -63,7 +63,8 @@ def shown_commands() -> list[Shown]:
 Command = tuple[tuple[str, ...], tuple[str, ...], str]  # words, environment, comment
 
 
-def _commands(text: str) -> Iterator[Command]:
+def commands_of(text: str) -> Iterator[Command]:
+    """Every command of a page's text."""
     exported = tuple(" ".join(re.findall(r"\bexport ((?:[A-Z_]+=\S+ ?)+)", text)).split())
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in _logical_lines(block):

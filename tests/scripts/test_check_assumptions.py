@@ -40,7 +40,10 @@ def test_our_decoder_at_random_on_text(texts, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--models", "vit,bart"), "--models has bart; known are: vit, bert, decoder, gpt2, vit_base."),
+        (
+            ("--models", "vit,bart"),
+            "--models has bart; known are: vit, bert, decoder, gpt2, vit_base, bert_large, gpt2_large.",
+        ),
         (("--models", ""), "--models has none"),
         (("--models", "vit_base", "--images", "nowhere"), "There is no folder nowhere"),
         (("--models", "decoder", "--source", "wikki"), "did you mean 'wiki'"),

@@ -6,11 +6,13 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from page_commands import commands_of, shown_commands
 from small import REPOSITORY
 
 from config_reference import SCALES, files, json_schema
-from reproduce_page import DRAWN, PAGE, PICTURES, page_of
+from reproduce_page import PAGE, PRINTED, STATUSES, documents, page_of
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import OURS
 
 SCALE_FILES = sorted((REPOSITORY / "workflow" / "scales").rglob("*.yaml"))
 
@@ -31,11 +33,40 @@ def test_the_papers_figures_and_tables_are_up_to_date() -> None:
     assert page_of(text) == text, f"{PAGE} is out of date; write it anew: docs/generators/reproduce_page.py"
 
 
-def test_what_they_name_is_there_and_of_a_study() -> None:
-    figures = {f"{study.name}/{figure}" for study in STUDIES.values() for figure in study.figures}
-    assert (PICTURES.keys() | DRAWN.keys()) <= figures
-    for name in PICTURES.values():
-        assert (REPOSITORY / "docs" / "figures" / f"{name}.svg").is_file()
+def test_each_item_of_a_document_has_one_row_with_a_status() -> None:
+    rows = documents()
+    assert not rows.duplicated(["document", "item"]).any()
+    assert set(rows["status"]) <= set(STATUSES)
+    done = ~rows["status"].isin(["open", "none"])
+    assert (rows.loc[done, ["command", "size", "result"]] != "").all(axis=None)
+    assert rows["item"].str.startswith(PRINTED).sum() <= 55
+
+
+def test_what_a_row_names_is_there_or_made_by_a_study() -> None:
+    made = {
+        path
+        for study in STUDIES.values()
+        for path in (*study.files(study.tables, ["csv"]), *study.files(study.figures, ["svg"]))
+    }
+    for path in {path for result in documents()["result"] for path in result.split()}:
+        assert path in made or (REPOSITORY / path.partition("#")[0]).is_file(), path
+
+
+def test_every_figure_that_a_study_draws_of_a_paper_has_a_row() -> None:
+    rows = documents()
+    for study in STUDIES.values():
+        for figure, source in study.figures.items():
+            if not source.startswith(OURS) and study.name != "committed_runs":
+                path = f"results/{study.name}/{figure}.svg"
+                assert rows["result"].str.contains(path).any(), path
+
+
+def test_the_command_of_a_row_is_carried_out_with_those_of_the_pages() -> None:
+    shown = {one.words for one in shown_commands()}
+    for command in set(documents()["command"]) - {""}:
+        ((words, _, _),) = commands_of(f"`{command}`")
+        program, path, *_ = words
+        assert words in shown or (program == "pytest" and (REPOSITORY / path).is_file()), command
 
 
 def test_every_key_has_a_sentence(schema: dict[str, Any]) -> None:

@@ -245,6 +245,17 @@ def test_ranks_of_contexts():
     assert (values[7] > 1e-4).sum() == 3
 
 
+@given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_proposition_4_a_trivial_layer_keeps_each_context_s_rank(context, missing, seed):
+    """The layer adds to each token the mean of all, I + 1 1^T / n on the left, whose singular values are 1 and 2."""
+    contexts = gaussian(4, context, 8, seed=seed)
+    contexts[:, : min(missing, context)] = 0.0
+    before, after = context_values(contexts), context_values(contexts + contexts.mean(axis=1, keepdims=True))
+    assert ((before > TOLERANCE).sum(1) == (after > TOLERANCE / 4).sum(1)).all()
+    assert (after >= before / 2 - 1e-12).all()
+
+
 @pytest.mark.parametrize(("size", "trials"), [(0, 10), (11, 10), (3, 0)])
 def test_subsets_that_cannot_be_drawn(size, trials):
     with pytest.raises(UserError, match=r"can't be drawn from 10|at least 1 is needed"):

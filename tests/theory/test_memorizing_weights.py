@@ -47,6 +47,22 @@ def test_every_example_is_memorized_and_the_rank_is_exact(shape, context_type, s
     )
 
 
+@pytest.mark.parametrize("context_type", ["shared", "per_example"])
+def test_a_skip_connection_memorizes_as_many(context_type):
+    """Remark 2, in the equation of appendix C; without the queries taken off, the labels are missed."""
+    run = run_of(3, 6, 5, context_type)
+    examples = draw_examples(run)
+    queries, contexts = embedded(run.memorizer, examples)
+    weights = memorizing_weights(queries, contexts, 3, 5)
+    labels = np.eye(5)[examples.labels]
+
+    def largest_error(read_out):
+        return np.abs(weights.outputs @ read_out + queries[:, :5] - labels).max()
+
+    assert largest_error(weights.read_out(labels, skipped=queries)) < 1e-6
+    assert largest_error(weights.read_out(labels)) > 0.1
+
+
 def test_one_more_example_of_a_shared_context_is_beyond_the_rank():
     run = run_of(3, 4, 8, "shared", extra=1)
     queries, contexts = embedded(run.memorizer, draw_examples(run))

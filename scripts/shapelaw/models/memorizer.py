@@ -121,9 +121,14 @@ def _by_head(p: Mapping[str, Tensor], m: Memorizer) -> list[Tensor]:
 
 def positions(m: Memorizer, dtype: torch.dtype) -> Tensor:
     """Sinusoidal positions [n + 1, d]: the query's first, then the context's."""
-    position = torch.arange(m.context + 1, dtype=torch.float64)[:, None]
-    rate = torch.exp(torch.arange(0, m.width, 2, dtype=torch.float64) * (-math.log(10_000) / m.width))
-    table = torch.empty(m.context + 1, m.width, dtype=torch.float64)
+    return sinusoids(m.context + 1, m.width, dtype)
+
+
+def sinusoids(count: int, width: int, dtype: torch.dtype) -> Tensor:
+    """Sinusoidal positions [count, width], of an even width (Vaswani et al. 2017, section 3.5)."""
+    position = torch.arange(count, dtype=torch.float64)[:, None]
+    rate = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10_000) / width))
+    table = torch.empty(count, width, dtype=torch.float64)
     table[:, 0::2], table[:, 1::2] = torch.sin(position * rate), torch.cos(position * rate)
     return table.to(dtype)
 

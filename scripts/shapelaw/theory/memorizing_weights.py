@@ -42,9 +42,15 @@ class MemorizingWeights:
     outputs: Floats
     parts: Whole
 
-    def read_out(self, labels: Floats) -> Floats:
-        """The read-out (H d, outputs) of least norm for labels (T, outputs)."""
-        return np.asarray(np.linalg.lstsq(self.outputs, labels, rcond=None)[0], dtype=np.float64)
+    def read_out(self, labels: Floats, skipped: Floats | None = None) -> Floats:
+        """The read-out (H d, outputs) of least norm for labels (T, outputs).
+
+        Args:
+            skipped: the queries (T, d), where a skip connection adds them to the layer's output; of that the first
+                numbers are the labels, W_D = I, so what is left of the labels is read out (remark 2, appendix C).
+        """
+        left = labels if skipped is None else labels - skipped[:, : labels.shape[1]]
+        return np.asarray(np.linalg.lstsq(self.outputs, left, rcond=None)[0], dtype=np.float64)
 
 
 def memorizing_weights(

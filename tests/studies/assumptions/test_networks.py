@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import transformers
 from scipy.special import erf
 from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2Config
 
@@ -50,7 +49,7 @@ def gelu(x):
 
 
 def small_bert(monkeypatch, config=SMALL_BERT):
-    monkeypatch.setattr(networks, "_bert_config", lambda: config)
+    monkeypatch.setattr(networks, "_bert_config", lambda width, heads: config)
 
 
 def bert_wheel(folder: Path, monkeypatch, state) -> None:
@@ -92,6 +91,34 @@ def test_bert_from_its_wheel_is_the_equations_in_float64(tmp_path, monkeypatch):
     x = layer_norm("output", x + linear("output.dense", gelu(linear("intermediate.dense", x))))
     np.testing.assert_allclose(after, x, rtol=0, atol=1e-12)
     assert (probe.weights, probe.query, before.dtype) == ("trained", 0, np.float64)
+
+
+def test_bert_with_sinusoidal_positions_has_them_in_the_place_of_its_own(monkeypatch):
+    small_bert(monkeypatch)
+    before, _ = networks.bert(None, 0, positions="sinusoidal").tokens(IDS)
+    torch.manual_seed(0)
+    own = BertModel(SMALL_BERT, add_pooling_layer=False).double().embeddings
+    raw = own.word_embeddings.weight[IDS] + own.token_type_embeddings.weight[0]
+    angles = np.arange(9)[:, None] / 10_000 ** (
+        np.arange(0, SMALL_BERT.hidden_size, 2) / SMALL_BERT.hidden_size
+    )
+    places = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(9, -1)
+    expected = norm(raw.detach().numpy() + places, 1.0, 0.0, 1e-12)
+    np.testing.assert_allclose(before.numpy(), expected, rtol=0, atol=1e-6)  # as single precision holds them
+
+
+def test_large_networks_have_the_papers_sizes_and_names(monkeypatch):
+    asked = []
+
+    def small_gpt2(**sizes):
+        asked.append(sizes)
+        return GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=50)
+
+    monkeypatch.setattr(networks, "_bert_config", lambda *sizes: asked.append(sizes) or SMALL_BERT)
+    monkeypatch.setattr(networks.transformers, "GPT2Config", small_gpt2)
+    bert, gpt2 = networks.bert(None, 0, large=True), networks.gpt2(None, 0, large=True)
+    assert (bert.model, bert.weights, gpt2.model) == ("bert_large", "random", "gpt2_large")
+    assert asked == [(1024, 16), {"n_layer": 1, "n_embd": 1280, "n_head": 20}]
 
 
 def test_dino_from_an_exporters_names_and_random_attention(monkeypatch):
@@ -155,7 +182,7 @@ def test_our_decoder_random_and_trained():
 
 
 def test_gpt2_is_looked_at_before_its_last_norm(monkeypatch):
-    monkeypatch.setattr(transformers, "GPT2Config", partial(GPT2Config, vocab_size=50))
+    monkeypatch.setattr(networks.transformers, "GPT2Config", partial(GPT2Config, vocab_size=50))
     probe = networks.gpt2(None, 0)
     before, after = probe.tokens(IDS)
     assert after.shape == before.shape == (3, 9, 768)

@@ -14,6 +14,10 @@ from shipped import problems_of
             ["assumptions.images is /nowhere, which is not a folder; leave it out"],
         ),
         (
+            {"assumptions": {"positions": "rotary"}},
+            ["assumptions.positions", "'rotary'", "'learned' or 'sinusoidal'"],
+        ),
+        (
             {"assumptions": {"source": "wikki"}},
             ["assumptions.source: the source 'wikki' has an unknown kind", "did you mean 'wiki'?"],
         ),

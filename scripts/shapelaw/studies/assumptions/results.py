@@ -36,7 +36,7 @@ ASSUMPTIONS = {
     name: name.replace("_", " ")
     for name in ("general_position", "assumption_1", "assumption_2", "assumption_3")
 }
-ORDER = ("vit", "vit_base", "bert", "decoder", "gpt2")
+ORDER = ("vit", "vit_base", "bert", "bert_large", "decoder", "gpt2", "gpt2_large")
 IMAGE_MODELS = ("vit", "vit_base")
 LAYERS = ("embedding", "random_attention", "random_vit", "trained_embedding", "trained_vit")
 HOLDS, FAILS = "holds", "fails"
@@ -46,8 +46,10 @@ _MODELS = {
     "vit": "DINOv2-small",
     "vit_base": "ViT-base",
     "bert": "BERT",
+    "bert_large": "BERT-large",
     "decoder": "our decoder",
     "gpt2": "GPT-2",
+    "gpt2_large": "GPT-2-large",
 }
 
 
@@ -142,9 +144,8 @@ def _word(holds: bool | None) -> str | None:
 
 
 def _published(quantity: str, row: Row) -> Published:
-    """What tables 1 and 3 of Mahdavi et al. 2024 say of a layer; both shapes of ViT stand beside table 1's."""
-    model = IMAGE_MODELS[0] if row.model in IMAGE_MODELS else row.model
-    return published(NAME, quantity, f"{model}, {row.weights}, {row.layer}")
+    """What tables 1 and 3 of Mahdavi et al. 2024 say of a layer; both shapes of a network stand beside its row."""
+    return published(NAME, quantity, f"{row.model.partition('_')[0]}, {row.weights}, {row.layer}")
 
 
 TABLES = {

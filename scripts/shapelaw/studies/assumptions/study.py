@@ -12,7 +12,8 @@ from shapelaw.settings.problems import source_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.studies.study import Key, Study
 
-AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
+AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base", "bert_large", "gpt2_large"]
+Positions = Literal["learned", "sinusoidal"]
 NAME = "assumptions"
 
 
@@ -22,13 +23,17 @@ class Assumptions(Section):
     models: list[AssumptionModel] = Field(
         ["bert", "decoder"],
         min_length=1,
-        description="Networks to check; weights come from wheels, those of gpt2 need a hub and are random without one.",
+        description="Networks to check; weights come from wheels, those of gpt2 need a hub and are random without one. "
+        "The last three have the paper's sizes, with random weights.",
     )
     examples: Examples = Field(2000, description="Images or texts for each network.")
     images: str | None = Field(
         None, description="Folder of your own images; null takes photographs from wheels."
     )
     source: str = Field("wiki", description="Source of the text, one as in corpus.sources.")
+    positions: Positions = Field(
+        "learned", description="Positions of BERT with random weights; the paper says sinusoidal."
+    )
     trials: Count = Field(5000, description="Random subsets that decide a verdict.")
     sensitivity_trials: Count = Field(
         500, description="Random subsets for a verdict at each other tolerance."
@@ -58,7 +63,10 @@ def measuring_options(config: Settings) -> list[str]:
     options = ["--models", ",".join(asked.models), "--source", asked.source]
     for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
         options += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
-    return options if asked.images is None else [*options, "--images", asked.images]
+    for name in ("images", "positions"):  # where they are not the command's own
+        if (value := getattr(asked, name)) != Assumptions.model_fields[name].default:
+            options += [f"--{name}", value]
+    return options
 
 
 STUDIES = (
