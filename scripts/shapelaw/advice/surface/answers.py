@@ -48,7 +48,7 @@ TOO_WIDE = 0.75
 BEYOND = math.log(4.0)
 FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
 DRAWN = (
-    0.4  # of the draws' interval, at least; with it 67 to 79% of intervals contain the truth (calibration.md)
+    0.4  # of the draws' interval, at least; with it 69 to 77% of intervals contain the truth (calibration.md)
 )
 ANSWERED = (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED)
 # a bound is the weakest of the bounds by those forms that have such a weight
