@@ -1,13 +1,13 @@
 """Calibration of the surface's best depths on surfaces unlike its forms, and how well it predicts what it hasn't seen.
 
-  PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --out DIR [--runs FILE --tokens N]
+  PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --first-seed 0 --out DIR [--runs FILE --tokens N]
 
-Writes held.csv (the share of 68% intervals that hold the truth, by surface and design), statuses.csv (designs that
-can't tell the best depth), penalties.csv (the share of 68% intervals that hold what a shape costs and the loss of one
-more run), rolled_out.csv (best depths of sizes four times beyond the shapes) and unseen.csv (errors of
-left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on FILE) to DIR and prints
-them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv draw by draw, those of
-penalties.csv in costs.csv, so that a call that was stopped goes on where it was.
+Writes held.csv (the share of 68% intervals that hold the truth, by size, surface and design), statuses.csv (designs
+that can't tell the best depth), nulls.csv (the share of tables of which it says that depth matters, where it doesn't
+and where it does), penalties.csv (the share of 68% intervals that hold what a shape costs and the loss of one more run)
+and unseen.csv (errors of left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on
+FILE) to DIR and prints them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv
+draw by draw, those of penalties.csv in costs.csv, so that a call that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,18 +27,22 @@ from scattered_shapes import (
     UNLIKE,
     Design,
     Surface,
+    cornered_wall,
     draw_shapes,
+    endless_wall,
     flat_valley,
     middle_depth,
+    permuted,
     power_law,
     sharp_valley,
     symmetric,
+    three_powers,
     true_depth,
 )
 
 from shapelaw.advice.own_runs.rows import own_runs
-from shapelaw.advice.surface.answers import best_depth, new_run, penalties
-from shapelaw.advice.surface.average import fit_surface
+from shapelaw.advice.surface.answers import ANSWERED, best_depth, new_run, penalties
+from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface
 from shapelaw.advice.surface.forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 from shapelaw.errors import command_line
 from shapelaw.fits.comparable import budgets_of
@@ -48,15 +53,20 @@ from shapelaw.specs.sizes import SizeAxis
 LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"
 BOOTSTRAP_DRAWS = 400
 ASKED = (0.3, 0.5, 0.7)  # quantiles of the shapes' sizes
+INSIDE = "among the shapes"
+BEYOND = {"2.5 times the largest": 2.5, "4 times the largest": 4.0}
 DESIGNS = {
     "12 shapes": Design(12),
     "22 shapes": Design(22),
     "40 shapes": Design(40),
     "22 at four sizes": Design(22, four_sizes=True),
     "22, 3 seeds at 4": Design(22, repeated=4),
+    "22, and scatter": Design(22, repeated=4, scatter=2 * NOISE),
+    "22 in two batches": Design(22, batch=2 * NOISE),
+    "22, small ones noisy": Design(22, uneven=3.0),
 }
-FORM = "symmetric (a form)"
-SURFACES: Mapping[str, Surface] = {**UNLIKE, FORM: symmetric}
+FORMS: Mapping[str, Surface] = {"symmetric (a form)": symmetric, "one wall, cornered (a form)": cornered_wall}
+SURFACES: Mapping[str, Surface] = {**UNLIKE, **FORMS}
 VALLEY = "flat valley"
 PRICED: Mapping[str, Surface] = {**SURFACES, "sharp valley": sharp_valley, VALLEY: flat_valley}
 
@@ -69,10 +79,18 @@ def no_depth(x, z):
 UNTELLING = {
     "noise of 0.03 nats, 12 shapes": (symmetric, Design(12, noise=0.03)),
     "no depth is better": (no_depth, Design(22)),
+    "the deeper the better": (endless_wall, Design(22)),
     "depths within 15% of a line": (symmetric, Design(22, spread=0.15)),
     "all shapes too shallow": (symmetric, Design(22, spread=0.7, shift=-1.6)),
     "all shapes too deep": (symmetric, Design(22, spread=0.7, shift=1.6)),
 }
+NULL = {
+    "no depth is better": (no_depth, Design),
+    "no depth is better, 3 seeds at 4": (no_depth, partial(Design, repeated=4)),
+    "no depth is better, small ones noisy": (no_depth, partial(Design, uneven=3.0)),
+    "penalty below the noise (it matters)": (symmetric, partial(Design, noise=0.02)),
+}
+PERMUTED = {"permuted depths, three power laws": three_powers, "permuted depths, symmetric": symmetric}
 
 
 def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
@@ -83,20 +101,20 @@ def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
     return Noise(float(np.sqrt(variance)), 2.0 * design.repeated)
 
 
-def answers(draws: int, kept: Path) -> pd.DataFrame:
+def answers(seeds: range, kept: Path) -> pd.DataFrame:
     """A row an answer: the best depth of one size of one draw of a surface and design, beside the true one."""
     cases = [(surface, design) for design in DESIGNS for surface in SURFACES]
-    return _drawn(draws, kept, lambda seed: [row for case in cases for row in _asked_of_one(*case, seed)])
+    return _drawn(seeds, kept, lambda seed: [row for case in cases for row in _asked_of_one(*case, seed)])
 
 
-def _drawn(draws: int, kept: Path, rows_of: Callable[[int], list[dict[str, object]]]) -> pd.DataFrame:
+def _drawn(seeds: range, kept: Path, rows_of: Callable[[int], list[dict[str, object]]]) -> pd.DataFrame:
     """The rows of each draw, each written into the file `kept` when done; draws that are there are taken from it."""
     told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": np.array([], dtype=np.int64)})
-    for seed in range(draws):
+    for seed in seeds:
         if seed not in set(told["draw"]):
             told = pd.concat([told, pd.DataFrame(rows_of(seed))], ignore_index=True)
             told.to_csv(kept, index=False)
-    return told[told["draw"] < draws]
+    return told[told["draw"].isin(seeds)]
 
 
 def _asked_of_one(surface_name: str, design_name: str, seed: int) -> list[dict[str, object]]:
@@ -104,32 +122,41 @@ def _asked_of_one(surface_name: str, design_name: str, seed: int) -> list[dict[s
     shapes, losses = draw_shapes(truth, design, seed)
     surface = fit_surface(shapes, noise_of(design, losses), draws=BOOTSTRAP_DRAWS, seed=seed)
     rows: list[dict[str, object]] = []
-    for x in np.quantile(shapes.x, ASKED):
+    asked = [(INSIDE, x) for x in np.quantile(shapes.x, ASKED)]
+    asked += [(size, float(shapes.x.max()) + np.log(factor)) for size, factor in BEYOND.items()]
+    for size, x in asked:
         found = best_depth(surface, float(np.exp(x)))
-        row = {"surface": surface_name, "design": design_name, "shapes": design.count, "draw": seed}
+        row = {
+            "size": size,
+            "surface": surface_name,
+            "design": design_name,
+            "shapes": design.count,
+            "draw": seed,
+        }
         told = {"depth": found.depth, "low": found.low, "high": found.high, "status": found.status.value}
         rows.append({**row, "true": true_depth(truth, x), **told})
     return rows
 
 
 def held(told: pd.DataFrame) -> pd.DataFrame:
-    """A row a surface and design, and one a design over all surfaces unlike the forms: how often they hold the truth.
+    """A row a size, surface and design, and one over all surfaces unlike the forms: how often they hold the truth.
 
-    `held` is the share of converged intervals with the truth inside, `error` its standard error (the sizes of one draw
-    share their noise), `bias` and `half_width` are in log depth; `bounds_held` is the share of bounds that the truth
-    keeps to, of which 84% are promised.
+    `held` is the share of converged or extrapolated intervals with the truth inside, `error` its standard error (the
+    sizes of one draw share their noise), `bias` and `half_width` are in log depth; `bounds_held` is the share of bounds
+    that the truth keeps to, of which 84% are promised.
     """
     told = told.assign(drawn=told["surface"] + " " + told["draw"].astype(str))  # what shares its noise
-    unlike = told[told["surface"] != FORM].assign(surface="all unlike the forms")
+    unlike = told[~told["surface"].isin(list(FORMS))].assign(surface="all unlike the forms")
+    keys = ["size", "design", "surface"]
     rows = [
-        {"design": design, "surface": surface, "shapes": some["shapes"].iloc[0]} | _shares(some)
-        for (design, surface), some in pd.concat([told, unlike]).groupby(["design", "surface"], sort=False)
+        dict(zip(keys, key, strict=True)) | {"shapes": some["shapes"].iloc[0]} | _shares(some)
+        for key, some in pd.concat([told, unlike]).groupby(keys, sort=False)
     ]
     return pd.DataFrame(rows)
 
 
 def _shares(some: pd.DataFrame) -> dict[str, float]:
-    converged = some["status"] == SurfaceStatus.CONVERGED.value
+    converged = some["status"].isin([status.value for status in ANSWERED])
     bound = some["status"].isin([SurfaceStatus.DEEPER.value, SurfaceStatus.SHALLOWER.value])
     kept = ~(some["true"] < some["low"]) & ~(some["true"] > some["high"])  # a bound has one side only
     told = some[converged]
@@ -148,13 +175,13 @@ def _shares(some: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def costs_held(draws: int, kept: Path) -> pd.DataFrame:
+def costs_held(seeds: range, kept: Path) -> pd.DataFrame:
     """A row a surface and number of shapes: how often 68% intervals hold costs and new runs; one over all but the last.
 
     Only shapes of sizes whose best depth is told count.
     """
     cases = [(count, name) for count in (12, 22, 40) for name in PRICED]
-    told = _drawn(draws, kept, lambda seed: [row for case in cases for row in _costs_of_one(*case, seed)])
+    told = _drawn(seeds, kept, lambda seed: [row for case in cases for row in _costs_of_one(*case, seed)])
     others = told[told["surface"] != VALLEY].assign(surface=f"all but the {VALLEY}")
     shares = pd.concat([told, others]).groupby(["shapes", "surface"], sort=False)
     parts = {name: shares[name].mean() for name in ("told", "penalty held", "new run held")}
@@ -184,38 +211,44 @@ def _costs_of_one(count: int, name: str, seed: int) -> list[dict[str, object]]:
     return rows
 
 
-def statuses(draws: int) -> pd.DataFrame:
+def statuses(seeds: range) -> pd.DataFrame:
     """A row a design that can't tell the best depth: the share of each status."""
     rows = []
     for name, (truth, design) in UNTELLING.items():
         count: Counter[str] = Counter()
-        for seed in range(draws):
+        for seed in seeds:
             surface = fit_surface(draw_shapes(truth, design, seed)[0], None, draws=BOOTSTRAP_DRAWS, seed=seed)
             if surface.usable:
                 count[best_depth(surface, 3e8).status.value] += 1
             else:
                 count[surface.status.value] += 1
-        rows.append({"design": name} | {status: number / draws for status, number in count.items()})
+        rows.append({"design": name} | {status: number / len(seeds) for status, number in count.items()})
     return pd.DataFrame(rows).fillna(0.0)
 
 
-def rolled_out(draws: int) -> pd.DataFrame:
-    """A row a surface: best depths at four times the largest of 22 and 40 shapes, by the small ones alone."""
+def nulls(seeds: range) -> pd.DataFrame:
+    """A row a kind of table, with the share of those of 12, 22 and 40 shapes of which it says that depth matters."""
     rows = []
-    for count in (22, 40):
-        for name, truth in SURFACES.items():
-            holds, off = [], []
-            for seed in range(draws):
-                shapes, _ = draw_shapes(truth, Design(count), seed)
-                surface = fit_surface(shapes, None, draws=BOOTSTRAP_DRAWS, seed=seed)
-                size = 4.0 * shapes.size.max()
-                found, depth = best_depth(surface, size), true_depth(truth, np.log(size))
-                if found.status is SurfaceStatus.EXTRAPOLATED:
-                    holds.append(found.low <= depth <= found.high)
-                    off.append(abs(np.log(found.depth / depth)))
-            row = {"shapes": count, "surface": name, "held": np.mean(holds), "told": len(holds) / draws}
-            rows.append(row | {"median error, log": np.median(off)})
+    for name, chance_of_draw in {
+        **{name: partial(_null, *case) for name, case in NULL.items()},
+        **{name: partial(_permuted, truth) for name, truth in PERMUTED.items()},
+    }.items():
+        shares = {
+            f"{count} shapes": np.mean([chance_of_draw(count, seed) < TOLD for seed in seeds])
+            for count in (12, 22, 40)
+        }
+        rows.append({"tables": name, "draws": len(seeds), **shares})
     return pd.DataFrame(rows)
+
+
+def _null(truth: Surface, design: Callable[[int], Design], count: int, seed: int) -> float:
+    """The chance that depth does nothing to the losses of a draw, by its own noise."""
+    shapes, losses = draw_shapes(truth, design(count), seed)
+    return chance_without_depth(shapes, noise_of(design(count), losses))
+
+
+def _permuted(truth: Surface, count: int, seed: int) -> float:
+    return chance_without_depth(permuted(draw_shapes(truth, Design(count), seed)[0], seed), None)
 
 
 def some(shapes: Shapes, rows: np.ndarray) -> Shapes:
@@ -258,21 +291,23 @@ def main() -> None:
     """Run everything, write the tables and print them."""
     parser = command_line(__doc__)
     parser.add_argument("--draws", type=int, default=40, help="of each surface and design (default: 40)")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the draws (default: 0)")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
     parser.add_argument("--tokens", type=float, help="their token budget")
     parser.add_argument(
-        "--only", choices=("held", "statuses", "penalties", "rolled_out", "unseen"), help="one table"
+        "--only", choices=("held", "statuses", "nulls", "penalties", "unseen"), help="one table"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     print(machine())
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
     tables = {
         "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
-        "statuses": lambda: statuses(arguments.draws),
-        "penalties": lambda: costs_held(arguments.draws, arguments.out / "costs.csv"),
-        "rolled_out": lambda: rolled_out(arguments.draws),
-        "held": lambda: held(answers(arguments.draws, arguments.out / "answers.csv")),
+        "statuses": lambda: statuses(seeds),
+        "penalties": lambda: costs_held(seeds, arguments.out / "costs.csv"),
+        "nulls": lambda: nulls(seeds),
+        "held": lambda: held(answers(seeds, arguments.out / "answers.csv")),
     }
     for name, make in tables.items():
         if arguments.only in (None, name):

@@ -7,7 +7,7 @@ three times off 0.03 to 0.06.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -98,6 +98,30 @@ def sharp_valley(x, z):
     return power_law(x - 0.25 * np.abs(z - middle_depth(x)) ** 1.5)
 
 
+def by_aspect(x, z):
+    """A factor of the loss that can be reduced, by the aspect ratio: steeper when too narrow than when too wide."""
+    t = z - np.log(16.0) - (x - MIDDLE) / 3.0
+    lost = (np.exp(-1.2 * t) - 1.0) / 1.2 + (np.exp(0.6 * t) - 1.0) / 0.6
+    return 1.9 + (power_law(x) - 1.9) * (1.0 + 0.05 * lost)
+
+
+def one_wall(x, z):
+    """Shallow networks lose, deep ones next to nothing."""
+    t = z - middle_depth(x)
+    return power_law(x - np.logaddexp(0.0, -6.0 * (t + 0.35)) / 12.0 - 0.02 * t)
+
+
+def cornered_wall(x, z):
+    """A parabola that is 15 times as flat on its deep side, which one of the fitted forms is too."""
+    t = z - middle_depth(x)
+    return power_law(x - np.where(t < 0, 0.45, 0.03) * t**2)
+
+
+def endless_wall(x, z):
+    """The deeper the better, by less and less."""
+    return power_law(x - 0.06 * np.exp(-1.8 * (z - middle_depth(x))))
+
+
 UNLIKE: dict[str, Surface] = {
     "three power laws": three_powers,
     "penalty in nats": in_nats,
@@ -107,6 +131,8 @@ UNLIKE: dict[str, Surface] = {
     "steep when deep": steep_when_deep,
     "the law, skewed": skewed_law,
     "ripple": ripple,
+    "by aspect ratio": by_aspect,
+    "one wall": one_wall,
 }
 
 
@@ -124,7 +150,8 @@ def true_depth(surface: Surface, x: float) -> float:
 class Design:
     """`count` shapes, within `spread` of the middle depth in log, at sizes anywhere or at four sizes.
 
-    `shift` moves all of them in log depth; the first `repeated` shapes have three seeds.
+    `shift` moves all of them in log depth; the first `repeated` shapes have three seeds. A shape is off by `scatter`
+    (nats) whatever its seed, every other one by `batch`; the noise of seeds is `uneven` times as large below `MIDDLE`.
     """
 
     count: int = 22
@@ -133,6 +160,9 @@ class Design:
     four_sizes: bool = False
     repeated: int = 0
     noise: float = NOISE
+    scatter: float = 0.0
+    batch: float = 0.0
+    uneven: float = 1.0
 
 
 def draw_shapes(surface: Surface, design: Design, seed: int) -> tuple[Shapes, np.ndarray]:
@@ -146,10 +176,20 @@ def draw_shapes(surface: Surface, design: Design, seed: int) -> tuple[Shapes, np
     depth = np.maximum(1.0, np.round(np.exp(z)))
     width = 16.0 * np.maximum(1.0, np.round(np.sqrt(np.exp(x) / 12.0 / depth) / 16.0))
     size = 12.0 * depth * width**2
-    losses = surface(np.log(size), np.log(depth))[:, None] + design.noise * rng.standard_normal((len(x), 3))
+    noise = design.noise * np.where(x < MIDDLE, design.uneven, 1.0)
+    losses = surface(np.log(size), np.log(depth))[:, None] + noise[:, None] * rng.standard_normal((len(x), 3))
+    own = design.scatter * rng.standard_normal(len(x)) + design.batch * (np.arange(len(x)) % 2)
+    losses = losses + own[:, None]
     seeds = np.where(np.arange(len(x)) < design.repeated, 3, 1)
     losses[np.arange(3) >= seeds[:, None]] = np.nan
     return Shapes(depth, width, size, np.nanmean(losses, axis=1), seeds.astype(float)), losses
+
+
+def permuted(shapes: Shapes, seed: int) -> Shapes:
+    """Shapes whose depths say nothing of their losses: how deep they are for their size, permuted among them."""
+    deep = np.random.default_rng(seed).permutation(shapes.z - middle_depth(shapes.x))
+    depth = np.maximum(1.0, np.round(np.exp(middle_depth(shapes.x) + deep)))
+    return replace(shapes, depth=depth, width=np.sqrt(shapes.size / 12.0 / depth))
 
 
 def budget_of(design: Design, surface: Surface = symmetric) -> Budget:

@@ -11,6 +11,7 @@ from loss_surfaces import grid_of, simulate
 from scattered_shapes import Design, draw_shapes, symmetric
 from small import REPOSITORY
 
+from shapelaw.advice.answer.laws import own_surface
 from shapelaw.specs.cost import read_cost_model
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
@@ -91,6 +92,21 @@ def test_runs_in_bits_per_byte_and_back_in_as_transitions(tmp_path: Path) -> Non
     for fit in fits:
         del fit["findings"]  # of runs they say more than of transitions
     assert fits[0] == fits[1]
+
+
+def test_costs_are_in_the_unit_of_the_loss_and_depths_the_same_in_each(tmp_path: Path) -> None:
+    """Before, 0.005 counted in bits where losses were bits, under the name of nats, so that other depths were flat."""
+    runs = scattered()
+    runs.assign(bpb=runs["val_loss"] / np.log(2.0)).to_csv(tmp_path / "runs.csv", index=False)
+    nats = output_of(SURFACE, "runs.csv", "--loss", "val_loss", "--out", "nats", "--draws", 100, cwd=tmp_path)
+    bits = output_of(SURFACE, "runs.csv", "--loss", "bpb", "--out", "bits", "--draws", 100, cwd=tmp_path)
+    assert "below 0.005 nats" in nats
+    assert "below 0.0072 bits" in bits
+    assert "nats" not in bits
+    flat = [pd.read_csv(tmp_path / unit / "costs.csv") for unit in ("nats", "bits")]
+    assert flat[0][["depth", "is"]].equals(flat[1][["depth", "is"]])
+    surfaces = [own_surface(str(tmp_path / unit)).surface for unit in ("nats", "bits")]
+    np.testing.assert_allclose(surfaces[1].shapes.loss, surfaces[0].shapes.loss, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.advice.own_runs.columns import find_columns
+from shapelaw.advice.own_runs.columns import find_columns, unit_of_loss
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.errors import UserError
 
@@ -166,3 +166,11 @@ def test_rows_that_cannot_be_used_are_left_out_by_name_and_counted():
     assert len(own_runs(table, "runs.csv", keep=True).table) == 3
     with pytest.raises(UserError, match="no run that can be used: 5 runs without a loss are left out"):
         own_runs(RUNS.assign(test_loss=np.nan), "the experiment x")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("val/bpb", "bits"), ("bitsPerByte", "bits"), ("test_loss", "nats"), ("rabbits", "nats"), ("", "nats")],
+)
+def test_the_unit_of_a_loss_is_in_its_name(name: str, unit: str) -> None:
+    assert unit_of_loss(name) == unit

@@ -53,3 +53,11 @@ def test_what_the_data_say_nothing_of_stays_at_its_prior():
     found = solve(MODEL, X, Z, y, np.full_like(y, 0.1), np.array([[2.0]]))
     assert abs(found.theta[0, 0]) < 2.1
     assert found.coefficients[0, 1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_column_that_is_zero_has_no_share():
+    """As that of a half of the shapes may be whose points have no finite error."""
+    model = Separable(lambda theta, x, z: decays(theta, x, z) * [1.0, 0.0], MODEL.mean, MODEL.std)
+    found = solve(model, X, Z, np.full((1, 15), 2.0), np.where(X < 3.0, 0.1, np.inf)[None], np.zeros((1, 1)))
+    np.testing.assert_allclose(found.coefficients, [[2.0, 0.0]])
+    assert found.cost == pytest.approx([0.0], abs=1e-6)

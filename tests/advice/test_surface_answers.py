@@ -8,6 +8,7 @@ import pytest
 from scattered_shapes import (
     Design,
     draw_shapes,
+    endless_wall,
     flat_valley,
     middle_depth,
     power_law,
@@ -92,6 +93,18 @@ def test_a_bound_holds_where_the_best_depth_lies_at_the_edge_of_the_shapes():
                 held.append(found.low < true_depth(skewed_law, x))
     assert len(held) > 15
     assert np.mean(held) > 0.7
+
+
+def test_no_best_depth_is_told_where_deeper_is_always_better():
+    """Forms that all have a best depth told one in 11 of 12, far below the deepest shape."""
+    found = []
+    for seed in range(4):
+        shapes, _ = draw_shapes(endless_wall, Design(40), seed)
+        surface = fit_surface(shapes, None, draws=100, seed=seed)
+        found += [
+            best_depth(surface, float(np.exp(x))).status for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
+        ]
+    assert found.count(SurfaceStatus.DEEPER) >= 10
 
 
 def test_noise_that_hides_the_optimum_is_said():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
+from shapelaw.advice.own_runs.columns import NATS, PER_NAT
 from shapelaw.advice.surface.answers import OwnSurface
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import Shapes
@@ -169,7 +170,7 @@ def has_surface(folder: str) -> bool:
 
 
 def own_surface(folder: str) -> OwnSurface:
-    """The surface of a folder of `shapelaw fit`, fitted again to the losses in its penalty.csv.
+    """The surface of a folder of `shapelaw fit`, fitted again to the losses in its penalty.csv, in nats.
 
     Raises:
         UserError: its files can't be read, its networks are of several kinds, or no surface goes through its shapes.
@@ -190,9 +191,11 @@ def own_surface(folder: str) -> OwnSurface:
     columns = ("depth", "width", SIZE_COLUMNS[axis], "loss", "seeds")
     if missing := [name for name in columns if name not in table]:
         raise UserError(f"--fit {folder}: penalty.csv has no column {missing[0]}; run `shapelaw fit` again.")
+    per_nat = PER_NAT[fit.get("unit", NATS)]
+    table["loss"] /= per_nat
     shapes = Shapes(*(table[name].to_numpy(dtype=np.float64) for name in columns))
     std, dof = fit["seed_noise"], fit.get("seed_noise_dof")
-    noise = None if std is None else Noise(std, math.inf if dof is None else dof)
+    noise = None if std is None else Noise(std / per_nat, math.inf if dof is None else dof)
     surface = fit_surface(shapes, noise)
     if not surface.usable:
         raise UserError(f"--fit {folder} has no surface: {surface.message}.")

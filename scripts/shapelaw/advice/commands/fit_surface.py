@@ -20,11 +20,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from shapelaw.advice.answer.costs import WITHIN
+from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import (
     add_column_options,
     add_out_option,
     add_runs,
     given_budgets,
+    given_columns,
     out_folder,
 )
 from shapelaw.advice.surface.analysis import Options, analyse_surface, check_options, sizes_of
@@ -60,9 +63,9 @@ def _arguments() -> argparse.Namespace:
     add(
         "--within",
         type=float,
-        default=Options.within,
-        metavar="NATS",
-        help=f"a cost that is none (default: {Options.within:g})",
+        metavar="LOSS",
+        help=f"a cost that is none, in the unit of the loss: bits where the column's name has bits, bpb or the like, "
+        f"else nats (default: {WITHIN:g} nats)",
     )
     add("--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)")
     add(
@@ -81,7 +84,9 @@ def main() -> None:
     arguments = _arguments()
     sizes = () if arguments.sizes is None else sizes_of(arguments.sizes)
     axis = SizeAxis(arguments.size_axis)
-    options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed, arguments.within)
+    unit = unit_of_loss(given_columns(arguments, arguments.loss).get("loss", ""))
+    within = round(WITHIN * PER_NAT[unit], 4) if arguments.within is None else arguments.within
+    options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed, within, unit)
     check_options(options)
     budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss)
     for note in notes:

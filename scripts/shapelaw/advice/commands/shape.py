@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=WITHIN,
         metavar="NATS",
-        help=f"a cost that is none (default: {WITHIN})",
+        help=f"a cost that is none, in nats (default: {WITHIN})",
     )
     add("--depth", type=int, help="layers of a shape to price")
     add("--width", type=int, help="width of a shape to price; needs --depth (default: what SIZE leaves)")

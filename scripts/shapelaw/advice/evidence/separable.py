@@ -106,12 +106,12 @@ class _State(NamedTuple):
 def _project(model: Separable, x: Floats, z: Floats, y: Floats, err: Floats, theta: Floats) -> _State:
     white = model.columns(theta, x, z) / err[:, :, None]
     gram = np.einsum("bnm,bnl->bml", white, white)
-    scale = np.sqrt(np.einsum("bmm->bm", gram)) + 1e-300
-    # columns of one length, and a trace of ridge: parallel columns stay harmless
+    scale = np.sqrt(np.einsum("bmm->bm", gram)) + 1e-100
+    # columns of one length, and a trace of ridge: parallel columns stay harmless, and one that is zero
     unit = gram / (scale[:, :, None] * scale[:, None, :]) + 1e-11 * np.eye(gram.shape[1])
     inverse = np.linalg.inv(unit) / (scale[:, :, None] * scale[:, None, :])
     target = y / err
-    coefficients = np.einsum("bml,bnl,bn->bm", inverse, white, target, optimize=True)
+    coefficients = _through(inverse, white, target)
     residual = target - np.einsum("bnm,bm->bn", white, coefficients)
     prior = (((theta - model.mean) / model.std) ** 2).sum(axis=1)
     return _State(white, inverse, coefficients, residual, (residual**2).sum(axis=1) + prior)
@@ -127,13 +127,18 @@ def _step(
         moved[:, j] += STEP * std
         change = (model.columns(moved, x, z) / err[:, :, None] - state.columns) / (STEP * std)
         along = np.einsum("bnm,bm->bn", change, state.coefficients)
-        inside = np.einsum("bml,bnl,bn->bm", state.inverse, state.columns, along, optimize=True)
+        inside = _through(state.inverse, state.columns, along)
         jacobian[:, :, j] = -(along - np.einsum("bnm,bm->bn", state.columns, inside))
     gradient = np.einsum("bnk,bn->bk", jacobian, state.residual) + (theta - model.mean) / model.std**2
     curvature = np.einsum("bnk,bnl->bkl", jacobian, jacobian) + np.diag(model.std**-2.0)
     diagonal = np.einsum("bkk->bk", curvature)[:, :, None] * np.eye(k)
     step = -np.linalg.solve(curvature + damping[:, None, None] * diagonal, gradient[:, :, None])[:, :, 0]
     return np.clip(step, -2.0 * model.std, 2.0 * model.std)
+
+
+def _through(inverse: Floats, columns: Floats, values: Floats) -> Floats:
+    """(b, m) coefficients of columns (b, n, m) in values (b, n), by the (b, m, m) inverse of their Gram matrix."""
+    return np.asarray((inverse @ (columns.mT @ values[:, :, None]))[:, :, 0])
 
 
 def _where(chosen: npt.NDArray[np.bool_], first: Floats, second: Floats) -> Floats:

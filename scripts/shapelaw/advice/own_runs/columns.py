@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -78,6 +79,10 @@ NO_LENGTH = frozenset(
 )
 # where tools put what a user logged
 PREFIXES = names_in("config summary params metrics model args hparams hyperparameters final test")
+# units of a loss, and how many of each are a nat; words in the name of a column that say bits
+NATS, BITS = "nats", "bits"
+PER_NAT = {NATS: 1.0, BITS: 1.0 / math.log(2.0)}
+OF_BITS = frozenset(names_in("bit bits bpb bpc bpw bpt"))
 LEAST_TOKENS = 1e6  # whole numbers from which on may be budgets of tokens, where a name doesn't tell
 WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
 
@@ -195,6 +200,11 @@ def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequenc
             numbers = pd.to_numeric(column, errors="coerce")
             found[setting] = column if setting in TEXTS or numbers.isna().all() else numbers
     return pd.DataFrame(found, index=table.index)
+
+
+def unit_of_loss(name: str) -> str:
+    """The unit of a column of losses: bits where its name has a word for them, such as `val_bpb`, else nats."""
+    return NATS if OF_BITS.isdisjoint(plain_name(name).split("_")) else BITS
 
 
 def plain_name(name: str) -> str:

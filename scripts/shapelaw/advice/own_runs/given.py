@@ -160,6 +160,15 @@ def _told(made: Sequence[tuple[Cell, Results]]) -> Iterator[str]:
         yield one.summary
 
 
+def given_columns(arguments: argparse.Namespace, loss: str | None) -> dict[str, str]:
+    """The columns of the roles that the user names, role -> column; `loss` is that of `--loss`.
+
+    Raises:
+        UserError: an option is no pair of a role and a column.
+    """
+    return _pairs("column", arguments.column) | ({} if loss is None else {"loss": loss})
+
+
 def given_budgets(
     arguments: argparse.Namespace, size: SizeAxis, *, least: int, loss: str | None = None
 ) -> tuple[list[GivenRuns], tuple[str, ...]]:
@@ -175,7 +184,7 @@ def given_budgets(
     if arguments.tokens is not None and not 0 < arguments.tokens < math.inf:
         raise UserError(f"--tokens is {arguments.tokens}; it is a number above zero.")
     table, source = _table(arguments)
-    given = _pairs("column", arguments.column) | ({} if loss is None else {"loss": loss})
+    given = given_columns(arguments, loss)
     only = _pairs("only", arguments.only)
     runs = own_runs(table, source, given, only=only, keep=arguments.keep)
     needed = SIZE_COLUMNS[size]

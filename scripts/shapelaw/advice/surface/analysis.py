@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from shapelaw.advice.answer.costs import WITHIN
+from shapelaw.advice.own_runs.columns import NATS
 from shapelaw.advice.surface.answers import (
     BestDepth,
     Overtaking,
@@ -38,7 +39,7 @@ class Options:
     """`size`: the size that compared shapes share. `sizes`: sizes to answer for; none: five of the shapes' own.
 
     `noise`: a run's loss std over seeds, in place of the pooled one. `draws`, `seed`: of the bootstrap.
-    `within`: nats that count as nothing.
+    `within`: what counts as nothing, in the `unit` of the losses, nats or bits.
     """
 
     size: SizeAxis = SizeAxis.BLOCK
@@ -47,6 +48,7 @@ class Options:
     draws: int = 2000
     seed: int = 0
     within: float = WITHIN
+    unit: str = NATS
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class SurfaceAnalysis:
     penalties: tuple[Penalty, ...]
     overtakings: tuple[Overtaking, ...]
     within: float = WITHIN
+    unit: str = NATS
     parts: Parts = field(default_factory=Parts)
 
     @cached_property
@@ -80,7 +83,7 @@ class SurfaceAnalysis:
 
 
 def check_options(options: Options) -> None:
-    """Refuse sizes, nats, a noise or a number of draws that nothing can be done with.
+    """Refuse sizes, a cost that is none, a noise or a number of draws that nothing can be done with.
 
     Raises:
         UserError: one of them is not above zero, or there are too few draws.
@@ -89,7 +92,9 @@ def check_options(options: Options) -> None:
         if not 0 < size < math.inf:
             raise UserError(f"--sizes has {size:g}; a size is a number above zero, such as 3e8.")
     if not 0 < options.within < 1:
-        raise UserError(f"--within is {options.within:g}; give nats between 0 and 1, such as {WITHIN:g}.")
+        raise UserError(
+            f"--within is {options.within:g}; give {options.unit} between 0 and 1, such as {WITHIN:g}."
+        )
     check_bootstrap(options.noise, options.draws)
 
 
@@ -122,8 +127,9 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
+    said = options.within, options.unit
     if not surface.usable:
-        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), options.within, parts)
+        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said, parts)
     best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
     for one in surface.forms:
         if len(one.drawn_theta) >= ENOUGH_DRAWS:
@@ -132,9 +138,7 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
             best += parts.attempt(f"best depth by the form {one.form.name}", asked) or []
     costs = tuple(penalties(surface))
     over = tuple(overtakings(surface))
-    return SurfaceAnalysis(
-        surface, options.size, budget, rule, sizes, tuple(best), costs, over, options.within, parts
-    )
+    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, tuple(best), costs, over, *said, parts)
 
 
 def _best_depths(alone: Surface, sizes: Sequence[float]) -> list[tuple[str, BestDepth]]:

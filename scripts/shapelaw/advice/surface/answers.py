@@ -1,9 +1,7 @@
 """The answers that a surface gives: the best depth of a size, what a shape costs, where a depth overtakes another.
 
 What depths cost is asked as of the public evidence (`shape_costs.py`), at a surface's own sizes or at those of a
-question. A surface knows the depths that were tried near a size, so depths are compared between these alone. Where the
-size lies outside of the shapes', its draws are moved in log depth besides, the more the farther: forms that agree among
-the shapes differ beyond them.
+question. A surface knows the depths that were tried near a size, so depths are compared between these alone.
 """
 
 from __future__ import annotations
@@ -48,10 +46,10 @@ TOO_WIDE = 0.75
 # of the size axis below and above the shapes, searched for the size that a loss needs
 BEYOND = math.log(4.0)
 FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
-# standard deviation of log depth by which a best depth is wider for each e-fold of size beyond the shapes: 64 to 71% of
-# the intervals at two and three times the 12 or 15 smallest of 22 public shapes hold the best depth by all, 61 to 67%
-# without it
-ROLLED_OUT = 0.1
+DRAWN = (
+    0.4  # of the draws' interval, at least; with it 69 to 77% of intervals contain the truth (calibration.md)
+)
+ANSWERED = (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED)
 # a bound is the weakest of the bounds by those forms that have such a weight
 PLAUSIBLE = 0.05
 # a crossing is reported if this share of the draws has it within the sizes
@@ -129,29 +127,49 @@ def best_depth(surface: Surface, size: float) -> BestDepth:
     else:
         low, high = tried_depths(shapes, x)
     grid = np.linspace(low, high, COMPARED * (2 if beyond else 1))
-    best, _ = lowest(surface.losses(np.full_like(grid, x), grid), grid)
-    farther = max(0.0, float(shapes.x.min()) - x, x - float(shapes.x.max())) if beyond else 0.0
-    best = best + ROLLED_OUT * farther * np.random.default_rng(0).standard_normal(len(best))
-    middle, q_low, q_high = _middle_and_interval(best)
-    status = status_of(q_low, q_high, grid, beyond, surface.told)
-    depth = middle
-    if status not in (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED):
-        bounds = [_middle_and_interval(some) for some in _of_plausible_forms(surface, best)]
-        depth = math.nan
-        q_low = min(low for _, low, _ in bounds) if status is SurfaceStatus.DEEPER else math.nan
-        q_high = max(high for _, _, high in bounds) if status is SurfaceStatus.SHALLOWER else math.nan
-    return BestDepth(size, math.exp(depth), math.exp(q_low), math.exp(q_high), status)
+    return BestDepth(size, *_best_among(surface, np.full_like(grid, x), grid, beyond))
 
 
-def _of_plausible_forms(surface: Surface, values: Floats) -> list[Floats]:
-    """Of (draws,) values, in the order of `Surface.losses`: those of each form with a weight of `PLAUSIBLE` or more.
+def _best_among(
+    surface: Surface, x: Floats, z: Floats, beyond: bool
+) -> tuple[float, float, float, SurfaceStatus]:
+    """The best depth among (p,) log depths `z` of log sizes `x`, the ends of its interval, and its status.
+
+    An end of the interval is as far off as the best depth moves that way where the shallower or the deeper half of the
+    shapes is left out, and `DRAWN` of the draws' own interval at least: what all forms do wrong moves the best depth
+    however many shapes there are, and no draw shows it. Where the best depth is a bound, it and the other end are NaN.
+    """
+    draws, _ = lowest(surface.losses(x, z), z)
+    middle, low, high = drawn = _middle_and_interval(draws)
+    moves = surface.moves(x, z)
+    if moves is not None:
+        low = max(middle - max(DRAWN * (middle - low), float(-moves.min())), float(z[0]))
+        high = min(middle + max(DRAWN * (high - middle), float(moves.max())), float(z[-1]))
+    status = status_of(min(low, drawn[1]), max(high, drawn[2]), z, beyond, surface.told)
+    if status not in ANSWERED:
+        least, most = _bounds(surface, draws, x, z)
+        middle = math.nan
+        low = min(low, least) if status is SurfaceStatus.DEEPER else math.nan
+        high = max(high, most) if status is SurfaceStatus.SHALLOWER else math.nan
+    return math.exp(middle), math.exp(low), math.exp(high), status
+
+
+def _bounds(surface: Surface, draws: Floats, x: Floats, z: Floats) -> tuple[float, float]:
+    """The weakest bounds of a log depth by each form with a weight of `PLAUSIBLE` or more, and by its halves.
 
     Where no form has that weight, as one that is asked alone may not, those of the heaviest form.
     """
-    drawn = [one for one in surface.forms if len(one.drawn_theta)]
-    parts = np.split(values, np.cumsum([len(one.drawn_theta) for one in drawn])[:-1])
-    least = min(PLAUSIBLE, max(one.weight for one in drawn))
-    return [part for one, part in zip(drawn, parts, strict=True) if one.weight >= least]
+    drawn = [form for form in surface.forms if len(form.drawn_theta)]
+    parts = np.split(draws, np.cumsum([len(form.drawn_theta) for form in drawn])[:-1])
+    least = min(PLAUSIBLE, max(form.weight for form in drawn))
+    ends = np.concatenate(
+        [
+            [*np.quantile(part, INTERVAL), *form.places(x, z)]
+            for form, part in zip(drawn, parts, strict=True)
+            if form.weight >= least
+        ]
+    )
+    return float(ends.min()), float(ends.max())
 
 
 def _middle_and_interval(values: Floats) -> tuple[float, float, float]:
@@ -281,7 +299,6 @@ def middle_sizes(shapes: Shapes) -> npt.NDArray[np.float64]:
 
 
 STEP = 0.02  # log depths to which the moves of draws are rounded
-ANSWERED = (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED)
 NO_CLOCK = Clock(1.0, DEPTHS[[0, -1]], np.zeros(2), "no machine")
 SizeOf = Callable[[Floats, Floats], Floats]
 
@@ -445,8 +462,9 @@ class OwnSurface:
             evidence = replace(evidence, spread=spread, tokens=(self.tokens, self.tokens))
         found = ask(evidence, question)
         out = outside(found.blocks, span)
-        ends = math.log(found.best.own_low), math.log(found.best.own_high)
-        status = status_of(*ends, evidence.grid, out > SAME_SIZE, self.surface.told)
+        x = self._log_size(found.log_blocks, evidence.grid)
+        _, low, high, status = _best_among(self.surface, x, evidence.grid, out > SAME_SIZE)
+        found = replace(found, best=_as_wide(found, low, high))
         return SizeCosts(found, SurfaceStatus.NOT_IDENTIFIABLE if out > math.log(OUTSIDE) else status)
 
     @property
@@ -460,6 +478,17 @@ class OwnSurface:
         depth, blocks = np.exp(log_depth), np.exp(log_blocks)
         width = np.sqrt(blocks / (self.rule.blocks * depth))
         return np.asarray(np.log(blocks + (self.rule.layers * depth + self.rule.table) * width))
+
+
+def _as_wide(costs: Costs, low: float, high: float) -> Best:
+    """The best depth of a comparison with the interval of a surface, and by what moves ridges and times besides."""
+    best = costs.best
+    low, high = min(low, best.depth), max(high, best.depth)
+    down, up = (math.hypot(math.log(end / best.depth), costs.shift) for end in (low, high))
+    ends = best.depth * math.exp(-down), best.depth * math.exp(up)
+    if costs.block_errors is not None:
+        ends = min(ends[0], best.low), max(ends[1], best.high)
+    return Best(best.depth, *ends, low, high)
 
 
 def _evidence(
@@ -477,7 +506,7 @@ def _evidence(
         ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
     return Evidence(
         SurfaceDraws(surface, size_of),
-        Spread(0.0, ROLLED_OUT, 0.0),
+        Spread(0.0, 0.0, 0.0),
         span,
         span,
         (1.0, 1e30),

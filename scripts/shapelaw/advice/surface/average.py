@@ -15,16 +15,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.advice.evidence.losses import power
-from shapelaw.advice.evidence.separable import ridged, sensitivities, solve
+from shapelaw.advice.evidence.losses import lowest, power
+from shapelaw.advice.evidence.separable import Separable, ridged, sensitivities, solve
 from shapelaw.advice.surface.forms import (
     FLAT,
     FREE,
     LEFT,
+    LEVEL,
     NARROW,
     POINTED,
     SKEWED,
     SYMMETRIC,
+    WALL,
     Form,
     Frame,
     Shapes,
@@ -43,8 +45,11 @@ from shapelaw.fits.projection import predictive_weights
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05
-FAMILIES = (SYMMETRIC, SKEWED, FLAT, POINTED, FREE)
+FAMILIES = (SYMMETRIC, SKEWED, LEVEL, WALL, FLAT, POINTED, FREE)
 DROWNED = 8.0  # residuals of so many times the seed noise replace it
+PERMUTED = 999  # times that depths are permuted
+OVERLAP = 0.1  # of the shapes that both halves have
+EXPONENT = np.array([0.2]), np.array([0.25])  # mean and standard deviation of a power law's exponent
 SPARE = 2  # shapes that a form needs beyond its parameters
 
 
@@ -53,7 +58,8 @@ class FittedForm:
     """A form's best parameters theta (k,) and coefficients (m,), its draws (d, k) and (d, m), and its weight.
 
     `left_out` is the root mean square error of the losses of left-out shapes, by the leverage of each; `scatter` the
-    typical distance of a run from the surface.
+    typical distance of a run from the surface. `halves`: theta (2, k) and coefficients (2, m) of the fits to the
+    shallower and to the deeper half of the shapes (`halves_of`), where there are such.
     """
 
     form: Form
@@ -65,6 +71,7 @@ class FittedForm:
     scatter: float
     drawn_theta: Floats
     drawn_coefficients: Floats
+    halves: tuple[Floats, Floats] | None = None
 
     @property
     def covariance(self) -> Floats | None:
@@ -72,6 +79,16 @@ class FittedForm:
         if len(self.drawn_theta) < 10 or not len(self.theta):
             return None
         return np.atleast_2d(np.cov(self.drawn_theta, rowvar=False))
+
+    def places(self, x: Floats, z: Floats) -> Floats:
+        """(1 or 3,) the best of (p,) log depths `z` of log sizes `x`: by all shapes, and by each half where there are
+        halves.
+        """
+        theta, coefficients = self.theta[None], self.coefficients[None]
+        if self.halves is not None:
+            theta = np.concatenate([theta, self.halves[0]])
+            coefficients = np.concatenate([coefficients, self.halves[1]])
+        return lowest(self.form.model.values(theta, coefficients, x, z), z)[0]
 
 
 @dataclass(frozen=True)
@@ -125,6 +142,34 @@ class Surface:
         parts = [one.weight * one.form.model.values(one.theta, one.coefficients, x, z) for one in self.forms]
         return np.asarray(sum(parts), dtype=np.float64)
 
+    def moves(self, x: Floats, z: Floats) -> Floats | None:
+        """(2,) by how much the best of (p,) log depths moves where a half of the shapes is alone: the forms' mean.
+
+        None where no form has halves.
+        """
+        halved = [form for form in self.forms if form.halves is not None]
+        if not halved:
+            return None
+        at = np.stack([form.places(x, z) for form in halved])
+        return np.average(at[:, 1:] - at[:, :1], axis=0, weights=[form.weight for form in halved])
+
+
+def halves_of(shapes: Shapes) -> npt.NDArray[np.bool_] | None:
+    """(2, n) the shapes that are shallow, and those that are deep for their size; `OVERLAP` of all are in both.
+
+    None where one of them has fewer than three depths, with which no best depth can be told.
+    """
+    deep = shapes.z - _usual_depth(shapes)
+    low, high = np.quantile(deep, (0.5 - OVERLAP / 2.0, 0.5 + OVERLAP / 2.0))
+    halves = np.stack([deep <= high + 1e-9, deep >= low - 1e-9])
+    return halves if min(len(np.unique(shapes.depth[half])) for half in halves) >= 3 else None
+
+
+def _usual_depth(shapes: Shapes) -> Floats:
+    """(n,) the log depth that shapes of this size have: a line in the log size, or the mean of one size."""
+    degree = 1 if np.ptp(shapes.x) > NARROW else 0
+    return np.asarray(np.polyval(np.polyfit(shapes.x, shapes.z, degree), shapes.x))
+
 
 def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed: int = 0) -> Surface:
     """Fit all forms that the number of shapes allows, weigh them, and draw `draws` surfaces in all.
@@ -137,8 +182,11 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
         return Surface(shapes, noise, *refused)
     frame = Frame.of(shapes.x, shapes.z)
     unit, dof = _unit(shapes, noise)
+    halves = halves_of(shapes)
     fits = [
-        _fit(form, shapes, unit, dof) for form in surface_forms(frame) if len(shapes) >= form.free + SPARE
+        _fit(form, shapes, unit, dof, halves)
+        for form in surface_forms(frame)
+        if len(shapes) >= form.free + SPARE
     ]
     smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof)
     densities = [*(one.log_density for one in fits), smooth.log_density - math.log(unit)]
@@ -154,7 +202,7 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     done.append(_drawn_smooth(smooth, shapes, unit, float(weights[-1]), int(counts[-1]), rng))
     message = f"{len(shapes)} shapes, {len(done)} forms"
     forms = tuple(sorted(done, key=lambda one: -one.weight))
-    chance = _chance_without_depth(max(fits, key=_power_law), shapes, frame)
+    chance = chance_without_depth(shapes, noise)
     return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, forms, chance)
 
 
@@ -169,6 +217,7 @@ class _Fit:
     noise: Scatter
     log_density: Floats
     left_out: float
+    halves: tuple[Floats, Floats] | None
 
 
 def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
@@ -183,7 +232,7 @@ def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
     return noise.std, noise.dof
 
 
-def _fit(form: Form, shapes: Shapes, unit: float, dof: float) -> _Fit:
+def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArray[np.bool_] | None) -> _Fit:
     x, z, y = shapes.x, shapes.z, shapes.loss
     err = np.full(len(y), unit) / np.sqrt(shapes.seeds)
     start = form.starts
@@ -202,42 +251,65 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float) -> _Fit:
     hat = np.einsum("nk,nk->n", white, np.linalg.solve(ridged(white.T @ white) + np.diag(prior), white.T).T)
     left = np.maximum(1.0 - hat, LEFT)
     density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
-    return _Fit(form, theta, coefficients, err, noise, density, float(np.sqrt(np.mean((off / left) ** 2))))
+    of_halves = None
+    if halves is not None:
+        half_err = np.where(halves, err, np.inf)
+        found = solve(form.model, x, z, np.broadcast_to(y, halves.shape), half_err, np.tile(theta, (2, 1)))
+        of_halves = found.theta, found.coefficients
+    error = float(np.sqrt(np.mean((off / left) ** 2)))
+    return _Fit(form, theta, coefficients, err, noise, density, error, of_halves)
 
 
-def _power_law(fit: _Fit) -> tuple[bool, float]:
-    """The rank of a form among those that can stand for a loss without depth: power laws first, by their densities."""
-    return len(fit.theta) > 0, float(fit.log_density.sum())
+def chance_without_depth(shapes: Shapes, noise: Noise | None) -> float:
+    """The share of permuted depths that explain the losses as well: a test of terms of log depth.
 
-
-def _chance_without_depth(fit: _Fit, shapes: Shapes, frame: Frame) -> float:
-    """The chance that noise alone makes depth seem to matter so much: an F-test of terms of log depth.
-
-    They stand beside a fitted form's law of the size alone, and its slope, and are a penalty's first ones: slope times
-    z, z² and x z. The unit is the scatter about the fitted form itself, so that a law which bends more than a
-    polynomial does is no noise.
+    They stand beside a power law of the size alone, fitted without depth, and its slope, and are a penalty's first
+    ones: slope times z, z² and x z. What is permuted among the shapes is how far each is above or below the usual depth
+    of its size, so that neither what the scatter of the losses is like nor a law that bends otherwise makes it small.
     """
-    x, z = shapes.x - frame.x, shapes.z - frame.z
-    alpha = float(fit.theta[0]) if len(fit.theta) else 0.0
+    frame = Frame.of(shapes.x, shapes.z)
+    x, z, y = shapes.x - frame.x, shapes.z - frame.z, shapes.loss
+    err = 1.0 / np.sqrt(shapes.seeds)
+    sized = frame.x_span > NARROW
+    alpha = _exponent(x, y, _unit(shapes, noise)[0] * err)
     slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
-    law = x if abs(alpha) < 1e-6 else power(np.asarray(alpha), x)
-    size = [np.ones_like(x), law, x * slope, x**2 * slope] if frame.x_span > NARROW else [np.ones_like(x)]
-    depth = [slope * z, slope * z**2, slope * x * z] if frame.x_span > NARROW else [z, z**2]
-    left = []
-    for columns in (size, size + depth):
-        design = _independent(np.stack(columns, axis=1) / fit.err[:, None])
-        target = shapes.loss / fit.err
-        left.append(float(target @ target - np.sum((design.T @ target) ** 2)))
-    return Noise(1.0, fit.noise.dof).chance(left[0] - left[1], len(depth))
+    law = power(np.asarray(alpha), x)
+    size = [np.ones_like(x), law, x * slope, x**2 * slope] if sized else [np.ones_like(x)]
+    basis = _independent(np.stack(size, axis=1) / err[:, None])
+    target = y / err - basis @ (basis.T @ (y / err))
+    usual = _usual_depth(shapes) - frame.z
+    order = np.argsort(np.random.default_rng(0).random((PERMUTED, len(z))), axis=1)
+    depths = np.concatenate([z[None], usual + (z - usual)[order]])
+    depth = np.stack([slope * depths, slope * depths**2, *([slope * x * depths] if sized else [])], axis=2)
+    depth = depth / err[:, None]
+    depth = depth - basis @ (basis.T @ depth)
+    bases, counted = _bases(depth)
+    explained = (counted * (target @ bases) ** 2).sum(axis=1)
+    return float(np.mean(explained >= explained[0] * (1.0 - 1e-9)))
+
+
+def _exponent(x: Floats, y: Floats, err: Floats) -> float:
+    """The exponent of the power law of (n,) log sizes alone that fits (n,) losses best."""
+    law = Separable(
+        lambda theta, x, _: np.stack([np.ones_like(x + theta), power(theta, x)], axis=-1), *EXPONENT
+    )
+    start = np.array([[0.05], [0.2], [0.5]])
+    several = np.broadcast_to(y, (len(start), len(y)))
+    found = solve(law, x, x, several, np.broadcast_to(err, several.shape), start)
+    return float(found.theta[found.cost.argmin(), 0])
 
 
 def _independent(design: Floats) -> Floats:
     """An orthonormal basis of the columns: parameters that change nothing, or the same, count once or not at all."""
-    basis, size, _ = np.linalg.svd(
-        design / np.maximum(np.linalg.norm(design, axis=0), 1e-300), full_matrices=False
-    )
-    independent: Floats = basis[:, size > 1e-7 * size[0]]
-    return independent
+    basis, counted = _bases(design)
+    return np.asarray(basis[:, counted])
+
+
+def _bases(designs: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(..., n, m) orthonormal bases of the columns of designs, and which (..., m) of theirs count."""
+    length = np.maximum(np.linalg.norm(designs, axis=-2, keepdims=True), 1e-300)
+    basis, size, _ = np.linalg.svd(designs / length, full_matrices=False)
+    return np.asarray(basis), np.asarray(size > 1e-7 * size[..., :1])
 
 
 def _shares(weights: Floats, draws: int) -> npt.NDArray[np.int64]:
@@ -257,7 +329,8 @@ def _drawn(
     start = np.tile(one.theta, (count, 1))
     found = solve(one.form.model, shapes.x, shapes.z, losses, err, start, steps=15)
     quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
-    return FittedForm(one.form, one.theta, one.coefficients, *quality, found.theta, found.coefficients)
+    drawn = found.theta, found.coefficients
+    return FittedForm(one.form, one.theta, one.coefficients, *quality, *drawn, one.halves)
 
 
 def _drawn_smooth(

@@ -118,7 +118,15 @@ def spread_about_polynomial(shapes: Shapes) -> float:
 
 
 # families: forms that share an assumption about the penalty share its weight before the data speak
-SYMMETRIC, SKEWED, FLAT, POINTED, FREE = "symmetric", "skewed", "flat", "pointed", "free"
+SYMMETRIC, SKEWED, LEVEL, WALL, FLAT, POINTED, FREE = (
+    "symmetric",
+    "skewed",
+    "level",
+    "one wall",
+    "flat",
+    "pointed",
+    "free",
+)
 # half of a valley's width in log depth, at k = 0: within it a flat one's penalty grows with the fourth power, and
 # beyond it a pointed one's with the first
 VALLEY = 0.4
@@ -169,6 +177,8 @@ def surface_forms(frame: Frame) -> tuple[Form, ...]:
         _effective(frame, "symmetric", "t²" + line, SYMMETRIC, square),
         _effective(frame, "skewed", "2 (e^(k t) - k t - 1) / k²" + line, SKEWED, skewed),
         _effective(frame, "two-sided", "t² e^(k sign t)" + line, SKEWED, two_sided),
+        _effective(frame, "level", "(e^(k t) - 1)² / k²" + line, LEVEL, _level),
+        _effective(frame, "one wall", "e^(-w t) / w², w = e^k" + line, WALL, _one_wall),
         _effective(frame, "law", "t², N = 12 L* exp(2 a + 2 b L*)", SYMMETRIC, square, law=True),
         _effective(frame, "flat", "t⁴ / (t² + w²), w = 0.4 e^k" + line, FLAT, _flat),
         _effective(frame, "pointed", "2 w² log cosh(t / w), w = 0.4 e^k" + line, POINTED, _pointed),
@@ -194,7 +204,7 @@ Lost = Callable[[Floats, Floats], Floats]  # a penalty of distances t and k
 
 def _effective(frame: Frame, name: str, lost: str, family: str, penalty: Lost, law: bool = False) -> Form:
     formula = f"E + A N_eff^-alpha, log N_eff = log N - q {lost}"
-    bent = family in (SKEWED, FLAT, POINTED)
+    bent = family in (SKEWED, LEVEL, WALL, FLAT, POINTED)
     # alpha, log q, then z* at the middle size and its slope (or, of the law, log(b L*) there), then k
     mean = np.array([0.2, np.log(0.3), frame.z, 0.0 if law else 0.3, *([0.0] if bent else [])])
     std = np.array([0.25, 1.5, 1.5 * frame.z_span, 1.0 if law else 0.5, *([1.0] if bent else [])])
@@ -243,6 +253,18 @@ def _law_depth(from_middle: Floats, middle: Floats, log_growth: Floats) -> Float
         risen = growth * np.exp(s)
         s = s - (s + risen - growth - from_middle) / (1.0 + risen)
     return middle + s
+
+
+def _level(t: Floats, bend: Floats) -> Floats:
+    """A wall on one side, where too shallow (k < 0) or too deep loses ever more, and a level on the other."""
+    k = np.where(np.abs(bend) < 1e-4, 1e-4, bend)
+    return np.asarray((np.expm1(np.clip(k * t, -30.0, 6.0)) / k) ** 2)
+
+
+def _one_wall(t: Floats, bend: Floats) -> Floats:
+    """A network can only be too shallow: no depth is best."""
+    wall = np.exp(np.clip(bend, -3.0, 3.0))
+    return np.asarray(np.exp(np.clip(-wall * t, -30.0, 12.0)) / wall**2)
 
 
 def _flat(t: Floats, bend: Floats) -> Floats:

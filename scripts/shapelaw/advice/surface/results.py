@@ -71,8 +71,8 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         ),
         "costs": TableOf(
             costs_table,
-            "What depths of a size cost: loss above the best in nats, the share of the size by which the best could be "
-            "smaller and as good, and the loss of one more run with its scatter.",
+            f"What depths of a size cost: loss above the best in {analysis.unit}, the share of the size by which the "
+            "best could be smaller and as good, and the loss of one more run with its scatter.",
             {size: ".3g", "width": ".0f", "params_worth": ".0%"} | costs,
         ),
         "best_depth": TableOf(
@@ -172,7 +172,7 @@ def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
 
 
 def forms_table(surface: Surface) -> pd.DataFrame:
-    """One row a form: `form, formula, weight, left_out, scatter`, losses in nats."""
+    """One row a form: `form, formula, weight, left_out, scatter`, losses in the unit of the runs'."""
     numbers = {name: name for name in ("weight", "left_out", "scatter")}
     return frame_of(surface.forms, {"form": "form.name", "formula": "form.formula", **numbers})
 
@@ -197,6 +197,7 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "size_axis": analysis.axis.value,
         "tokens": finite(budget.tokens),
         "token_rule": budget.rule,
+        "unit": analysis.unit,
         "shapes": len(surface.shapes),
         "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
         "seed_noise": None if surface.noise is None else surface.noise.std,
@@ -224,14 +225,15 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
         return "\n".join([*lines, f"No surface: {surface.status}. {surface.message.capitalize()}."])
     low, high = (short_number(float(size)) for size in (shapes.size.min(), shapes.size.max()))
     lines.append(
-        f"{len(shapes)} shapes from {low} to {high}: left-out shapes are predicted to {surface.left_out:.4f} nats; "
-        + _noise_sentence(surface)
+        f"{len(shapes)} shapes from {low} to {high}: left-out shapes are predicted to {surface.left_out:.4f} "
+        f"{analysis.unit}; " + _noise_sentence(surface)
     )
     if (ratio := surface.left_out / surface.scatter) > MISSED:
         lines.append(
-            f"Left-out shapes are missed {ratio:.1f} times as far as the fitted ones ({surface.scatter:.4f} nats): "
-            "the shapes differ in more than depth and width, such as batch or rate, or are too few; trust costs below "
-            f"{surface.left_out:.4f} nats as little."
+            f"Left-out shapes are missed {ratio:.1f} times as far as the fitted ones ({surface.scatter:.4f} "
+            f"{analysis.unit}): the shapes differ in more than depth and width, such as batch or rate, or are too few; "
+            "trust costs below "
+            f"{surface.left_out:.4f} {analysis.unit} as little."
         )
     lines += (
         _answer_sentences(analysis) if surface.told else [f"{NO_DEPTH} ({chance_words(surface.chance)})."]
@@ -275,12 +277,14 @@ def _cost_sentences(analysis: SurfaceAnalysis) -> list[str]:
         cost = analysis.penalties[index]
         least = "at least " if cost.status in (SurfaceStatus.DEEPER, SurfaceStatus.SHALLOWER) else ""
         lines.append(
-            f"L{shapes.depth[index]:.0f}-d{shapes.width[index]:.0f} costs {least}{cost.loss:.4f} nats "
+            f"L{shapes.depth[index]:.0f}-d{shapes.width[index]:.0f} costs {least}{cost.loss:.4f} {analysis.unit} "
             f"({cost.low:.4f} to {cost.high:.4f}): the best shape needs {_needed_words(cost, shapes.size[index])}."
         )
     free = sum(analysis.penalties[index].low <= 0.001 for index in known)
     unknown = len(shapes) - len(known)
-    lines.append(f"{free} of {len(shapes)} shapes may be within 0.001 nats of the best of their size.")
+    lines.append(
+        f"{free} of {len(shapes)} shapes may be within 0.001 {analysis.unit} of the best of their size."
+    )
     if unknown:
         lines.append(
             f"At the sizes of {unknown} shapes no best depth can be told, so what they cost neither."
@@ -302,7 +306,7 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
         return []
     shown = analysis.costs[len(analysis.costs) // 2]
     table = costs_table(replace(analysis, sizes=(shown.costs.question.size,), best=_of_size(analysis, shown)))
-    rows = [("depth", "width", "cost, nats (68%)", "worth", "loss of one more run (68%)", "")]
+    rows = [("depth", "width", f"cost, {analysis.unit} (68%)", "worth", "loss of one more run (68%)", "")]
     for row in table.to_dict("records"):
         more = "> " if row["worth_more"] else ""
         width = "" if math.isnan(row["width"]) else f"{row['width']:,.0f}"
@@ -324,7 +328,7 @@ def _of_size(analysis: SurfaceAnalysis, shown: SizeCosts) -> tuple[tuple[str, Be
 def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
     """A row a size: its best depth or bound with the interval, and the depths that cost less than `within`."""
     costs = {one.costs.question.size: one.costs for one in analysis.costs}
-    rows = [("size", "best depth (68%)", "width", f"below {analysis.within:g} nats", "")]
+    rows = [("size", "best depth (68%)", "width", f"below {analysis.within:g} {analysis.unit}", "")]
     for model, one in analysis.best:
         if model == AVERAGE:
             flat = " to ".join(map(str, dict.fromkeys(costs[one.size].flat()))) if one.size in costs else ""
@@ -383,7 +387,10 @@ def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
         Points((shapes.width / shapes.depth)[near], own[near], words, INK, "o", more=small),
         Across(0, label="the best of this size", more={"linewidth": 0.7}),
     ]
-    x_axis, y_axis = Span("aspect ratio, width / depth", "log"), Span("loss above the best (nats)")
+    x_axis, y_axis = (
+        Span("aspect ratio, width / depth", "log"),
+        Span(f"loss above the best ({analysis.unit})"),
+    )
     return Panel(marks, x_axis, y_axis, f"size {short_number(size)}")
 
 
