@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shapelaw.advice.answer.allocation import powers_of_ten
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, WITHIN, Question, ask
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
@@ -122,14 +123,14 @@ def _budgets() -> str:
     for flops in BUDGETS:
         found = public_allocation(Counting(vocab_size=VOCAB), flops, WITHIN)
         told = ("can't tell", "–", "–")
-        if found.low is not None and found.high is not None and found.flat is not None:
-            low, high = found.flat
+        if found.interval is not None and found.flat is not None:
+            (low, high), (least, most) = found.interval, found.flat
             told = (
-                f"{big(found.size)} ({big(found.low)} to {big(found.high)})",
+                f"{big(found.size)} ({big(low)} to {big(high)})",
                 big(found.tokens),
-                f"{big(low)} to {big(high)}",
+                f"{big(least)} to {big(most)}",
             )
-        rows.append((f"{flops:.0e}".replace("e+", "e"), *told, *(big(law.size(flops)) for law in found.laws)))
+        rows.append((powers_of_ten(flops), *told, *(big(law.size(flops)) for law in found.laws)))
     return pipe_table([(*names, *(law.name for law in found.laws)), *rows])
 
 

@@ -55,10 +55,10 @@ def test_published_laws_say_what_their_papers_say() -> None:
 def test_no_other_size_of_the_same_flops_loses_less() -> None:
     """By the mean of the draws, with the best depth of each size."""
     found = public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
-    assert found.low is not None
-    assert found.high is not None
+    assert found.interval is not None
     assert found.flat is not None
-    assert found.low < found.flat[0] < found.size < found.flat[1] < found.high
+    (low, high), (least, most) = found.interval, found.flat
+    assert low < least < found.size < most < high
     used = FLOPS_A_PARAMETER * found.size * found.tokens
     assert 1.0 < used / 1e20 < 1.2  # the embedding is not multiplied
 
@@ -71,16 +71,15 @@ def test_laws_of_other_labs_widen_the_interval() -> None:
     widths = []
     for laws in (near, far):
         found = allocation(evidence, counting, 1e20, 0.005, laws)
-        assert found.low is not None
-        assert found.high is not None
-        widths.append(math.log(found.high / found.low))
+        assert found.interval is not None
+        widths.append(math.log(found.interval[1] / found.interval[0]))
     assert widths[0] < 0.5 < 2.0 * math.log(2.0) < widths[1]
 
 
 @pytest.mark.parametrize("flops", [1e17, 1e23])
 def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
     found = public_allocation(Counting(vocab_size=32000), flops, 0.005)
-    assert found.low is None
+    assert found.interval is None
     assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
     assert "the laws' mean" in " ".join(allocation_text(found).split())
 
@@ -124,6 +123,8 @@ def test_a_budget_in_flops_or_hours_has_an_answer(tmp_path: Path) -> None:
         (("--flops", "1e20", "--gpus", 2), "--flops is the whole budget"),
         (("--hours", 24), "A budget by time needs --flops-per-gpu too"),
         (("--flops", "many"), "--flops is many; give a number"),
+        (("--flops", "1e20", "--within=-1"), "--within is -1.0; give nats between 0 and 1"),
+        (("--flops", "1e20", "--heads", 4), "--heads and --attention-dim belong to a shape to price"),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_refused(

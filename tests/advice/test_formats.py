@@ -64,6 +64,15 @@ def test_torchtitan_makes_the_feed_forward_width_again(depth: int, size: float, 
     assert (args["dim"], args["n_layers"], args["n_heads"]) == (shape.width, shape.depth, shape.heads)
 
 
+@given(st.sampled_from([6, 12, 24]), st.floats(3e7, 3e9), st.integers(2, 8))
+def test_nanochat_s_heads_are_shared_out_among_its_heads_of_keys(
+    depth: int, size: float, kv_heads: int
+) -> None:
+    shape = shape_for("nanochat", size, depth, Counting(vocab_size=32000, kv_heads=kv_heads))
+    assert shape.heads % kv_heads == 0
+    assert shape.heads * shape.attention_dim == shape.width
+
+
 def test_litgpt_has_the_fields(tmp_path: Path) -> None:
     """`litgpt/config.py: Config` of Lightning-AI/litgpt at 0006c973, of which it reads a model_config.yaml."""
     config = yaml.safe_load(output_of("shape", *ASKED, "--format", "litgpt", "--depth", 24, cwd=tmp_path))

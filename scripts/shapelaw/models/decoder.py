@@ -142,7 +142,7 @@ class Attention(nn.Module):
     def __init__(self, shape: Shape, dropout: float, rotary: Rotary | None = None) -> None:
         super().__init__()
         self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
-        self.kv_heads = shape.heads if shape.kv_heads is None else shape.kv_heads
+        self.kv_heads = shape.key_heads
         self.attention_dim, self.scale = shape.attention_dim, shape.score_scale
         self.way: AttentionWay = "auto"
         biased = shape.block == "gpt2"
@@ -324,7 +324,7 @@ class Decoder(nn.Module):
 
 def rotary_of(shape: Shape) -> Rotary:
     """The rotary positions of a decoder's maps, the same for all of its blocks."""
-    kept = shape.heads if shape.kv_heads is None else shape.kv_heads
+    kept = shape.key_heads
     return Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
 
 

@@ -260,7 +260,12 @@ class Shape:
     @property
     def kv_width(self) -> int:
         """The width of all keys of a token in one layer."""
-        return (self.heads if self.kv_heads is None else self.kv_heads) * self.attention_dim
+        return self.key_heads * self.attention_dim
+
+    @property
+    def key_heads(self) -> int:
+        """The number of heads of keys and values, as many as heads unless they are fewer."""
+        return self.heads if self.kv_heads is None else self.kv_heads
 
     @cached_property
     def block_params(self) -> int:

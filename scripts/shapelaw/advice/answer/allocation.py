@@ -11,15 +11,14 @@ import numpy as np
 
 from shapelaw.advice.answer.costs import HIGH, LEAST_WIDTH, LOW, OUTSIDE, Evidence, lowest_mean, outside
 from shapelaw.advice.answer.text import aligned, wrapped
-from shapelaw.advice.evidence.clocks import log_blocks_at
-from shapelaw.advice.evidence.losses import Draws, Floats, lowest
+from shapelaw.advice.evidence.clocks import log_blocks_at, log_width
+from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, Draws, Floats, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting, big
 
 FLOPS_A_PARAMETER = 6.0  # for each token: two of the forward pass, four of the backward
-AROUND = np.linspace(
-    -3.0, 3.0, 61
-)  # e-folds of size about that of the laws among which the best is looked for
+# e-folds of size about that of the laws among which the best is looked for
+AROUND = np.linspace(-3.0, 3.0, 61)
 
 
 @dataclass(frozen=True)
@@ -76,22 +75,21 @@ class Allocation:
     Attributes:
         flops: the budget.
         size: parameters as the question counts them, and `tokens` to train them on.
-        low, high: 68% interval of the size, which holds how far sources differ; None where only laws tell it.
-        flat: the sizes that cost less than `within` nats, at the same budget.
         within: nats that count as nothing.
         laws: of other labs.
         name: whose losses tell the size.
+        interval: 68% interval of the size, which holds how far sources differ; None where only laws tell it.
+        flat: the smallest and the largest size that cost less than `within` nats at this budget; None as `interval`.
     """
 
     flops: float
     size: float
     tokens: float
-    low: float | None
-    high: float | None
-    flat: tuple[float, float] | None
     within: float
     laws: tuple[Law, ...]
     name: str
+    interval: tuple[float, float] | None = None
+    flat: tuple[float, float] | None = None
 
 
 def allocation(
@@ -122,8 +120,8 @@ def allocation(
     )
     if len(log_sizes) < 3:
         raise UserError(
-            f"{flops:.3g} FLOPs are best spent on about {big(guess)} parameters, which have no room for blocks beside "
-            f"a vocabulary of {counting.vocab_size:,}. Take more FLOPs, a smaller vocabulary, or --tied."
+            f"{powers_of_ten(flops)} FLOPs are best spent on about {big(guess)} parameters, which have no room for "
+            f"blocks beside a vocabulary of {counting.vocab_size:,}. Take more FLOPs, a smaller vocabulary, or --tied."
         )
     best = [_best_of_size(evidence, counting, flops, math.exp(one)) for one in log_sizes]
     losses = np.stack([own for own, *_ in best], axis=1)
@@ -140,26 +138,15 @@ def allocation(
         or outside(tokens, evidence.tokens) > math.log(OUTSIDE)
         or not 0 < mean.argmin() < len(mean) - 1
     ):
-        return Allocation(
-            flops,
-            guess,
-            flops / (FLOPS_A_PARAMETER * guess),
-            None,
-            None,
-            None,
-            within,
-            tuple(laws),
-            evidence.name,
-        )
+        tokens = flops / (FLOPS_A_PARAMETER * guess)
+        return Allocation(flops, guess, tokens, within, tuple(laws), evidence.name)
     ends = np.quantile(lowest(losses, log_sizes)[0], (LOW, HIGH)) - middle
-    low, high = (
-        size * math.exp(sign * math.hypot(float(end), apart)) for sign, end in ((-1, ends[0]), (1, ends[1]))
-    )
+    down, up = (math.hypot(float(end), apart) for end in ends)
+    interval = size * math.exp(-down), size * math.exp(up)
     fine = np.linspace(log_sizes[0], log_sizes[-1], 601)
-    flat = np.exp(fine[np.interp(fine, log_sizes, mean) - mean.min() < within])
-    return Allocation(
-        flops, size, tokens, low, high, (float(flat[0]), float(flat[-1])), within, tuple(laws), evidence.name
-    )
+    nothing = np.exp(fine[np.interp(fine, log_sizes, mean) - mean.min() < within])
+    flat = float(nothing[0]), float(nothing[-1])
+    return Allocation(flops, size, tokens, within, tuple(laws), evidence.name, interval, flat)
 
 
 def _best_of_size(
@@ -169,11 +156,11 @@ def _best_of_size(
     draws, grid = evidence.draws, evidence.grid
     assert isinstance(draws, Draws)
     log_blocks = log_blocks_at(size, counting, grid)
-    width = np.exp(0.5 * (log_blocks - grid - math.log(12.0)))
+    width = np.exp(log_width(log_blocks, grid))
     log_tokens = math.log(flops / FLOPS_A_PARAMETER) - np.log(
         np.exp(log_blocks) + width * counting.vocab_size
     )
-    at = math.log(22.0)
+    at = MIDDLE_DEPTH
     for _ in range(2):
         at, _ = lowest_mean(draws, log_blocks, grid, float(np.interp(at, grid, log_tokens)))
     blocks, tokens = (float(np.interp(at, grid, one)) for one in (log_blocks, log_tokens))
@@ -181,39 +168,53 @@ def _best_of_size(
     return losses, blocks, at, tokens
 
 
+def powers_of_ten(flops: float, digits: int = 3) -> str:
+    """A number of FLOPs as people write it: `1e20`."""
+    return f"{flops:.{digits}g}".replace("e+", "e")
+
+
 def allocation_text(found: Allocation) -> str:
     """The budget's answer in words, with what laws of other labs say."""
-    flops = f"{found.flops:.3g}".replace("e+", "e")
-    each = f"{found.tokens / found.size:.3g} for each parameter"
-    head = f"{flops} FLOPs: {big(found.size)} parameters on {big(found.tokens)} tokens, {each}"
-    rows = [("best size by", "parameters", "tokens", "for each", "fitted to FLOPs")]
-    if found.low is None or found.high is None or found.flat is None:
+    rows = [
+        ("best size by", "parameters", "tokens", "for each", "fitted to FLOPs"),
+        *(
+            _row(law.name, size, found.flops / (FLOPS_A_PARAMETER * size), law.flops)
+            for law in found.laws
+            for size in [law.size(found.flops)]
+        ),
+    ]
+    head = (
+        f"{powers_of_ten(found.flops)} FLOPs: {big(found.size)} parameters on {big(found.tokens)} tokens, "
+        f"{found.tokens / found.size:.3g} for each parameter"
+    )
+    if found.interval is None or found.flat is None:
         head += f"; that is the laws' mean, since the losses of {found.name} don't reach so far."
     else:
-        low, high = found.flat
+        (low, high), (least, most) = found.interval, found.flat
         head += (
-            f" (68%: {big(found.low)} to {big(found.high)}, by how far sources differ). {big(low)} to {big(high)} cost "
-            f"less than {found.within:g} nats."
+            f" (68%: {big(low)} to {big(high)}, by how far sources differ). {big(least)} to {big(most)} cost less than "
+            f"{found.within:g} nats."
         )
-        rows.append(
-            (found.name, big(found.size), big(found.tokens), f"{found.tokens / found.size:.3g}", "inside")
-        )
-    for law in found.laws:
-        size = law.size(found.flops)
-        tokens = found.flops / (FLOPS_A_PARAMETER * size)
-        span = " to ".join(f"{end:.1g}".replace("e+", "e") for end in law.flops)
-        rows.append((law.name, big(size), big(tokens), f"{tokens / size:.3g}", span))
+        rows.insert(1, _row(found.name, found.size, found.tokens))
     return f"{wrapped(head)}\n\n{aligned(rows, str.ljust)}"
+
+
+def _row(
+    name: str, size: float, tokens: float, flops: tuple[float, float] | None = None
+) -> tuple[str, str, str, str, str]:
+    span = "inside" if flops is None else " to ".join(powers_of_ten(end, 1) for end in flops)
+    return name, big(size), big(tokens), f"{tokens / size:.3g}", span
 
 
 def allocation_json(found: Allocation) -> dict[str, Any]:
     """The same as numbers."""
+    low, high = found.interval or (None, None)
     return {
         "flops": found.flops,
         "size": found.size,
         "tokens": found.tokens,
-        "low": found.low,
-        "high": found.high,
+        "low": low,
+        "high": high,
         "flat": found.flat,
         "within": found.within,
         "laws": [{"name": law.name, "size": law.size(found.flops)} for law in found.laws],

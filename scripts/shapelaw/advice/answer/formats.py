@@ -37,10 +37,6 @@ def config_of(shape: Shape, name: str, context: int) -> str:
     return make(shape, context)
 
 
-def _kv_heads(shape: Shape) -> int:
-    return shape.heads if shape.kv_heads is None else shape.kv_heads
-
-
 def _hf(shape: Shape, context: int) -> str:
     if shape.block == "llama":
         return _transformers(shape, context, "llama", "LlamaForCausalLM")
@@ -65,7 +61,7 @@ def _transformers(shape: Shape, context: int, family: str, builds: str) -> str:
         "hidden_size": shape.width,
         "num_hidden_layers": shape.depth,
         "num_attention_heads": shape.heads,
-        "num_key_value_heads": _kv_heads(shape),
+        "num_key_value_heads": shape.key_heads,
         "head_dim": shape.attention_dim,
         "intermediate_size": shape.hidden_width,
         "max_position_embeddings": context,
@@ -90,7 +86,7 @@ def _litgpt(shape: Shape, context: int) -> str:
         "n_layer": shape.depth,
         "n_embd": shape.width,
         "n_head": shape.heads,
-        "n_query_groups": _kv_heads(shape),
+        "n_query_groups": shape.key_heads,
         "head_size": shape.attention_dim,
         "intermediate_size": shape.hidden_width,
         "rotary_percentage": 1.0,
@@ -109,7 +105,7 @@ def _torchtitan(shape: Shape, context: int) -> str:
         "dim": shape.width,
         "n_layers": shape.depth,
         "n_heads": shape.heads,
-        "n_kv_heads": _kv_heads(shape),
+        "n_kv_heads": shape.key_heads,
         "vocab_size": shape.vocab_size,
         "multiple_of": 8,
         "ffn_dim_multiplier": (shape.hidden_width - 4) / usual,  # rounded up to a multiple of 8: hidden_width
@@ -136,15 +132,15 @@ def shape_for(name: str, size: float, depth: int, counting: Counting) -> Shape:
     """
     if name != "nanochat":
         return shape_of_size(size, depth, counting).shape
-    heads_of_keys, tables = (
-        counting.kv_heads,
-        {SizeAxis.BLOCK: 0, SizeAxis.FLOPS: 1, SizeAxis.TOTAL: 2}[counting.axis],
-    )
-
-    def off(width: int) -> float:
-        head_dim = head_dim_of(width, head_group(heads_of_keys))
-        keys = 2 * width if heads_of_keys is None else 2 * heads_of_keys * head_dim
-        return abs(depth * width * (10 * width + keys) + tables * counting.vocab_size * width - size)
-
-    width = min(range(STEP, WIDEST, STEP), key=off)
-    return counting.shape(depth, width, head_dim_of(width, head_group(heads_of_keys)), 4 * width)
+    group = head_group(counting.kv_heads)
+    tables = {SizeAxis.BLOCK: 0, SizeAxis.FLOPS: 1, SizeAxis.TOTAL: 2}[counting.axis]
+    shapes = [
+        counting.shape(depth, width, head_dim_of(width, group), 4 * width)
+        for width in range(STEP, WIDEST, STEP)
+    ]
+    sizes = {
+        shape.block_params - 4 * depth * shape.width**2 + tables * shape.vocab_size * shape.width: shape
+        for shape in shapes
+        if shape.heads % shape.key_heads == 0
+    }
+    return sizes[min(sizes, key=lambda found: abs(found - size))]

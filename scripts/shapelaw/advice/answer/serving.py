@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from shapelaw.advice.evidence.clocks import log_width
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import Shape
@@ -81,7 +81,7 @@ class Serving:
         self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
     ) -> Floats:
         """(p,) logs of seconds a step at (p,) logs of blocks and depths; the context is that of the cache."""
-        depth, width = np.exp(log_depth), np.exp(0.5 * (log_blocks - log_depth - math.log(12.0)))
+        depth, width = np.exp(log_depth), np.exp(log_width(log_blocks, log_depth))
         kv_width = width
         if self.kv_heads is not None:  # of a dimension from 64 to 128 that grows with the width
             kv_width = np.minimum(width, self.kv_heads * np.clip(2.0 * np.sqrt(width), 64.0, 128.0))

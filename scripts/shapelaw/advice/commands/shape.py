@@ -55,14 +55,20 @@ def main() -> None:
     arguments = _parser().parse_args()
     model = arguments.model and read_model(arguments.model)
     said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
-    if (flops := _flops(arguments)) is not None:
-        _of_budget(arguments, flops)
-        return
-    size = _numbers(arguments, model)
+    if model is not None and arguments.format is not None:
+        raise UserError("--format makes a config of a shape, and --model has one; leave out one of them.")
+    _read_numbers(arguments)
+    head = "" if model is None else model_text(model)
+    if (flops := _flops(arguments)) is None:
+        size = _size(arguments, model)
+    else:
+        budget = public_allocation(_counting(arguments, None), flops, arguments.within)
+        size, arguments.tokens = budget.size, budget.tokens
+        said, head = {"budget": allocation_json(budget)}, allocation_text(budget)
     given = _given(arguments, model, size)
     if model is not None and (reason := why_not_judged(model)):
         said |= {"size": size, "given": None, "not_judged": reason}
-        print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
+        print(json.dumps(said, indent=2) if arguments.json else f"{head}\n{reason}")
         return
     question = _question(arguments, size, model)
     network = None if given is None else _network(given, model, question.counting)
@@ -74,26 +80,7 @@ def main() -> None:
     elif arguments.json:
         print(json.dumps(as_json(found, notes) | said, indent=2))
     else:
-        print(text_of(found, notes) if model is None else f"{model_text(model)}\n\n{text_of(found, notes)}")
-
-
-def _of_budget(arguments: argparse.Namespace, flops: float) -> None:
-    """Print the size and the tokens for a budget, and the answer for them."""
-    _numbers(arguments, None, needs_size=False)
-    counting = _counting(arguments, None)
-    found = public_allocation(counting, flops, arguments.within)
-    arguments.tokens = found.tokens
-    answered = public_answer(_question(arguments, found.size, None))
-    if arguments.format is not None:
-        print(_config(arguments, answered, None))
-    elif arguments.json:
-        print(
-            json.dumps(
-                {"budget": allocation_json(found)} | as_json(answered, bottlenecks(answered, None)), indent=2
-            )
-        )
-    else:
-        print(f"{allocation_text(found)}\n\n{text_of(answered, bottlenecks(answered, None))}")
+        print("\n\n".join([*filter(None, [head]), text_of(found, notes)]))
 
 
 def _config(arguments: argparse.Namespace, found: ShapeAnswer, given: Architecture | None) -> str:
@@ -104,8 +91,6 @@ def _config(arguments: argparse.Namespace, found: ShapeAnswer, given: Architectu
     """
     question = found.question
     context = arguments.context or question.context
-    if arguments.model is not None:
-        raise UserError("--format makes a config of a shape, and --model has one; leave out one of them.")
     if given is not None and arguments.width is not None:
         return config_of(_shape_of(given, question.counting), arguments.format, context)
     if given is None and found.advised is None:
@@ -230,11 +215,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _numbers(arguments: argparse.Namespace, model: Model | None, needs_size: bool = True) -> float:
-    """SIZE, or the model's, once all numbers that options have as people write them are numbers.
+def _read_numbers(arguments: argparse.Namespace) -> None:
+    """Put a number in place of each option's text as people write it.
 
     Raises:
-        UserError: one of them is none, or SIZE is missing.
+        UserError: one of them is none, or `--within` is no part of a nat.
     """
     for name, least in {"vocab": 2, "rank": 1, "context": 0, "kv_heads": 1}.items():
         if (text := getattr(arguments, name)) is not None:
@@ -243,10 +228,18 @@ def _numbers(arguments: argparse.Namespace, model: Model | None, needs_size: boo
             setattr(arguments, name, value)
     if arguments.tokens is not None:
         arguments.tokens = option_number("--tokens", arguments.tokens, 1)
+    if not 0 < arguments.within < 1:
+        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
+
+
+def _size(arguments: argparse.Namespace, model: Model | None) -> float:
+    """SIZE, or the model's.
+
+    Raises:
+        UserError: it is none, or missing.
+    """
     if arguments.size is not None:
         return option_number("SIZE", arguments.size, 1)
-    if not needs_size:
-        return math.nan
     if model is None:
         raise UserError(
             "Give one SIZE, such as `shapelaw shape 1.3B`, or the --model that has it, or a budget: --flops."
@@ -297,8 +290,6 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
     """What the options ask, and where they don't say, the model."""
     counting = _counting(arguments, model)
     tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
-    if not 0 < arguments.within < 1:
-        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
     window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
     clock = machine_clock(arguments.machine or MI250X, counting.vocab_size, window)
     serving = None if arguments.serve is None else serving_of(arguments.serve, counting.kv_heads)

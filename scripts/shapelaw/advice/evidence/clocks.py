@@ -29,6 +29,11 @@ def normal_scores(count: int) -> Floats:
     return np.asarray(centred / centred.std())
 
 
+def log_width(log_blocks: Floats, log_depth: Floats) -> Floats:
+    """Logs of the widths of blocks of 12 L d²."""
+    return np.asarray(0.5 * (log_blocks - log_depth - math.log(12.0)))
+
+
 def log_work(
     log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: Floats | int
 ) -> Floats:
@@ -37,8 +42,7 @@ def log_work(
     These are the weights of the blocks, of the classifier, and 2 N L d for the scores of attention over N tokens: two
     FLOPs each in a forward pass.
     """
-    log_width = 0.5 * (log_blocks - log_depth - math.log(12.0))
-    others = np.log(vocab_size + 2.0 * context * np.exp(log_depth)) + log_width
+    others = np.log(vocab_size + 2.0 * context * np.exp(log_depth)) + log_width(log_blocks, log_depth)
     return np.asarray(np.logaddexp(log_blocks, others))
 
 
