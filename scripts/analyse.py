@@ -87,7 +87,7 @@ def main() -> None:
     if found.answer and not found.answer.published:
         found = replace(found, answer=replace(found.answer, published=theirs))
     check_declared(found, study.tables, study.figures)
-    show_results(found, arguments.out, study.name)
+    show_results(found, arguments.out, study.name, study.carrying)
 
 
 if __name__ == "__main__":

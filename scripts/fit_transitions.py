@@ -39,6 +39,7 @@ from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.transitions.analysis import PUBLISHED, Options, analyse_runs
 from shapelaw.studies.transitions.results import add_options, analyse, options_of, present
 
+CARRYING = ("transitions", "size_axes")  # tables of which the first rows are printed
 LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
 ENDING = "_transitions"  # of the folder of results, behind the runs' name
 
@@ -62,7 +63,7 @@ def main() -> None:
     options, out = options_of(arguments), out_folder(arguments, ENDING)
     if arguments.transitions is not None:
         found = analyse(transitions=arguments.transitions, options=options)
-        show_results(present(found), out, LABELS)
+        show_results(present(found), out, LABELS, CARRYING)
         return
     check_bootstrap(options.noise, options.draws)
     budgets, notes = given_budgets(arguments, options.size, least=2 * LEAST_SIZES, loss=arguments.loss)
@@ -72,7 +73,7 @@ def main() -> None:
         if len(budgets) > 1:
             print(f"\n{given.budget.rule.capitalize()}:")
         folder = out / given.budget.folder if len(budgets) > 1 else out
-        show_results(given.results(partial(_present, options, given)), folder, LABELS)
+        show_results(given.results(partial(_present, options, given)), folder, LABELS, CARRYING)
 
 
 def _present(options: Options, given: GivenRuns, budget: Budget) -> Results:

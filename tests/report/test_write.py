@@ -53,6 +53,27 @@ def test_a_figure_with_nothing_to_draw_is_a_sentence_in_its_files_and_in_the_out
     assert (tmp_path / "speed.png").is_file()
 
 
+def test_the_output_has_the_answer_its_tables_first_rows_and_what_no_table_says(tmp_path, capsys) -> None:
+    losses = pd.DataFrame({"depth": range(12), "test_loss": 2.5, "test_loss_err": 0.125})
+    tables = {"losses": Table(losses, "Losses."), "others": Table(losses, "More.")}
+    results = Results(tables, {}, {}, "No seeds.", answer=Answer("It may.", False, more="Or not."))
+    show_results(results, tmp_path, "study", ["losses"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "Undecided: It may. Or not.",
+        "",
+        "losses:",
+        "  depth L    test loss (nats/token)",
+    ]
+    assert lines[14:] == [
+        "        9               2.50 ± 0.12",
+        f"2 more rows: {tmp_path / 'losses.csv'}. ± is one standard error.",
+        "",
+        "No seeds.",
+        f"Tables and figures are in {tmp_path}.",
+    ]
+
+
 def test_one_file_has_all_tables_to_read_and_one_all_of_them_for_a_paper(tmp_path: Path) -> None:
     tables = {
         "sizes": Table(pd.DataFrame({"width": [8]}), "Shapes."),

@@ -16,12 +16,13 @@ from shapelaw.campaign.ending import heading_of, read_json
 from shapelaw.campaign.start import PAGE_OF
 from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
+from shapelaw.report.reading import FIRST_ROWS
 from shapelaw.report.tables import data_uri, first_rows, page
 from shapelaw.report.write import ANSWER, FINDINGS, NOTES, Answer
 from shapelaw.specs.kinds import AnyRun, in_words
 from shapelaw.studies.study import TABLES, Study
 
-NEWLINE, MOST_ROWS = "\n", 10  # rows of a table on the page
+NEWLINE = "\n"
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 _WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
 # of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled; the
@@ -217,7 +218,7 @@ def read_finding(
     figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
     answer = Answer(**fit[ANSWER]) if ANSWER in fit else None
     pages = {name: folder / f"{name}.html" for name in study.tables}
-    carrying = [pages[name] for name in study.answering or study.tables[:1]]
+    carrying = [pages[name] for name in study.carrying]
     return Finding(
         study.name,
         heading_of(study, runs),
@@ -232,7 +233,7 @@ def read_finding(
         submitted,
         in_words(runs) if runs else "",
         "".join(
-            first_rows(file.read_text(encoding="utf-8"), MOST_ROWS) for file in carrying if file.is_file()
+            first_rows(file.read_text(encoding="utf-8"), FIRST_ROWS) for file in carrying if file.is_file()
         ),
         [f"{study.name}/{name}.html" for name, file in pages.items() if file.is_file()],
         () if answer is None or answer.decided else lacking,
@@ -250,7 +251,7 @@ def described(study: Study, fit: Path) -> str:
     lines = [study.question]
     if ANSWER in said:
         answer = Answer(**said[ANSWER])
-        lines.append(("" if answer.decided else "Undecided: ") + f"{answer.sentence} {answer.more}".strip())
+        lines.append(answer.words)
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])

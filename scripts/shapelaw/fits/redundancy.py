@@ -87,12 +87,6 @@ class Redundancy:
         """True if the redundancy is above zero at 95% confidence, two-sided."""
         return self.p_value < 0.025
 
-    @property
-    def words(self) -> str:
-        """`30% (20% to 40%), measured`."""
-        interval = "" if math.isnan(self.low) else f" ({interval_words(self.low, self.high)})"
-        return f"{self.value:.0%}{interval}, {self.status}"
-
     def agrees(self, low: float, high: float) -> bool | None:
         """True if the interval overlaps that of a number from elsewhere, or a bound lies on its side; None if open."""
         if self.status is RedundancyStatus.MEASURED:
@@ -181,16 +175,6 @@ class Needed:
     enough: int | None
     too_small: int | None
     unseen: float = field(default=math.nan, compare=False)
-
-
-def needed_words(needed: Needed) -> str:
-    """The end of a sentence: the rank that is enough, and the cost that would not have been seen."""
-    seen = f" (a cost below {needed.unseen:.2g} nats would not be seen)"
-    if needed.too_small is None:
-        return f"no rank of the grid is significantly worse{seen}"
-    if needed.enough is None:
-        return f"every rank up to {needed.too_small} is significantly worse"
-    return f"nothing is lost from rank {needed.enough} on{seen}; rank {needed.too_small} is worse"
 
 
 def needed_rank(

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,6 +24,7 @@ from shapelaw.specs.runs import AXES
 
 MISSING = "–"
 MOST_COLUMNS = 8
+FIRST_ROWS = 10  # of a table on the report's first page and in a terminal
 LONG = 40  # rows; a table in LaTeX that has more goes over several pages
 PREAMBLE = r"% needs \usepackage{booktabs, longtable, siunitx}" + "\n"
 LINE = 14  # characters of a header's line, or as many as the widest cell has
@@ -288,6 +290,15 @@ def markdown_of(reading: Reading, caption: str = "") -> str:
     sides = ["right" if number else "left" for number in reading.numbers]
     markdown = escaped.to_markdown(index=False, disable_numparse=True, colalign=sides)
     return (f"{caption}\n\n" if caption else "") + markdown + "\n"
+
+
+def text_of(reading: Reading, name: str, file: Path) -> str:
+    """The first rows of the table for a terminal, below its name, with the file that has all of them."""
+    shown, rest = reading.texts.head(FIRST_ROWS), len(reading.texts) - FIRST_ROWS
+    sides = ["right" if number else "left" for number in reading.numbers]
+    rows = shown.to_markdown(index=False, tablefmt="simple", disable_numparse=True, colalign=sides or None)
+    more = f"{rest:,} more rows: {file}. " if rest > 0 else ""
+    return "\n".join(filter(None, [f"{name}:", rows, f"{more}{reading.note}".strip()])) + "\n"
 
 
 def _escape_pipe(text: str) -> str:

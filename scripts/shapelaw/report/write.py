@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from shapelaw.parts import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
-from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of
+from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of, text_of
 from shapelaw.report.tables import write_table, writing_to
 
 ANSWER, NOTES, FINDINGS = "answer", "notes", "findings"  # keys of fit.json that the report reads
@@ -95,6 +95,11 @@ class Answer:
     published: str = ""
     more: str = ""
 
+    @property
+    def words(self) -> str:
+        """The whole answer, and that it is none where the runs don't decide."""
+        return f"{'' if self.decided else 'Undecided: '}{self.sentence} {self.more}".strip()
+
 
 @dataclass(frozen=True)
 class Results:
@@ -105,7 +110,7 @@ class Results:
         figures: figures by name, as specifications or drawn; a text where there is nothing to draw: the reason, which
             is written in the place of the figure, since Snakemake wants its files.
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
-        summary: the findings in sentences, one a line.
+        summary: what no table says, in sentences, one per line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
         answer: the answer to the study's question; None for an analysis that no study of the registry declares.
         parts: what of the analysis failed; a table or figure that did has its reason in its place.
@@ -115,7 +120,7 @@ class Results:
     tables: Mapping[str, Table]
     figures: Mapping[str, Drawn]
     fit: Mapping[str, Any]
-    summary: str
+    summary: str = ""
     left_out: Mapping[str, str] = field(default_factory=dict)
     answer: Answer | None = None
     parts: Parts = field(default_factory=Parts)
@@ -218,14 +223,23 @@ def check_declared(results: Results, tables: Collection[str], figures: Collectio
         raise UndeclaredResults("; ".join(wrong))
 
 
-def show_results(results: Results, out: Path, study: str) -> None:
-    """Write the results into a folder, and print the findings, what was left out and where the files are.
+def show_results(results: Results, out: Path, study: str, carrying: Iterable[str] = ()) -> None:
+    """Write the results into a folder, and print the answer, the tables that carry it and what no table says.
+
+    Args:
+        carrying: names of these tables, of which the first rows are printed, as on the report's first page.
 
     Raises:
         UserError: the folder can't be written.
     """
     write_results(results, out, study)
-    print("\n".join([results.summary, *results.parts.sentences]))
+    if results.answer is not None:
+        print(f"{results.answer.words}\n")
+    for name in carrying:
+        if name in results.tables:
+            print(text_of(results.tables[name].reading, name, out / f"{name}.csv"))
+    for line in (*results.summary.splitlines(), *results.parts.sentences):
+        print(line)
     nothing = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
     for name, why in {**results.left_out, **nothing}.items():
         if name not in results.parts.failed:

@@ -137,6 +137,11 @@ class Study:
         return [f"{self.folder}/{name}.{ending}" for name in names for ending in kinds]
 
     @property
+    def carrying(self) -> Sequence[str]:
+        """The names of the tables that carry its answer."""
+        return self.answering or self.tables[:1]
+
+    @property
     def artifacts(self) -> list[str]:
         """The files of all tables and figures that rules name and MLflow keeps."""
         return self.files(self.tables, TABLE_ENDINGS) + self.files(self.figures, FIGURE_ENDINGS)

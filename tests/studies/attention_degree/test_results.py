@@ -58,7 +58,6 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path) -> None:
     )
     fit = written.fit
     assert (fit["status"], fit["decoders"], len(fit["differences"])) == ("converged", 8, 12)
-    assert "depth 2, width 64: softmax against degree 3: -0.09" in written.summary
 
 
 def test_one_seed_or_no_reference_is_no_comparison() -> None:
@@ -68,7 +67,7 @@ def test_one_seed_or_no_reference_is_no_comparison() -> None:
     runs = table()
     alone = analyse(StudyRuns(runs[runs["attention_degree"] == 4], "runs.csv", ()))
     assert alone.differences == []
-    assert "Nothing can be compared" in present(alone).summary
+    assert present(alone).answer.sentence.startswith("No degree can be compared with degree 3")
 
 
 @pytest.mark.parametrize("name", RECIPE)

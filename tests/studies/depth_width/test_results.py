@@ -45,7 +45,7 @@ def test_cells_have_rows_under_a_column_of_what_tells_them_apart(mixed):
     assert [cell["cell"] for cell in found.fit["cells"]] == [{"vocab_size": 257}, {"vocab_size": 500}]
     assert found.answer.sentence.startswith("V = 257: Depth 6 overtakes depth 4 at width ")
     assert " V = 500: Depth 6 overtakes depth 4 at width " in found.answer.sentence
-    assert "V = 500: Depth 4 against 6 (bootstrap): width " in found.summary
+    assert "V = 500: Seed noise: " in found.summary
 
 
 def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_sentence(mixed):

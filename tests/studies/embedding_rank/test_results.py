@@ -16,8 +16,8 @@ from shapelaw.studies.embedding_rank.results import (
     check_rank_runs,
     comparison_table,
     losses_figure,
+    present,
     seed_noise_table,
-    summary,
 )
 
 
@@ -106,5 +106,5 @@ def test_without_repeated_seeds_there_are_no_intervals() -> None:
     assert {one.redundancy.status for one in analysis.found} == {RedundancyStatus.NO_NOISE}
     assert all(math.isnan(one.redundancy.low) for one in analysis.found)
     assert analysis.needed == {}
-    assert "no network has two seeds" in summary(analysis)
+    assert "no network has two seeds" in present(analysis).summary
     assert set(comparison_table(analysis)["agrees"]) == {"open"}

@@ -73,7 +73,7 @@ def failing_once(module: Any, name: str) -> Callable[..., Any]:
     [
         (results, "losses_figure", injected, {"figure losses": INJECTED}),
         (results, "best_depth_figure", lambda _: Undrawable([]), {"figure best_depth": INJECTED}),
-        (results, "_best_sentences", injected, {"sentences on the best shapes": INJECTED}),
+        (results, "_cell_sentences", injected, {"sentences on the cells": INJECTED}),
         (
             tables,
             "numbers_of",

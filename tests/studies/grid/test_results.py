@@ -69,8 +69,6 @@ def test_without_noise_nothing_is_decided_and_that_is_said() -> None:
         in found.answer.sentence
     )
     assert "12 cells, which differ in vocab_size, embedding_rank, heads." in found.summary
-    assert "All cells: depth 1 against 2: no noise estimate" in found.summary
-    assert "is best; without a noise estimate" in found.summary
     alone = presented(**ONE_CELL)
     assert alone.answer.sentence.startswith("Depth 1 against 2: no noise estimate")
     assert not alone.answer.decided

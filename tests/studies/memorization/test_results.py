@@ -34,7 +34,6 @@ def test_the_test_along_the_context_has_the_status_of_a_fit():
     assert fit["status"] == fit["curves"][0]["status"] == "converged"
     assert fit["curves"][0]["verdict"] == "rising, no significant fall"
     assert fit["answer"]["decided"]
-    assert "no significant fall" in " ".join(fit["findings"])
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
     one_seed = present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT))

@@ -79,8 +79,6 @@ def test_all_is_said_and_attention_of_another_grid_in_the_same_folder_is_left_ou
     assert "in 0 of 1 settings that can tell" in results.answer.more
     assert results.fit["status"] == results.fit["perfect"][0]["status"] == "converged"
     assert results.fit["saturation"][0]["heads"] == 8
-    assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in results.summary
-    assert "H = 8, T = 40:" in results.summary
     alone = present(analyse_saturation(None, tmp_path / "a"))
     assert alone.fit["status"] == "too few points"
     assert set(alone.left_out) == {"perfect"}

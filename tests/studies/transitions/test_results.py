@@ -25,7 +25,6 @@ from shapelaw.studies.transitions.results import (
     options_of,
     present,
     summary,
-    transition_sentences,
 )
 
 
@@ -88,26 +87,25 @@ def test_every_word_has_its_place_and_without_words_they_are_the_analysis_own() 
     assert vars(asked(add_size_options, "--size", "total")) == {"size": "total", "draws": Options.draws}
 
 
-def test_a_crossing_has_its_interval_and_its_size(analysis):
+def read(found, method=BOOTSTRAP):
+    """The rows of a method as they are read."""
+    texts = present(found).tables["transitions"].reading.texts
+    return texts[texts["method"] == method].to_dict("records")
+
+
+def test_a_crossing_has_its_interval(analysis):
     rows = analysis.bootstrap_rows
-    sentences = list(transition_sentences("V = 500", analysis))
-    assert len(sentences) == len(rows) == 4
-    row = rows[0]
-    assert sentences[0] == (
-        f"V = 500: depth 4 against 6: width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f}) "
-        "at equal parameters of the blocks"
-    )
+    shown = [row["width d"] for row in read(analysis)]
+    assert len(shown) == len(rows) == 4
+    assert shown[0] == f"{rows[0]['width']:.1f} ({rows[0]['width_low']:.1f} to {rows[0]['width_high']:.1f})"
 
 
 def test_a_depth_that_never_overtakes_has_its_bound():
     runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 1e4}, noise=0.0008), "made")
     found = analyse_runs(runs, Options(draws=300))
-    (row,) = found.bootstrap_rows
-    (sentence,) = transition_sentences("rate 0.001", found)
-    assert sentence.startswith(
-        f"rate 0.001: depth 4 against 6: no transition up to width {row['bound']:.0f}: the shallower network is better "
-        "everywhere at equal"
-    )
+    (row,), (shown,) = found.bootstrap_rows, read(found)
+    bound = f"no transition up to width {row['bound']:.0f}: the shallower network is better everywhere"
+    assert shown["result"] == bound
 
 
 def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
@@ -117,11 +115,9 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     rows = [(depth, width, loss) for depth, losses in ((1, one), (2, two)) for width, loss in losses.items()]
     runs = pd.DataFrame(rows, columns=["depth", "width", "test_loss"]).assign(seed=0)
     found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
-    (sentence,) = transition_sentences("rank 32", found)
-    assert sentence == (
-        "rank 32: depth 1 against 2: at the edge of the sizes, above width 71 (the paper's rule: 80 ± 16) at equal "
-        "parameters of the blocks"
-    )
+    ((bootstrap,), (rule,)) = (read(found, method) for method in (BOOTSTRAP, PAPER_RULE))
+    assert bootstrap["result"] == "at the edge of the sizes, above width 71"
+    assert rule["width d"] == "80.0 (64.0 to 96.0)"
 
 
 def test_depths_without_common_sizes_are_sent_to_the_surface():

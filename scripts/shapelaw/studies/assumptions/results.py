@@ -259,25 +259,13 @@ def present(rows: Sequence[Row]) -> Results:
         "verdicts_published": known,
         "verdicts_that_agree": agree,
     }
-    return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, summary(rows), answer=answer(tables))
+    return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, answer=answer(tables))
 
 
 def agreement(verdicts: pd.DataFrame) -> tuple[int, int]:
     """The number of verdicts that were published, and how many of them are ours."""
     known = verdicts[verdicts["published"].notna()]
     return len(known), int((known["published"] == known["ours"]).sum())
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """A sentence for each layer on the assumptions that hold."""
-    lines = []
-    for row in in_order(rows):
-        held = [ASSUMPTIONS[name] for name, holds in row.findings.verdicts(TOLERANCE).items() if holds]
-        lines.append(
-            f"{row.model}, {row.weights}, {row.layer}: {', '.join(held) or 'nothing'} holds at a tolerance of "
-            f"{TOLERANCE:.0e}."
-        )
-    return "\n".join(lines)
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

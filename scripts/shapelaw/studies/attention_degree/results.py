@@ -123,7 +123,7 @@ def present(analysis: AttentionDegreeAnalysis) -> Results:
         "differences": plain_rows(tables["differences"].frame),
     }
     drawn = {"losses": losses_figure(analysis)}
-    return Results(tables, drawn, fit, summary(analysis), answer=answer(tables))
+    return Results(tables, drawn, fit, answer=answer(tables))
 
 
 _SHAPE = ("depth", "width", "attention")
@@ -220,21 +220,6 @@ def differences(decoders: Sequence[Decoders]) -> list[Difference]:
             if reference is not one and nats is not None:
                 found.append(Difference(one, against, nats))
     return found
-
-
-def summary(analysis: AttentionDegreeAnalysis) -> str:
-    """The findings, a sentence a line."""
-    if not analysis.differences:
-        return "Nothing can be compared: the runs have neither degree 3 nor softmax beside other attention."
-    return "\n".join(
-        f"depth {one.decoders.depth}, width {one.decoders.width}: {one.decoders.attention} against {one.against}: "
-        f"{one.nats.value:+.4f} nats per token{_interval(one.nats)}, {one.nats.verdict}."
-        for one in analysis.differences
-    )
-
-
-def _interval(mean: Mean) -> str:
-    return "" if math.isnan(mean.low) else f" ({mean.low:+.4f} to {mean.high:+.4f}, {mean.seeds} seeds)"
 
 
 def losses_figure(analysis: AttentionDegreeAnalysis) -> Chart:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pandas as pd
 
 from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
 from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Panel, Points, Span, looked
@@ -57,10 +56,6 @@ _LOSSES = (
     *_RANGES,
 )
 _FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
-_WHICH = {
-    OPEN: "the first is not told from the second",
-    shared.NO_NOISE: "which is larger is not known without a noise estimate",
-}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -95,37 +90,7 @@ def present(analysis: RatioAnalysis) -> Results:
     }
     model = "1 - size of the best network of ratio 1 with equal loss / size, by monotone interpolation"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "monotony", "spread"))
-    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
-
-
-def summary(analysis: RatioAnalysis) -> str:
-    """Each ratio's best depth and redundancy on the main size axis, the order of the losses and the spreads."""
-    lines = [noise_sentence(analysis.noise)]
-    lines += [_redundancy_line(one, analysis) for one in analysis.redundant if one.axis is analysis.axis]
-    for (feed_forward, size), test in analysis.monotony.items():
-        said = str(test.verdict)
-        if not math.isnan(test.falls_p):
-            said += f" (p of a fall = {test.falls_p:.2g}, of a rise = {test.rises_p:.2g})"
-        lines.append(f"d_ff = {feed_forward}, size {short_number(size)}: the loss against the ratio: {said}.")
-    for one in analysis.spreads:
-        verdict = _larger(one)
-        lines.append(
-            f"d_ff = {one.feed_forward}, size {short_number(one.size)}: the loss spreads by {one.ratios.value:.4f} "
-            f"over ratios and by {one.depths.value:.4f} over depths; {_WHICH.get(verdict, f'the first is {verdict}')}."
-        )
-    return "\n".join(lines)
-
-
-def _redundancy_line(one: Found, analysis: RatioAnalysis) -> str:
-    found, also = one.redundancy, analysis.also_best(one)
-    assert found is not None
-    others = f" (or {', '.join(map(str, also))})" if also else ""
-    few = found.status is RedundancyStatus.TOO_FEW_POINTS
-    wasted = str(found.status) if few else found.words
-    return (
-        f"d_ff = {one.feed_forward}, H d_a / d = {one.ratio:g}, size {short_number(one.at.size)}: best depth "
-        f"{one.at.best_depth}{others}; redundancy in {SIZE_LABELS[one.axis]} {wasted}."
-    )
+    return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

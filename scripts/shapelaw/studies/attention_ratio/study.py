@@ -23,7 +23,7 @@ STUDIES = (
         message="what attention wider than the network costs",
         subtitle="",
         tables=("losses", "best_depth", "redundancy", "monotony", "spread", "comparison"),
-        answering=("best_depth",),
+        answering=("best_depth", "redundancy"),
         figures={
             "losses": "figure 4 of the vocabulary paper",
             "depths": "figure 6 of the vocabulary paper",

@@ -14,7 +14,6 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
-from shapelaw.fits.noise import chance_words
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs import columns
@@ -386,21 +385,6 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
     for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
         table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
     return table
-
-
-def pooled_summary(found: Sequence[Pooled]) -> list[str]:
-    """A sentence for each whole degree and budget: targets of R > 1, rates chosen on all seeds."""
-    return [
-        f"{one.first.task.matrices} matrices of {one.first.task.width} x {one.first.task.width}, R > 1, "
-        f"{one.cells} cells: {one.first.name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
-        f"({math.exp(one.log_ratio.low):.3g} to {math.exp(one.log_ratio.high):.3g}, "
-        f"{chance_words(one.log_ratio.p_value)}), {one.log_ratio.verdict}."
-        for one in found
-        if one.is_whole_degree
-        and one.targets == "R > 1"
-        and one.rates == ALL_SEEDS
-        and one.log_ratio.seeds > 1
-    ]
 
 
 def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.noise import chance_words
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
@@ -38,7 +37,6 @@ from shapelaw.studies.block_degree.analysis import (
     differences,
     of_task,
     pooled,
-    pooled_summary,
     pooled_table,
     references,
     tune,
@@ -119,32 +117,7 @@ def present(analysis: DegreeAnalysis) -> Results:
             for name in ("pooled", "differences", "mixtures", "rank_correlation")
         },
     }
-    return Results(tables, drawn, fit, summary(analysis), answer=answer(tables))
-
-
-def summary(analysis: DegreeAnalysis) -> str:
-    """The findings, one sentence per line."""
-    lines = pooled_summary(analysis.pooled)
-    lines += [
-        f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
-        f"{_seeds_words(one.log_ratio)}, {one.verdict}."
-        for one in analysis.differences
-    ] or ["No degree can be compared: the runs have no network of degree 3, or nothing beside it."]
-    for one in analysis.correlations:
-        if not math.isnan(one.found.low):
-            target = "all R" if one.target_rank is None else f"R = {one.target_rank}"
-            lines.append(
-                f"{one.setting.words}, {target}: rank correlation of loss and {one.against} "
-                f"{one.found.value:.2f} ({one.found.low:.2f} to {one.found.high:.2f}, "
-                f"{chance_words(one.found.p_value)}, {one.found.networks} networks), {one.found.verdict}."
-            )
-    return "\n".join(lines)
-
-
-def _seeds_words(mean: Mean) -> str:
-    if math.isnan(mean.low):
-        return ""
-    return f" ({math.exp(mean.low):.3g} to {math.exp(mean.high):.3g}, {mean.seeds} seeds)"
+    return Results(tables, drawn, fit, answer=answer(tables))
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

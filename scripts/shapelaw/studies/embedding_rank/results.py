@@ -19,7 +19,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Needed, Redundancy, needed_words
+from shapelaw.fits.redundancy import Needed, Redundancy
 from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.tables import frame_of
@@ -147,19 +147,7 @@ def present(analysis: EmbeddingAnalysis) -> Results:
     drawn = {"losses": losses_figure(analysis), "redundancy": redundancy_figure(analysis)}
     model = "1 - size of the full-rank network of equal loss / size, by monotone interpolation"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "needed"))
-    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
-
-
-def summary(analysis: EmbeddingAnalysis) -> str:
-    """Each network's redundancy in the blocks' parameters, and the rank that is enough, a sentence a line."""
-    lines = [noise_sentence(analysis.noise)]
-    lines += [
-        f"r = {one.rank}, positions {one.positions}: redundancy in {SIZE_LABELS[one.axis]} {one.redundancy.words}."
-        for one in analysis.found
-        if one.axis is SizeAxis.BLOCK
-    ]
-    lines += [f"Positions {words}: {needed_words(needed)}." for words, needed in analysis.needed.items()]
-    return "\n".join(lines)
+    return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

@@ -270,14 +270,15 @@ class RatesStudy:
         analysis: RatesAnalysis,
         ratios: TableOf,
         figures_of_its_own: Mapping[str, Callable[[RatesAnalysis], Drawn]],
-        sentences: Callable[[RatesAnalysis, pd.DataFrame], Iterable[str]],
+        sentences: Callable[[RatesAnalysis], Iterable[str]],
         answered: Callable[[Mapping[str, Table]], Answer],
         **tables_of_its_own: TableOf,
     ) -> Results:
         """The tables, figures and fit.json of an analysis.
 
         Args:
-            ratios: the study's ratios of transitions, which its sentences are on too.
+            ratios: the study's ratios of transitions.
+            sentences: what no table says.
         """
         four = {"test_loss": ".4f"}
 
@@ -309,7 +310,7 @@ class RatesStudy:
                 **{name: partial(one.of, analysis) for name, one in others.items()},
             },
             {name: partial(drawn, draw) for name, draw in figures.items()},
-            {"transitions": lambda made: sentences(analysis, made["ratios"].frame)},
+            {"rates": lambda _: sentences(analysis)},
             lambda made: {
                 "study": self.name,
                 "transitions": list(self._transitions(analysis.cells)),

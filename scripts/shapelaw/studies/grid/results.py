@@ -17,11 +17,10 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from shapelaw.fits.line import overall_status
-from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
-from shapelaw.fits.projection import why_no_projection
+from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
 from shapelaw.parts import Parts
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks, short_number
+from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, without
 from shapelaw.specs.runs import phrase_of
@@ -29,7 +28,7 @@ from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
-from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
+from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart
@@ -43,12 +42,10 @@ from shapelaw.studies.transitions.results import (
     add_axes_option,
     add_size_options,
     overtaken,
-    transition_sentences,
 )
 from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
 
 _EFFECTS: dict[str, Any] = {"read": tables.read_effects, "counted": True}
-SHOWN_SIZES = 5
 T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
@@ -176,7 +173,6 @@ def present(analysis: GridAnalysis) -> Results:
         {
             "the cells": lambda _: _cell_sentences(analysis),
             "the effects": lambda made: _effect_sentences(analysis, effects(made)),
-            "the best shapes": lambda _: _best_sentences(analysis),
         },
         lambda made: _fit(analysis, made),
         answer,
@@ -266,7 +262,7 @@ def effect_words(row: Row) -> str:
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
-    """What tells the cells apart, what follows in them, their noise, transitions and lines."""
+    """What tells the cells apart, what follows in them, and their noise."""
     cells = analysis.cells
     if cells.axes:
         yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
@@ -274,21 +270,6 @@ def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
         yield f"Within a cell{_of(cells, kin)}: {'; '.join(rules)}."
     for noise, kin in _alike((one.losses[1], one.cell) for one in analysis.analyses).items():
         yield f"{noise_sentence(noise).removesuffix('.')}{_of(cells, kin)}."
-    told = [
-        (sentence.removeprefix(": "), one.cell)
-        for one in analysis.analyses
-        for sentence in (*transition_sentences("", one.transitions), *_other_sentences(one))
-    ]
-    yield from (f"{_first(cells.name_of(kin))}: {sentence}." for sentence, kin in _alike(told).items())
-
-
-def _other_sentences(one: CellAnalysis) -> Iterator[str]:
-    """The line of a cell, and why it has no transition where it has one depth."""
-    if len(one.losses[0]) < 2:
-        yield "there is one depth, so there are no transitions"
-    fit = one.transitions.fit
-    if why_no_projection(fit) is None:
-        yield f"log d = a + b L with a = {fit.a:.3f} ± {fit.a_err:.3f} and b = {fit.b:.4f} ± {fit.b_err:.4f}"
 
 
 def _alike(told: Iterable[tuple[T, Cell]]) -> dict[T, list[Cell]]:
@@ -309,48 +290,12 @@ def _first(text: str) -> str:
 
 
 def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator[str]:
-    """Of each axis the means over settings, or the single differences where there is one setting; moved transitions."""
+    """How the effects are corrected, and why there is no best shape."""
     tested = int(effects["p"].notna().sum())
     if tested:
         yield f"P values have Holm's correction for the {tested} effects of this grid."
-    for axis, rows in effects.groupby("axis", sort=False):
-        differences = rows[(rows["quantity"] == DIFFERENCE) & rows["value"].notna()]
-        means = differences[differences["settings"] > 1]
-        for row in (differences if means.empty else means).to_dict("records"):
-            at = "" if row["settings"] > 1 else _at(analysis, row)
-            chance = "" if math.isnan(row["p_holm"]) else f"; {chance_words(row['p_holm'])}"
-            yield f"{axis}{at}, at equal size: {effect_words(row)}{chance}."
-        moved = rows[(rows["quantity"] == RATIO) & (rows["status"] == MEASURED)]
-        for row in moved.to_dict("records"):
-            yield (
-                f"{axis}{_at(analysis, row)}: the width at which depth {row['deeper_depth']} overtakes {row['depth']} "
-                f"moves from {effect_words(row)}; {chance_words(row['p_holm'])}."
-            )
-
-
-def _at(analysis: GridAnalysis, row: Row) -> str:
-    others = [said(name, plain(row[name])) for name in analysis.cells.axes if name != row["axis"]]
-    return f" at {', '.join(others)}" if others else ""
-
-
-def _best_sentences(analysis: GridAnalysis) -> Iterator[str]:
-    """The best shape of some sizes that several candidates reach, from the smallest to the largest."""
     if not analysis.best and analysis.unit == BITS:
         yield "The table has no bits per byte, in which alone the losses of several vocabularies or texts compare."
-    several = [at for at in analysis.best if len(at) > 1]
-    step = max(1, math.ceil(len(several) / SHOWN_SIZES))
-    for at in several[::-1][::step][::-1]:
-        best = at[0]
-        near = sum(one.near for one in at[1:])
-        of = f" in {best.cell.cell.name}" if analysis.cells.axes else ""
-        rest = (
-            "without a noise estimate"
-            if any(math.isnan(one.above_err) for one in at)
-            else f"{near} of {len(at) - 1} others are within the noise of it"
-        )
-        yield (
-            f"Size {short_number(best.size)}: depth {best.depth} with width {best.width:.0f}{of} is best; {rest}."
-        )
 
 
 def losses_figure(analysis: GridAnalysis) -> Chart:

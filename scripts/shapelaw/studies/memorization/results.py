@@ -15,8 +15,7 @@ the head dimension d_h, for several numbers of examples T, with the theory's `H 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,8 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, overall_status
-from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
+from shapelaw.fits.memorized import SATURATED, check_memorization_runs
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
@@ -36,7 +34,6 @@ from shapelaw.studies.memorization.analysis import MemorizationAnalysis, analyse
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 from shapelaw.studies.memorization.study import STUDIES as DECLARED
-from shapelaw.studies.memorization.tables import comparison_table
 from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
 NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
@@ -131,42 +128,19 @@ def present(found: MemorizationAnalysis | Saturation) -> Results:
     declared = next(study for study in DECLARED if study.name == found.study)
     tables = tables_of(tabled.TABLES, declared.tables, found)
     drawn = {name: FIGURES[name](found) for name in declared.figures}
-    return Results(tables, drawn, _fits(found, tables), summary(found), answer=answer(found.study, tables))
+    return Results(
+        tables, drawn, _fits(found, tables), "\n".join(sentences(found)), answer=answer(found.study, tables)
+    )
 
 
-def summary(found: MemorizationAnalysis | Saturation) -> str:
-    """The findings, one sentence per line: each finding of the paper beside ours, and what is missing."""
-    if isinstance(found, Saturation):
-        return saturation.summary(found)
-    lines = [f"Note: {sentence}" for sentence in warnings(found)]
-    if not any(one.curve.noise for one in found.curves):
-        lines.append(
+def sentences(analysis: MemorizationAnalysis) -> Iterator[str]:
+    """What no table says: runs that theorem 1 doesn't cover, and fits without seed noise."""
+    yield from (f"Note: {sentence}" for sentence in warnings(analysis))
+    if not any(one.curve.noise for one in analysis.curves):
+        yield (
             "Seed noise: no seeds are repeated below saturation, so nothing can be called significant; the errors of "
             "fits come from their scatter."
         )
-    lines += [
-        f"{one.curve.setting}: {one.linear.line.message}."
-        for one in found.curves
-        if one.linear is not None and one.linear.line.status is FitStatus.CURVED
-    ]
-    for row in comparison_table(found).to_dict("records"):
-        ours = "not measured" if math.isnan(row["ours"]) else f"{row['ours']:.3g}"
-        err = "" if math.isnan(row["ours_err"]) else f" ± {row['ours_err']:.2g}"
-        lines.append(
-            f"{row['setting']}: {row['quantity']} {ours}{err}, published {row['published']}; "
-            f"agrees: {row['agrees']} ({row['note']})."
-        )
-    for curve, one in found.capacities:
-        if one.status is CapacityStatus.FOUND:
-            low, high = ("open" if math.isnan(end) else f"{end:.0f}" for end in (one.low, one.high))
-            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.size:.0f} ({low} to {high}).")
-    bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
-    if bounds:
-        networks = "network has" if bounds == 1 else "networks have"
-        lines.append(
-            f"{bounds} {networks} no T at {MEMORIZED:.0%} among those trained, only a bound (see capacity)."
-        )
-    return "\n".join(lines)
 
 
 def warnings(analysis: MemorizationAnalysis) -> list[str]:

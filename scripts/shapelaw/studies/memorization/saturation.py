@@ -315,21 +315,7 @@ def present(found: Saturation) -> Results:
         said["perfect"] = plain_rows(found.perfect)
     figures = {"saturation": saturation_figure(found.attention)} if found.attention else {}
     tables = tables_of(TABLES, [name for name in TABLES if name not in left_out], found)
-    return Results(tables, figures, said, summary(found), left_out)
-
-
-def summary(found: Saturation) -> str:
-    """One sentence per H and T, and one per H for the largest T."""
-    lines = [
-        f"H = {heads}, T = {examples}: {runs['saturated'].mean():.0%} of heads saturated, "
-        f"{runs['some_head_not_saturated'].mean():.0%} of examples have a head that is not ({counted(len(runs))})."
-        for heads, examples, runs in _groups(found)
-    ]
-    for row in _perfect_rows(found):
-        what = "none of the T tried" if pd.isna(row["largest_any"]) else f"T = {row['largest_any']}"
-        bound = " (no larger one was tried)" if row["bound"] == CapacityStatus.AT_LEAST else ""
-        lines.append(f"{_shape(row)}: {what} memorized perfectly{bound}.")
-    return "\n".join(lines)
+    return Results(tables, figures, said, left_out=left_out)
 
 
 def _perfect_rows(found: Saturation) -> list[dict[Any, Any]]:

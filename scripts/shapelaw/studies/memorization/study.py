@@ -160,6 +160,7 @@ def _study(name: str, what: str, question: str, tables: Sequence[str], figures: 
         question=question,
         verdict="results/memorization.md",
         subtitle=name.removeprefix("memorization_").replace("_", " "),
+        answering=("comparison",),
         kind=MEMORIZATION,
         sections=_COMMON | {name: Key(list[MemorizationGrid], f"Grids of the study of {what}.")},
         runs=partial(runs, name),

@@ -19,7 +19,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_words
+from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
@@ -212,30 +212,7 @@ def present(analysis: PositionalAnalysis) -> Results:
     drawn = {"losses": losses_figure(analysis), "equivalents": equivalents_figure(analysis)}
     model = "rank of the vocabulary series with equal loss, by monotone interpolation in log rank"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("needed", "equivalents"))
-    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
-
-
-def summary(analysis: PositionalAnalysis) -> str:
-    """The rank that is enough in each series, and the equivalent of every positional rank, a sentence a line."""
-    lines = [noise_sentence(analysis.noise)]
-    for (name, against), needed in analysis.needed.items():
-        lines.append(f"The {name} embedding, against {against}: {needed_words(needed)}.")
-    lines += [_equal(one) for one in analysis.equivalents]
-    return "\n".join(lines)
-
-
-def _equal(one: Equivalent) -> str:
-    interval = "" if math.isnan(one.low) else f" ({_interval(one.low, one.high)})"
-    return (
-        f"Positional rank {one.positional_rank} costs as much as vocabulary rank {one.vocabulary_rank:.3g}{interval}, "
-        f"{one.status}."
-    )
-
-
-def _interval(low: float, high: float) -> str:
-    if math.isinf(high):
-        return "open on both sides" if low == 0 else f"{low:.3g} and more"
-    return f"up to {high:.3g}" if low == 0 else f"{low:.3g} to {high:.3g}"
+    return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

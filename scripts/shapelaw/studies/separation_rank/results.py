@@ -14,7 +14,6 @@ grids of networks come
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping
 from operator import itemgetter
 from pathlib import Path
@@ -89,7 +88,7 @@ def present(frames: Frames) -> Results:
     """The tables, figures and fit.json of an analysis."""
     drawn = {name: draw(frames[table]) for name, (draw, table) in _FIGURES.items()}
     tables = tables_of(_TABLES, _TABLES, frames)
-    return Results(tables, drawn, fits(frames), summary(frames), answer=answer(tables))
+    return Results(tables, drawn, fits(frames), answer=answer(tables))
 
 
 def fits(frames: Frames) -> dict[str, object]:
@@ -124,32 +123,6 @@ def fits(frames: Frames) -> dict[str, object]:
 
 def _count(column: pd.Series, value: str) -> int:
     return int((column == value).sum())
-
-
-def summary(frames: Frames) -> str:
-    """The findings in sentences, one a line."""
-    found, theorems = fits(frames), frames["theorems"]
-    lines = [
-        f"{found['networks']} networks, {found['lower_bounds']} of them with a lower bound only; "
-        f"the largest exact rank is {found['largest_exact_rank']:,}."
-    ]
-    ranks = frames["ranks"]
-    for says, words in ((YES, "follow"), (NO, "contradict")):
-        lines.append(f"{_count(ranks['follows'], says)} exact ranks {words} their closed form.")
-    for row in theorems.to_dict("records"):
-        lines.append(
-            f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
-            f"{row['violated']}, open {row['open']}{_distances(row['least_distance'], row['largest_distance'])}."
-        )
-    for group, mine in frames["degree_ranking"].groupby(rank_tables.GROUP[:-1], sort=True):
-        blocks, width, tokens, _ = group
-        winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
-        lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")
-    return "\n".join(lines)
-
-
-def _distances(least: float, largest: float) -> str:
-    return "" if math.isnan(least) else f"; from {least:.3g} to {largest:.3g} powers of 3 away"
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:

@@ -54,6 +54,7 @@ STUDIES = (
         },
         "shapelaw.studies.separation_rank.results",
         question="Do exact separation ranks keep the papers' bounds?",
+        answering=("theorems",),
         verdict="results/theory.md",
         sections={
             name: Key(field.annotation, field.description or "")

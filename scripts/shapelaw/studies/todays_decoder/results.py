@@ -16,7 +16,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.inputs import refuse_mixed
-from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
+from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table, TableOf
@@ -29,7 +29,7 @@ from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
-from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options, transition_sentences
+from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options
 
 SERIES = ("block", "base_width", "budget")
 # what a budget says of its rate; of a cosine nothing
@@ -276,15 +276,8 @@ def _kind(one: CellAnalysis) -> str:
     return block if one.cell.value("base_width") is None else f"{block}, {scaling_of(one)}"
 
 
-def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
-    """Each cell's transition, the ratios, and what limits them."""
-    for cell in analysis.cells:
-        yield from (f"{one}." for one in transition_sentences(name_of(cell), cell.transitions))
-    for row in ratios[ratios["p_equal"].notna()].to_dict("records"):
-        yield (
-            f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} "
-            f"{rates.moves(row)}; {chance_words(row['p_equal'])} that it does not move."
-        )
+def _sentences(analysis: RatesAnalysis) -> Iterator[str]:
+    """The noise, and what limits the best rates."""
     yield from (f"{block}: {noise_sentence(noise)}" for block, noise in analysis.noise.items())
     best = analysis.best_rates
     yield from rates.edge_sentence(best)

@@ -25,6 +25,7 @@ STUDIES = (
             "seed_noise",
         ),
         figures={"losses": OURS, "crossings": OURS},
+        answering=("ratios", "crossings"),
         results="shapelaw.studies.todays_decoder.results",
         question="Do transitions survive today's block, the best learning rates and other token budgets?",
         verdict="results/depth_width.md#more-steps-other-rates-another-block",

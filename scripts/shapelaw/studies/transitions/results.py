@@ -28,7 +28,7 @@ from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.parts import Parts
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
-from shapelaw.specs.sizes import LEAST_SIZES, SIZE_LABELS, SizeAxis
+from shapelaw.specs.sizes import LEAST_SIZES, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.published import DEPTH_WIDTH, published, published_log_width, published_of
 from shapelaw.studies.transitions import tables as tabled
@@ -36,7 +36,6 @@ from shapelaw.studies.transitions.analysis import (
     PUBLISHED,
     WIDTH,
     Options,
-    Runs,
     TransitionAnalysis,
     analyse_transitions,
     check_transitions,
@@ -95,7 +94,6 @@ SHOWN = 3  # crossings in one line
 ANSWERING = ("fit", "transitions")  # tables that the answer is read from
 THROUGHOUT = (TransitionStatus.SHALLOWER_BETTER, TransitionStatus.DEEPER_BETTER)  # one depth is better
 # worth a sentence: runs that lie off their curves by this many times the seed noise
-NOTABLE_SCALE = 1.5
 NO_SEED_NOISE = (
     "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
 )
@@ -263,34 +261,13 @@ def options_of(arguments: argparse.Namespace) -> Options:
     )
 
 
-def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator[str]:
-    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several.
-
-    Where the bootstrap finds no crossing and the paper's rule does, that stands beside it: it needs no curve, and lags.
-    """
-    rule = crossings(analysis.transitions, PAPER_RULE).set_index("depth")
-    for row in analysis.bootstrap_rows:
-        if row["status"] == TransitionStatus.CROSSING:
-            found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
-        else:
-            found = status_sentence(row)
-            if row["depth"] in rule.index:
-                width, err = rule.loc[row["depth"], ["width", "width_err"]]
-                found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
-        yield (
-            f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
-            f"{SIZE_LABELS[analysis.compared.size]}"
-        )
-
-
 def summary(analysis: TransitionAnalysis) -> str:
-    """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
+    """What no table of transitions says: the noise, what could be found, the fit or why there is none."""
     runs, lines = analysis.runs, []
     if runs is not None:
         lines.append(NO_SEED_NOISE if runs.noise is None else noise_sentence(runs.noise))
         if no_common_sizes(runs.curves):
             return "\n".join([*lines, NO_COMMON_SIZES])
-    lines += [_transition_sentence(row, runs) for row in analysis.transitions.to_dict("records")]
     lines += _what_could_be_found(analysis)
     for method, fit in analysis.fits.items():
         main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
@@ -315,30 +292,6 @@ def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
         min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
     ]
     return max(common, default=0) < LEAST_SIZES
-
-
-def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
-    """One transition with its size axis, its noise, its cautions, and the transition on the other axes."""
-    deeper = "" if pd.isna(row["deeper_depth"]) else f" against {row['deeper_depth']}"
-    text = f"Depth {row['depth']}{deeper} ({row['method']}): {status_sentence(row)}"
-    if runs is not None:
-        text += f", at equal {SIZE_LABELS[runs.size]}"
-        if row["method"] == BOOTSTRAP:
-            others = runs.size_axes[
-                (runs.size_axes["depth"] == row["depth"]) & (runs.size_axes["size_axis"] != runs.size.value)
-            ]
-            beside = [
-                f"{status_sentence(other)} at equal {SIZE_LABELS[SizeAxis(other['size_axis'])]}"
-                for other in others.to_dict("records")
-            ]
-            text += f" ({'; '.join(beside)})" if beside else ""
-    if row["lag"] > 0:
-        text += f"; the rule lags, here by about {row['lag']:.0%}"
-    if row["noise_scale"] > NOTABLE_SCALE:
-        text += f"; runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves"
-    if isinstance(row["caution"], str) and row["caution"]:
-        text += f"; doubtful: {row['caution']}"
-    return text + "."
 
 
 def _forms_sentence(analysis: TransitionAnalysis) -> str:

@@ -7,13 +7,13 @@ are used where the table has them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
-from shapelaw.fits.noise import SIGNIFICANT, chance_words
+from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.grid import rates
@@ -25,7 +25,6 @@ from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
 from shapelaw.studies.transitions.results import add_size_options as add_options
-from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
@@ -84,7 +83,7 @@ def present(analysis: RatesAnalysis) -> Results:
         dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
     )
     drawn = {"transition_rate": transition_rate_figure}
-    return STUDY.results(analysis, ratios, drawn, _sentences, answer)
+    return STUDY.results(analysis, ratios, drawn, lambda one: rates.edge_sentence(one.best_rates), answer)
 
 
 def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -113,19 +112,6 @@ def transition_rate_figure(analysis: RatesAnalysis) -> Chart | str:
     title = "bars: 68% intervals; triangles: bounds"
     panel = rates.widths_panel(analysis.cells, kinds, steps_of, analysis.rates, title)
     return NO_TRANSITION if panel is None else Chart([panel])
-
-
-def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
-    """Each cell's transition, and how it moves from the fewest steps to the most."""
-    for cell in analysis.cells:
-        yield from (f"{one}." for one in transition_sentences(cell.cell.name, cell.transitions))
-    for row in _measured(ratios).to_dict("records"):
-        steps = f"From {row['few_steps']:,} to {row['many_steps']:,} steps"
-        yield (
-            f"{steps} the transition from depth {row['depth']} {rates.moves(row)}, at {_rate(row)}; "
-            f"{chance_words(row['p_equal'])} that it does not move."
-        )
-    yield from rates.edge_sentence(analysis.best_rates)
 
 
 def _measured(ratios: pd.DataFrame) -> pd.DataFrame:

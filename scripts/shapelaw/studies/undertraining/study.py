@@ -21,6 +21,7 @@ STUDIES = (
         subtitle="",
         tables=("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
         figures={"losses": OURS, "transition_rate": OURS},
+        answering=("ratios", "transitions"),
         results="shapelaw.studies.undertraining.results",
         question="Does the width at which depth pays depend on the number of steps?",
         verdict="results/depth_width.md#more-steps-other-rates-another-block",

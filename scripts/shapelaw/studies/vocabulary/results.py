@@ -7,7 +7,6 @@ Input: rows of `vocab_size, embedding_rank, depth, width, seed, test_loss`; an e
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -26,7 +25,6 @@ from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.results import cell_tables, results_of
 from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
 from shapelaw.studies.transitions.results import add_size_options as add_options
-from shapelaw.studies.transitions.results import transition_sentences
 from shapelaw.studies.vocabulary.analysis import (
     LEAST_CHANCE,
     LEVEL,
@@ -84,21 +82,10 @@ def present(analysis: VocabularyAnalysis) -> Results:
             "relation": lambda _: relation_figure(analysis),
             "bits_per_byte": lambda _: bits_per_byte_figure(analysis),
         },
-        {"transitions": lambda _: summary(analysis).splitlines()},
+        {"the texts": lambda _: _corpus_sentences(analysis)},
         lambda _: _fit(analysis),
         answer,
     )
-
-
-def summary(analysis: VocabularyAnalysis) -> str:
-    """Each transition beside min(V, r), and the line through them, a sentence a line."""
-    lines = [
-        f"{sentence}; min(V, r) is {one.bottleneck:,}."
-        for one in analysis.series
-        for sentence in transition_sentences(one.name, one.transitions)
-    ]
-    lines += _corpus_sentences(analysis)
-    return "\n".join([*lines, *_relation_sentences(analysis)])
 
 
 def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
@@ -110,30 +97,6 @@ def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
     if len(corpora) > 1:
         told = [f"{name} ({'; '.join(series)})" for name, series in corpora.items()]
         yield f"Series differ in their text too: {', '.join(told)}."
-
-
-def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
-    """Both models of all series, and of those of one matrix and of two factors where there are both."""
-    for row in relation_table(analysis).to_dict("records"):
-        of = "" if row["of"] == "all" else f" ({row['of']})"
-        if row["model"] == POWER and math.isnan(row["b"]):
-            yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
-        elif row["status"] == FitStatus.CURVED.value:
-            model = (
-                "power of min(V, r)" if row["model"] == POWER else "proportion to min(V, r) that levels off"
-            )
-            yield f"No {model} fits the transition width{of}: {row['message']}."
-        elif row["model"] == POWER:
-            yield (
-                f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
-                f"(b = 1): {chance_words(row['p_proportional'])}; without effect (b = 0): "
-                f"{chance_words(row['p_none'])}; {row['message']}."
-            )
-        elif not math.isnan(row["ratio"]):
-            yield (
-                f"In proportion and then the same{of}: {row['ratio']:.2f} ± {row['ratio_err']:.2f} of min(V, r) up to "
-                f"width {row['flat_width']:.0f} ± {row['flat_width_err']:.0f}; {row['message']}."
-            )
 
 
 def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:

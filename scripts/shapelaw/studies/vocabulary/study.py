@@ -19,6 +19,7 @@ STUDIES = (
         title="Vocabulary",
         message="what the vocabulary does to the best depth",
         subtitle="",
+        answering=("relation", "comparison"),
         tables=("transitions", "size_axes", "gaps", "relation", "losses", "seed_noise", "comparison"),
         figures={
             "losses": "figures 1, 3 and 5 of the vocabulary paper",
