@@ -207,13 +207,13 @@ class _Chance(float):
 def _transition(row: Row) -> str:
     """The width of a crossing with its error, else the status with the bound."""
     if row["status"] == "crossing":
-        return f"**{row['width']:.0f} ± {row['width_err']:.0f}**"
+        return f"{row['width']:.0f} ± {row['width_err']:.0f}"
     return status_sentence(row)
 
 
 def _gap(row: Row) -> str:
-    """By how much the deeper network is better; bold where one of them is significantly better."""
-    text = f"{row['deeper_by']:+.3f} ± {row['deeper_by_err']:.3f}"
+    """The loss of the deeper network minus that of the shallower one; bold where it is significant."""
+    text = f"{-row['deeper_by']:+.3f} ± {row['deeper_by_err']:.3f}"
     return text if pd.isna(row["better"]) or row["better"] == "neither" else f"**{text}**"
 
 

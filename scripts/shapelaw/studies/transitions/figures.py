@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from shapelaw.fits import projection
 from shapelaw.fits.curves import Side, Transition, TransitionStatus, status_sentence
-from shapelaw.fits.noise import chance_words
+from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
@@ -188,22 +188,43 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
     fit, marks = analysis.fit, [*_widths(analysis), *_bounds(analysis), *_overlay(analysis)]
     if not marks:
         return f"no fit: {fit.status} ({fit.message})"
-    title = fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 50)
+    title = fill(f"no law of ours is fitted: {fit.status} ({fit.message})", 50)
     if fit.usable:
         used = crossings(analysis.transitions, analysis.method)
-        depth = np.linspace(used["depth"].min() - 1, used["depth"].max() + 1, 100)
+        depth = np.linspace(max(used["depth"].min() - 1, 0.5), used["depth"].max() + 1, 100)
         width, err = projection.transition_width(fit, depth)
-        marks.append(Points(depth, width, "fitted line", SECOND, line="-", more={"zorder": 1}))
-        marks.append(Band(depth, *_log_band(width, err), "± one σ of the line", SECOND, 0.18))
+        law = _law_that_fits(analysis)
+        name = "exponential law of ours" if law is None else "exponential law of ours, rejected"
+        marks.append(Points(depth, width, name, SECOND, line="-" if law is None else ":", more={"zorder": 1}))
         title = (
             f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
             f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, {chance_words(fit.p_value)})"
-            + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
+            + ("\nthe points scatter more than their errors" if fit.p_value < projection.SCATTERED else "")
         )
+        if law is None:
+            marks.append(Band(depth, *_log_band(width, err), "its ± one standard error", SECOND, 0.18))
+        else:
+            log_width, log_err = projection.log_width_of(law, depth)
+            width = np.exp(log_width)
+            marks.append(Points(depth, width, "law that fits best", ACCENT, line="-", more={"zorder": 1}))
+            band = Band(depth, *_log_band(width, width * log_err), "its ± one standard error", ACCENT, 0.18)
+            marks.append(band)
+            title = (
+                f"log d = {projection.FORMS[law.name][0]}, b = {law.coefficients[1]:.3f} ± "
+                f"{math.sqrt(law.covariance[1, 1]):.3f} ({chance_words(law.p_value)})\n"
+                f"log d = a + b L is rejected ({chance_words(fit.p_value)})"
+            )
     equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
     return Panel(
         marks, Span("depth L", "whole"), Span(f"transition width d{equal}", "whole log"), title=title
     )
+
+
+def _law_that_fits(analysis: TransitionAnalysis) -> projection.Form | None:
+    """The form of greatest weight, where the transitions reject the exponential law and not that form."""
+    best = next(iter(analysis.forms), None)
+    rejected = analysis.fit.p_value < SIGNIFICANT
+    return best if best is not None and rejected and best.p_value >= SIGNIFICANT else None
 
 
 def _widths(analysis: TransitionAnalysis) -> Iterator[Mark]:
@@ -234,7 +255,9 @@ def _bounds(analysis: TransitionAnalysis) -> Iterator[Mark]:
             yield Points(depth, bound, words, ACCENT, "o", err=err, hollow=True, more=look)
         else:
             arrows = {"lolims": side is Side.ABOVE, "uplims": side is Side.BELOW, "markersize": 6}
-            yield Points(depth, bound, f"ours: {side} this width", ACCENT, "_", err=0.25 * bound, more=arrows)
+            yield Points(
+                depth, bound, f"ours: {side} this width (84%)", ACCENT, "_", err=0.25 * bound, more=arrows
+            )
 
 
 def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
@@ -250,7 +273,7 @@ def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
     depths = [*analysis.runs.curves, *reference["depth"]]
     depth = np.linspace(min(depths), max(depths), 50)
     line, look = [math.exp(published_log_width(one)) for one in depth], {"linewidth": 0.9, "zorder": 1}
-    yield Points(depth, line, "their line", SECOND, line=":", more=look)
+    yield Points(depth, line, "Levine et al. 2020, exponential law", SECOND, line=":", more=look)
 
 
 def size_panel(analysis: TransitionAnalysis) -> Panel | str:
