@@ -68,7 +68,7 @@ def test_a_column_that_grows_with_the_width_splits_by_its_ratio() -> None:
         ({"learning_rate": lambda runs: 0.002 / runs["depth"]}, "by depth (1: 0.002, 2: 0.001)"),
         ({"learning_rate": lambda runs: 0.1 / runs["width"]}, "learning_rate by width"),
         ({"learning_rate": lambda runs: runs["depth"] + runs["width"] % 7}, "by depth and width"),
-        ({"steps": lambda runs: runs["total_params"]}, "steps = 1.02e+03 tokens a parameter"),
+        ({"steps": lambda runs: runs["total_params"]}, "steps = 1.02e+03 tokens per parameter"),
         ({"steps": lambda runs: runs["width"] ** 2 + runs["depth"], "budget": "20 tpp"}, "steps follow"),
     ],
 )

@@ -94,7 +94,7 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
 
 POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})
 ONE_NUMBER = {
-    ALONG_HEADS: ": 35 examples a head where 99% are memorized (T = 9)",
+    ALONG_HEADS: ": 35 examples per head where 99% are memorized (T = 9)",
     ALONG_CONTEXT: ": from 40% of T = 300 at n = 2 to 90% at n = 16",
     ALONG_HEAD_DIM: ": the knee is at d_h = 35.1, published n = 32 (T = 9)",
     SATURATION: ": 3510% of them (T = 9)",

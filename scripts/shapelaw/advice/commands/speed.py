@@ -140,7 +140,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     where = name if setting.device.type == "cuda" else f"{name}, {torch.get_num_threads()} threads"
     say(
         f"{len(shapes)} shapes of {big(shapes[0].asked)} parameters on {where}, {setting.precision}: "
-        f"{setting.tokens:,} tokens a step in sequences of {setting.context:,}."
+        f"{setting.tokens:,} tokens per step in sequences of {setting.context:,}."
     )
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if setting.device.type == "cpu" and load > cores:
@@ -159,7 +159,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
         low, high = times.spread
         say(
             f"{said}: {times.median:.3g} s a step (68% of {len(times.seconds)}: {low:.3g} to {high:.3g}), "
-            f"{setting.tokens / times.median:,.0f} tokens a second."
+            f"{setting.tokens / times.median:,.0f} tokens per second."
         )
         rows.append(
             {

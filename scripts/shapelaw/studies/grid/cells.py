@@ -318,7 +318,7 @@ def _rule(rows: pd.DataFrame, name: str) -> str:
         if {"batch_size", "context_length", "total_params"} <= {*rows}:
             tokens = values * rows["batch_size"] * rows["context_length"] / rows["total_params"]
             if np.ptp(np.log(tokens)) < 0.02:
-                return f"steps = {tokens.median():.3g} tokens a parameter"
+                return f"steps = {tokens.median():.3g} tokens per parameter"
     for by in ("depth", "width"):
         groups = rows.groupby(by)[name]
         if groups.nunique(dropna=False).max() == 1:

@@ -352,7 +352,7 @@ def _effects(analysis: GridAnalysis, axis: str, rows: pd.DataFrame) -> Panel:
     labels = [_label(analysis, axis, row) for row in rows.to_dict("records")]
     y = Span(ticks=dict(enumerate(labels)), limits=(len(labels) - 0.5, -0.5))
     unit = rows["unit"].iloc[0]
-    x = Span(f"loss of the second less that of the first at equal size ({unit})")
+    x = Span(f"change in loss at equal size, the second minus the first ({unit})")
     return Panel(marks, x, y, axis)
 
 

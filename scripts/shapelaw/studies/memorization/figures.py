@@ -82,7 +82,7 @@ def per_head_figure(analysis: MemorizationAnalysis) -> Chart | str:
         marks.append(Across(theory, label=label, color=INK, line=":", more={"linewidth": 1}))
     most = max(one.curve.examples or 0 for one in found)
     x = Span("examples T", "whole", limits=(0, 1.1 * most))
-    y = Span(f"examples a head at {MEMORIZED:.0%}", limits=(0, None))
+    y = Span(f"examples per head at {MEMORIZED:.0%}", limits=(0, None))
     return Chart([Panel(marks, x, y)], height=3.4, legend=1)
 
 

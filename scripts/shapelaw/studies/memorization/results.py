@@ -63,7 +63,7 @@ CLAIMS = {
 NUMBERS = {  # the one number of an answer: a row of `comparison`, and its words
     ALONG_HEADS: (
         "examples per head where 99% are memorized",
-        "{ours:.0f} examples a head where 99% are memorized",
+        "{ours:.0f} examples per head where 99% are memorized",
     ),
     ALONG_HEAD_DIM: ("knee in d_h", "the knee is at d_h = {ours:.1f}, published {published}"),
     SATURATION: (QUANTITIES[SATURATION], "{ours:.0%} of them"),
