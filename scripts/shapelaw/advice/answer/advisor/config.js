@@ -20,7 +20,7 @@ function refusal(config) {
   if (what === "") return "This config names no model_type, such as llama; paste the config.json of a model of transformers.";
   if (config.is_encoder_decoder) return `${what} is an encoder with a decoder, and the depth that is best was measured for dense decoders.`;
   if (DATA.config.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts, and the depth that is best was measured for dense decoders.`;
-  if (named && !decoder) return `${named} is no decoder with a classifier, and the depth that is best was measured for dense decoders; ${elsewhere}.`;
+  if (named && !decoder) return `${named} is no causal decoder, and the depth that is best was measured for dense decoders; ${elsewhere}.`;
   return `Parameters of ${what} are not counted here, but those of ${Object.keys(DATA.config.families).join(", ")}; ${elsewhere}.`;
 }
 

@@ -1,7 +1,7 @@
 // The figure: excess losses, best depths by source, and times or sizes, above one axis of layers.
 
-const TOP_COST = 0.06, HIGH_COSTS = 300, UNDER = 44, ROW = 36, HIGH_RATIOS = 100, GAP = 26, LEFT = 52;
-const DEPTH_TICKS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512], RATIO_TICKS = [0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
+const TOP_COST = 0.06, HIGH_COSTS = 300, UNDER = 44, ROW = 36, HIGH_RATIOS = 100, GAP = 34, LEFT = 52;
+const DEPTH_TICKS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512], RATIO_TICKS = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 
 function svgElement(name, attributes, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -18,9 +18,9 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   const add = (name, attributes, text) => figure.appendChild(svgElement(name, attributes, text));
   const best = found.best.depth, shown = [Math.max(1, best / 7), Math.min(512, Math.max(best * 5, 8))];
   const x = (depth) => LEFT + (right - LEFT) * Math.log(clip(depth, ...shown) / shown[0]) / Math.log(shown[1] / shown[0]);
-  const intervals = [{ name: `Your network at ${EQUAL[asked.equal](asked)}`, ...found.best, kind: asked.equalTime ? "timely" : "" }, ...sources.filter((one) => Number.isFinite(one.depth))];
-  if (beside !== null) intervals.splice(1, 0, { name: `Your network at ${EQUAL[asked.equalTime ? "total" : "time"](asked)}`, ...beside.best, kind: asked.equalTime ? "" : "timely" });
-  const costs = [12, 12 + HIGH_COSTS], strip = costs[1] + UNDER, ratios = [strip + ROW * intervals.length + GAP, strip + ROW * intervals.length + GAP + HIGH_RATIOS];
+  const yours = (equal, answer) => ({ name: `${wide < 500 ? "At" : "Your network at"} ${EQUAL[equal](asked)}`, ...answer.best, kind: answer.question.equalTime ? "timely" : "" });
+  const intervals = [yours(asked.equal, found), ...(beside === null ? [] : [yours(asked.equalTime ? "total" : "time", beside)]), ...sources.filter((one) => Number.isFinite(one.depth))];
+  const costs = [12, 12 + (found.told ? HIGH_COSTS : 0)], strip = costs[1] + UNDER, ratios = [strip + ROW * intervals.length + GAP, strip + ROW * intervals.length + GAP + HIGH_RATIOS];
   figure.setAttribute("viewBox", `0 0 ${wide} ${ratios[1] + 48}`);
   const y = (cost) => costs[1] - (costs[1] - costs[0]) * Math.min(cost, TOP_COST) / TOP_COST;
   const line = (value, from, to, kind) => add("line", { class: kind, x1: from, x2: to, y1: value, y2: value });
@@ -55,17 +55,16 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   });
 
   const ratio = (depth) => (asked.equalTime ? found.sizeAt(depth) / found.sizeAt(best) : trainingTime(asked, found, depth) / trainingTime(asked, found, best));
-  const relative = drawn.map(ratio), low = Math.min(...relative), high = Math.max(...relative);
-  const atRatio = (value) => ratios[1] - (ratios[1] - ratios[0]) * Math.log(value / low) / Math.log(high / low);
+  const relative = drawn.map(ratio), low = asked.equalTime ? 0 : Math.min(...relative), high = Math.max(...relative);
+  const atRatio = (value) => ratios[1] - (ratios[1] - ratios[0]) * (value - low) / (high - low);
   let last = Infinity;
-  for (const value of RATIO_TICKS.filter((one) => one >= low && one <= high && high > low)) {
+  for (const value of RATIO_TICKS.filter((one) => one >= low && one <= high)) {
+    if (last - atRatio(value) < 14) continue;
     line(atRatio(value), LEFT, right, "grid");
-    if (last - atRatio(value) > 14) {
-      add("text", { class: "tick", x: LEFT - 6, y: atRatio(value) + 4, "text-anchor": "end" }, String(value));
-      last = atRatio(value);
-    }
+    add("text", { class: "tick", x: LEFT - 6, y: atRatio(value) + 4, "text-anchor": "end" }, String(value));
+    last = atRatio(value);
   }
-  add("text", { class: "tick", x: asked.equalTime ? right - 4 : LEFT + 4, y: ratios[0] + 12, "text-anchor": asked.equalTime ? "end" : "start" }, `${asked.equalTime ? "parameters" : "training time a token"}, over that of the best`);
+  add("text", { class: "tick", x: LEFT, y: ratios[0] - 8 }, `${asked.equalTime ? "parameters" : "training time a token"}, over that of the best`);
   add("path", { class: "time", d: path(drawn.map((depth, i) => [x(depth), atRatio(relative[i])])) });
   describe({ asked, found, judged, rows });
 }
@@ -75,8 +74,8 @@ function describe({ asked, found, judged, rows }) {
   const points = rows.map(({ depth, cost }) => `${cost[0].toFixed(3)} nats at ${layers(depth)}`), mine = judged?.cost ? ` ${model === null ? "The layers to judge" : "Your model"}: ${judged.cost[0].toFixed(3)} at ${layers(judged.depth)}.` : "";
   const shape = found.told ? `Excess loss by depth at ${EQUAL[asked.equal](asked)}, a valley with its floor at ${layers(found.best.depth)}: ${points.join(", ")}.${mine}` : "Best depths by source; excess losses can't be told.";
   byId("figure").setAttribute("aria-label", shape);
-  say("figure-text", `Top: loss above the best depth, with its 68% interval; dotted: what counts as nothing. ${asked.equalTime ? "" : "Circles: released models of about this size, each against the best of its own size and vocabulary at these tokens. "}`
-    + `Middle: the best depth and its 68% interval, for your network and by each source. Bottom: ${asked.equalTime ? `parameters of the shapes that are as quick, over those of the best, by ${asked.clock.source}` : `training time a token, over that of the best, by ${asked.machine.source}`}.`);
+  const circles = asked.equalTime ? "" : "Circles: released models of about this size, each against the best of its own size and vocabulary at these tokens. ";
+  say("figure-text", `${found.told ? `Top: loss above the best depth, with its 68% interval; dotted: what counts as nothing. ${circles}` : ""}Middle: the best depth and its 68% interval, for your network and by each source. Bottom: ${asked.equalTime ? `parameters of the shapes that are as quick, over those of the best, by ${asked.clock.source}` : `training time a token, over that of the best, by ${asked.machine.source}`}.`);
 }
 
 // Points with their names where there is room: to the right, to the left, above or below.

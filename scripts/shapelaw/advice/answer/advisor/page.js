@@ -38,7 +38,7 @@ function ends({ depth, low, high }) {
 // ---- the state: what is in the fields, and the model; the address has what differs from the beginning ----
 
 let beginning = {}, model = null, leaving = null;
-const EMBEDDINGS = ["vocab", "tied", "rank", "positions", "depth"]; // which a model brings along
+const MODELS_OWN = ["vocab", "tied", "rank", "positions", "depth", "kv"]; // fields that a model fills
 const radios = () => [...document.querySelectorAll("input[name=equal]")];
 
 function get(id) {
@@ -65,6 +65,7 @@ function readAddress() {
     else say("config-problem", `The address has model=${text}; it must be layers, width and heads such as model=22x2048x32, with blocks= and params=, its parameters.`);
   }
   take(shape);
+  byId("more").open = get("rank") !== "" || get("positions") !== "";
 }
 
 function writeAddress() {
@@ -75,13 +76,13 @@ function writeAddress() {
     address.set("blocks", model.blocks);
     address.set("params", model.params);
   }
-  history.replaceState(null, "", `${location.href.split("#")[0]}#${address}`);
+  history.replaceState(null, "", [location.href.split("#")[0], ...(address.size ? [address] : [])].join("#"));
 }
 
 // Take a model, whose embeddings are then the question's, or with null none.
 function take(shape) {
   model = shape;
-  for (const id of EMBEDDINGS) for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
+  for (const id of MODELS_OWN) for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
   byId("leave-out").hidden = shape === null;
   byId("size").placeholder = shape === null ? "" : "the model's";
   if (shape === null) return say("model-text", "");
@@ -151,7 +152,7 @@ function readQuestion() {
     equal, equalTime, counting, size, own, machine,
     clock: equal === "latency" ? readServing(counting) : machine,
     tokens: read("tokens", "The number of tokens", [DATA.evidence.leastTokens, 1e15], { optional: true, integer: false }) ?? Math.max(DATA.tokensAParameter * size, DATA.evidence.leastTokens),
-    context: DATA.context,
+    context: counting.positions || DATA.context,
     askedDepth: null,
     depth: read("depth", "The number of layers", [1, 512], { optional: true }),
   };
@@ -220,10 +221,12 @@ function judgedOf(asked, found) {
   return { depth: model.depth, width: model.width, cost: against?.at(model.depth, model.blocks) ?? null, against };
 }
 
+// Released models of the nearest sizes, to a percent, the newest first; one of each depth and width.
 function modelsNear(asked) {
-  const { axis } = asked.counting, far = (one) => Math.abs(Math.log(sizeOf(one, axis) / asked.size)), seen = new Set();
-  return DATA.models.filter((one) => far(one) < DATA.near).sort((a, b) => far(a) - far(b))
-    .filter(({ depth, width }) => !seen.has(`${depth} ${width}`) && seen.add(`${depth} ${width}`)).slice(0, 12)
+  const { axis } = asked.counting, far = (one) => Math.round(100 * Math.abs(Math.log(sizeOf(one, axis) / asked.size))), shapes = new Map();
+  const near = DATA.models.filter((one) => far(one) < 100 * DATA.near).sort((a, b) => far(a) - far(b) || b.year - a.year);
+  for (const one of near) if (!shapes.has(`${one.depth} ${one.width}`)) shapes.set(`${one.depth} ${one.width}`, one);
+  return [...shapes.values()].slice(0, 12)
     .map((one) => ({ ...one, cost: priceOf(one, sizeOf(one, axis), { axis, vocab: one.vocab, tied: one.tied }, asked.tokens) }))
     .filter((one) => one.cost !== null).sort((a, b) => a.depth - b.depth);
 }
@@ -318,7 +321,7 @@ function trainingTime({ machine, counting, context }, found, depth) {
 
 function sayTables(asked, found, rows, sources, models) {
   const captions = { time: `Depths that train as quickly on ${asked.machine.name}`, latency: `Depths that decode as quickly: ${(1e3 * found.seconds(found.best.depth)).toPrecision(3)} ms a token` };
-  fill("costs", captions[asked.equal] ?? "Depths of this size", ["layers", "width, about", "excess loss, nats (68%)", asked.equalTime ? "parameters" : "time"],
+  fill("costs", captions[asked.equal] ?? "Depths of this size", ["layers", "width, about", "excess loss, nats (68%)", asked.equalTime ? "parameters" : "training time"],
     rows.map(({ depth, width, cost, other }) => [String(depth), about(width), excess(cost), other]), rows.findIndex(({ depth }) => depth === found.best.depth));
   fill("sources", "Who says so", ["best depth by", "layers (fit's error)", "measured at blocks of", "this size"],
     sources.map((one) => [one.name, Number.isFinite(one.depth) ? `${Math.round(one.depth)} (${saidBy(one, asked)})` : saidBy(one, asked), one.blocks.map(short).join(" to "),
@@ -339,6 +342,7 @@ function show() {
   const equal = get("equal");
   for (const id of ["found", "tables", "elsewhere"]) byId(id).hidden = found === null;
   byId("for-latency").hidden = equal !== "latency";
+  byId("for-training").hidden = equal === "latency";
   say("size-label", { block: "Parameters in blocks", flops: "Parameters multiplied for every token", time: "Parameters of the best shape", latency: "Parameters of the best shape" }[equal] ?? "Parameters in all");
   if (found === null) {
     for (const id of ["answer", "flat", "given", "bottleneck", "command"]) say(id, "");
@@ -350,6 +354,7 @@ function show() {
   sayJudged(asked, judged);
   sayBottleneck(asked, found);
   byId("costs").hidden = !found.told;
+  byId("shipped").hidden = models.length === 0;
   sayTables(asked, found, rows, sources, models);
   say("command", commandOf(asked));
   draw({ asked, found, beside, judged, sources, models, rows });
@@ -362,7 +367,9 @@ const SLIDERS = { size: [10, short], vocab: [2, (value) => String(Math.round(val
 function follow(name) {
   const size = numberOf(get("size")) || model?.params;
   const value = name === "size" ? size : get(name) === "" ? DATA.tokensAParameter * size : numberOf(get(name));
-  if (value > 0) byId(`${name}-slider`).value = Math.log(value) / Math.log(SLIDERS[name][0]);
+  if (!(value > 0)) return;
+  byId(`${name}-slider`).value = Math.log(value) / Math.log(SLIDERS[name][0]);
+  byId(`${name}-slider`).setAttribute("aria-valuetext", short(value));
 }
 
 function update() {
