@@ -124,7 +124,17 @@ def _draws(draws: Draws) -> dict[str, Any]:
 
 def _constants() -> dict[str, Any]:
     of_losses = ("MIDDLE_SIZE", "MIDDLE_DEPTH", "MIDDLE_TOKENS", "BLOCK_SHARE", "TABLE", "TURN", "PENALTIES")
-    of_costs = ("LOW", "HIGH", "OUTSIDE", "MOSTLY_EMBEDDING", "LEAST_WIDTH", "UNTIMED", "COARSE", "NUDGE", "ROWS")
+    of_costs = (
+        "LOW",
+        "HIGH",
+        "OUTSIDE",
+        "MOSTLY_EMBEDDING",
+        "LEAST_WIDTH",
+        "UNTIMED",
+        "COARSE",
+        "NUDGE",
+        "ROWS",
+    )
     return {
         **{name: getattr(losses, name) for name in of_losses},
         **{name: getattr(costs, name) for name in of_costs},

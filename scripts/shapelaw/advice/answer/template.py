@@ -1,4 +1,4 @@
-"""The page of answers as HTML: a template with its style, its scripts and the numbers in it. It imports next to nothing."""
+"""The page of answers as HTML: a template with its style, its scripts and the numbers in it."""
 
 from __future__ import annotations
 

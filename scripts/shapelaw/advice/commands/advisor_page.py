@@ -48,7 +48,9 @@ def main() -> None:
         help="the page (default: advisor.html)",
     )
     arguments = parser.parse_args()
-    own_laws = [] if arguments.fit in (None, PUBLISHED) else [transitions_of(own_law(arguments.fit), own=True)]
+    own_laws = (
+        [] if arguments.fit in (None, PUBLISHED) else [transitions_of(own_law(arguments.fit), own=True)]
+    )
     machines = [*([arguments.speed] if arguments.speed else []), *PUBLIC_MACHINES]
     content = content_of(
         public_evidence(),
