@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("advisor")
-SCRIPTS = ("costs.js", "config.js", "page.js", "figure.js")  # in the order in which the page runs them
+SCRIPTS = (
+    "costs.js",
+    "config.js",
+    "words.js",
+    "figure.js",
+    "page.js",
+)  # in the order in which the page runs them
 
 
 def page_of(content: dict[str, Any]) -> str:

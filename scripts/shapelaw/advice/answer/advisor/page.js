@@ -1,4 +1,4 @@
-// Fields, the address and the words of the page.
+// Fields, the address, and when what is computed.
 
 const byId = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -10,8 +10,12 @@ const UNITS = { k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
 
 // "1.3B", "6e7", "32k", "1,300,000" as a number; NaN where it is none.
 function numberOf(text) {
-  const parts = /^(\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+(?:\.\d*)?)(e[+-]?\d+)?([kmbt])?$/i.exec(text.trim().replace(/_/g, ""));
-  return parts ? Number(parts[1].replace(/,/g, "") + (parts[2] ?? "")) * (parts[3] ? UNITS[parts[3].toLowerCase()] : 1) : NaN;
+  const parts = /^(\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+(?:\.\d*)?)(e[+-]?\d+)?([kmbt])?$/i.exec(
+    text.trim().replace(/_/g, ""),
+  );
+  return parts
+    ? Number(parts[1].replace(/,/g, "") + (parts[2] ?? "")) * (parts[3] ? UNITS[parts[3].toLowerCase()] : 1)
+    : NaN;
 }
 
 function short(value) {
@@ -22,22 +26,11 @@ function short(value) {
   return String(number);
 }
 
-const layers = (depth) => `${depth} layer${depth === 1 ? "" : "s"}`;
-const span = ([low, high]) => (high > low ? `${low} to ${layers(high)}` : layers(low));
-const about = (width) => whole.format(Math.round(width / 16) * 16 || Math.round(width));
-const excess = ([value, low, high]) => `${value.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`;
-const percent = (share) => `${Math.abs(100 * share).toFixed(0)}%`;
-
-// Whole depths between which a best depth lies; never one alone.
-function ends({ depth, low, high }) {
-  const middle = Math.max(1, Math.round(depth));
-  const [first, last] = [Math.max(1, Math.min(Math.floor(low + 0.5), middle)), Math.max(Math.ceil(high - 0.5), middle)];
-  return last > first ? [first, last] : [Math.max(1, first - 1), last + 1];
-}
-
 // ---- the state: what is in the fields, and the model; the address has what differs from the beginning ----
 
-let beginning = {}, model = null, leaving = null;
+let beginning = {},
+  model = null,
+  leaving = null;
 const MODELS_OWN = ["vocab", "tied", "rank", "positions", "depth", "kv"]; // fields that a model fills
 const radios = () => [...document.querySelectorAll("input[name=equal]")];
 
@@ -47,22 +40,43 @@ function get(id) {
 }
 
 function set(id, value) {
-  if (id === "equal") radios().forEach((radio) => { radio.checked = radio.value === value; });
+  if (id === "equal")
+    radios().forEach((radio) => {
+      radio.checked = radio.value === value;
+    });
   else if (byId(id).type === "checkbox") byId(id).checked = value === "1";
   else byId(id).value = value;
 }
 
 function readAddress() {
-  const address = new URLSearchParams(location.hash.slice(1)), text = address.get("model");
+  const address = new URLSearchParams(location.hash.slice(1)),
+    text = address.get("model");
   for (const [id, value] of Object.entries(beginning)) set(id, address.get(id) ?? value);
   set("config", "");
   say("config-problem", "");
   let shape = null;
   if (text !== null) {
-    const [depth, width, heads] = text.split("x").map(Number), blocks = Number(address.get("blocks")), params = Number(address.get("params"));
+    const [depth, width, heads] = text.split("x").map(Number),
+      blocks = Number(address.get("blocks")),
+      params = Number(address.get("params"));
     const counts = [depth, width, heads, blocks, params];
-    if (counts.every(isCount) && blocks <= params) shape = { depth, width, heads, blocks, params, vocab: numberOf(get("vocab")), tied: get("tied") === "1", positions: numberOf(get("positions")) || 0 };
-    else say("config-problem", `The address has model=${text}; it must be layers, width and heads such as model=22x2048x32, with blocks= and params=, its parameters.`);
+    if (counts.every(isCount) && blocks <= params)
+      shape = {
+        depth,
+        width,
+        heads,
+        blocks,
+        params,
+        vocab: numberOf(get("vocab")),
+        tied: get("tied") === "1",
+        positions: numberOf(get("positions")) || 0,
+      };
+    else
+      say(
+        "config-problem",
+        `The address has model=${text}; it must be layers, width and heads such as model=22x2048x32, with blocks= `
+          + "and params=, its parameters.",
+      );
   }
   take(shape);
   byId("more").open = get("rank") !== "" || get("positions") !== "";
@@ -82,12 +96,18 @@ function writeAddress() {
 // Take a model, whose embeddings are then the question's, or with null none.
 function take(shape) {
   model = shape;
-  for (const id of MODELS_OWN) for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
+  for (const id of MODELS_OWN)
+    for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
   byId("leave-out").hidden = shape === null;
   byId("size").placeholder = shape === null ? "" : "the model's";
   if (shape === null) return say("model-text", "");
   const keys = numberOf(get("kv")) > 0 ? `, ${get("kv")} of keys` : "";
-  return say("model-text", `${layers(shape.depth)} of width ${whole.format(shape.width)}, ${shape.heads} heads${keys}, ${shape.tied ? "tied" : "untied"}: ${whole.format(shape.params)} parameters, ${whole.format(shape.blocks)} in blocks. Leave the number of parameters empty for its own.`);
+  return say(
+    "model-text",
+    `${layers(shape.depth)} of width ${whole.format(shape.width)}, ${shape.heads} heads${keys}, `,
+    `${shape.tied ? "tied" : "untied"}: ${whole.format(shape.params)} parameters, `,
+    `${whole.format(shape.blocks)} in blocks. Leave the number of parameters empty for its own.`,
+  );
 }
 
 function paste() {
@@ -96,11 +116,20 @@ function paste() {
   try {
     const shape = text === "" ? null : modelOf(text);
     if (shape !== null) {
-      const of = { size: "", vocab: shape.vocab, tied: shape.tied ? "1" : "", rank: "", depth: "", positions: shape.positions || "", kv: shape.kvHeads ?? "" };
+      const of = {
+        size: "",
+        vocab: shape.vocab,
+        tied: shape.tied ? "1" : "",
+        rank: "",
+        depth: "",
+        positions: shape.positions || "",
+        kv: shape.kvHeads ?? "",
+      };
       for (const [id, value] of Object.entries(of)) set(id, String(value));
     }
     leaveOut(shape);
   } catch (error) {
+    if (!(error instanceof UserError)) throw error;
     say("config-problem", error.message);
     leaveOut();
   }
@@ -117,26 +146,38 @@ function leaveOut(shape = null) {
 // ---- the question, from the fields ----
 
 function read(id, name, [least, most], { optional = false, integer = true } = {}) {
-  const text = get(id), value = numberOf(text);
+  const text = get(id),
+    value = numberOf(text);
   if (optional && text === "") return null;
   if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
-    throw new Error(`${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} to ${short(most)}, such as ${DATA.examples[id]}`
-      + " (commas part groups of three digits; the decimal sign is a point).");
+    throw new UserError(
+      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} `
+        + `to ${short(most)}, such as ${DATA.examples[id]} (commas part groups of three digits; the decimal sign is a point).`,
+    );
   }
   return value;
 }
 
 function withUnit(id, name, units, example) {
-  const text = get(id), unit = Object.keys(units).find((one) => text.endsWith(one)), value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
-  if (!(value > 0)) throw new Error(`${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit (${Object.keys(units).join(", ")}), such as ${example}.`);
+  const text = get(id),
+    unit = Object.keys(units).find((one) => text.endsWith(one)),
+    value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
+  if (!(value > 0)) {
+    throw new UserError(
+      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit `
+        + `(${Object.keys(units).join(", ")}), such as ${example}.`,
+    );
+  }
   return value * units[unit];
 }
 
-const sizeOf = ({ blocks, params, width, vocab }, axis) => ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
+const sizeOf = ({ blocks, params, width, vocab }, axis) =>
+  ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
 
 function readQuestion() {
-  const equal = get("equal"), equalTime = equal === "time" || equal === "latency";
-  if (equal === "") throw new Error("What is compared at equal numbers is not known; choose one of the five.");
+  const equal = get("equal"),
+    equalTime = equal === "time" || equal === "latency";
+  if (equal === "") throw new UserError("What is compared at equal numbers is not known; choose one of the five.");
   const counting = {
     axis: equalTime ? "total" : equal,
     vocab: read("vocab", "The vocabulary", [2, 1e6]),
@@ -144,14 +185,24 @@ function readQuestion() {
     rank: read("rank", "The rank", [1, 1e5], { optional: true }),
     positions: read("positions", "The number of learned positions", [1, 1e6], { optional: true }) ?? 0,
   };
-  if (counting.rank !== null && counting.tied) throw new Error("A factored embedding is not the classifier's matrix; untie it, or leave the rank empty.");
+  if (counting.rank !== null && counting.tied)
+    throw new UserError("A factored embedding is not the classifier's matrix; untie it, or leave the rank empty.");
   const own = model !== null && get("size") === "";
-  const size = own ? sizeOf(model, counting.axis) : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
+  const size = own
+    ? sizeOf(model, counting.axis)
+    : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
   const machine = clockOf(get("machine"));
   return {
-    equal, equalTime, counting, size, own, machine,
+    equal,
+    equalTime,
+    counting,
+    size,
+    own,
+    machine,
     clock: equal === "latency" ? readServing(counting) : machine,
-    tokens: read("tokens", "The number of tokens", [DATA.evidence.leastTokens, 1e15], { optional: true, integer: false }) ?? Math.max(DATA.tokensAParameter * size, DATA.evidence.leastTokens),
+    tokens:
+      read("tokens", "The number of tokens", [DATA.evidence.leastTokens, 1e15], { optional: true, integer: false })
+      ?? Math.max(DATA.tokensAParameter * size, DATA.evidence.leastTokens),
     context: counting.positions || DATA.context,
     askedDepth: null,
     depth: read("depth", "The number of layers", [1, 512], { optional: true }),
@@ -160,7 +211,8 @@ function readQuestion() {
 
 function readServing({ positions }) {
   const kvHeads = read("kv", "The number of heads of keys", [1, 1e4], { optional: true });
-  if (kvHeads !== null && positions) throw new Error("Heads of keys are of Llama's block; leave them empty, or the learned positions.");
+  if (kvHeads !== null && positions)
+    throw new UserError("Heads of keys are of Llama's block; leave them empty, or the learned positions.");
   return serving({
     kvHeads,
     batch: read("batch", "The number of sequences at once", [1, 1e6]),
@@ -172,14 +224,18 @@ function readServing({ positions }) {
 
 const clocks = {};
 function clockOf(name) {
-  if (!Object.hasOwn(DATA.machines, name)) throw new Error("The machine of the times is not known; choose one of the list.");
+  if (!Object.hasOwn(DATA.machines, name))
+    throw new UserError("The machine of the times is not known; choose one of the list.");
   clocks[name] ??= machineClock(DATA.machines[name]);
   return clocks[name];
 }
 
 function commandOf(asked) {
   const { counting, equal } = asked;
-  const parts = model === null ? [`shapelaw shape ${get("size")} --vocab ${counting.vocab}`] : ["shapelaw shape", ...(asked.own ? [] : [get("size")]), "--model FOLDER"];
+  const parts =
+    model === null
+      ? [`shapelaw shape ${get("size")} --vocab ${counting.vocab}`]
+      : ["shapelaw shape", ...(asked.own ? [] : [get("size")]), "--model FOLDER"];
   if (equal !== "total") parts.push(`--size ${equal}`);
   if (model === null && counting.tied) parts.push("--tied");
   if (get("tokens") !== "") parts.push(`--tokens ${get("tokens")}`);
@@ -188,167 +244,47 @@ function commandOf(asked) {
   if (model === null && counting.positions) parts.push(`--block gpt2 --context ${counting.positions}`);
   if (get("machine") !== "mi250x") parts.push(`--machine ${get("machine")}`);
   if (equal === "latency") {
-    parts.push(`--serve batch=${get("batch")},context=${get("context")},bandwidth=${get("bandwidth")},layer=${get("layer")}`);
+    parts.push(
+      `--serve batch=${get("batch")},context=${get("context")},bandwidth=${get("bandwidth")},layer=${get("layer")}`,
+    );
     if (get("kv") !== "") parts.push(`--kv-heads ${get("kv")}`);
   }
   return parts.join(" ");
 }
 
-// ---- what stands beside the answer ----
-
-function askOrNull(question) {
-  try {
-    const found = ask(question);
-    return found.told ? found : null;
-  } catch (error) {
-    return null;
-  }
-}
-
-// The same question at equal time, or for an answer at equal time at equal size; null where that can't be told.
-function besideOf(asked, found) {
-  if (!found.told) return null;
-  const { counting, machine } = asked, { depth } = found.best;
-  const size = counting.axis === "total" ? asked.size : totalOf(depth, found.width(depth), counting);
-  return askOrNull({ ...asked, size, counting: { ...counting, axis: "total" }, clock: machine, equalTime: !asked.equalTime });
-}
-
-// The excess loss of the model, or of the layers to judge: against the best of its own size, or that is as quick.
-function judgedOf(asked, found) {
-  if (model === null) return asked.depth === null || !found.told ? null : { depth: asked.depth, width: found.width(asked.depth), cost: found.at(asked.depth), against: found };
-  const { counting } = asked, question = { ...asked, size: sizeOf(model, counting.axis), askedDepth: asked.equalTime ? model.depth : null };
-  const against = asked.own && !asked.equalTime && found.told ? found : askOrNull(question);
-  return { depth: model.depth, width: model.width, cost: against?.at(model.depth, model.blocks) ?? null, against };
-}
-
-// Released models of the nearest sizes, to a percent, the newest first; one of each depth and width.
-function modelsNear(asked) {
-  const { axis } = asked.counting, far = (one) => Math.round(100 * Math.abs(Math.log(sizeOf(one, axis) / asked.size))), shapes = new Map();
-  const near = DATA.models.filter((one) => far(one) < 100 * DATA.near).sort((a, b) => far(a) - far(b) || b.year - a.year);
-  for (const one of near) if (!shapes.has(`${one.depth} ${one.width}`)) shapes.set(`${one.depth} ${one.width}`, one);
-  return [...shapes.values()].slice(0, 12)
-    .map((one) => ({ ...one, cost: priceOf(one, sizeOf(one, axis), { axis, vocab: one.vocab, tied: one.tied }, asked.tokens) }))
-    .filter((one) => one.cost !== null).sort((a, b) => a.depth - b.depth);
-}
-
-function sourcesOf(asked, found) {
-  const { best } = found, row = (name, blocks, [depth, low, high], here) => ({ name, blocks, depth, low, high, outside: Math.exp(outside(here, blocks)) });
-  const laws = DATA.laws.map((law) => {
-    const depths = asked.equalTime ? [Infinity, Infinity, Infinity] : depthByLaw(law, found);
-    return row(law.name, law.blocks, depths, found.blocksAt(Number.isFinite(depths[0]) ? depths[0] : best.depth));
-  });
-  return [row(DATA.evidence.name, DATA.evidence.blocks, [best.depth, best.ownLow, best.ownHigh], found.blocksAt(best.depth)), ...laws];
-}
-
-function saidBy(source, asked) {
-  if (!Number.isFinite(source.depth)) return asked.equalTime ? "compares equal sizes alone" : "no depth is worth so much";
-  return Number.isFinite(source.high) ? ends(source).join(" to ") : `${Math.round(source.low)} to no limit`;
-}
-
-// ---- the words ----
-
-const EQUAL = {
-  total: () => "equal size", block: () => "equal size of the blocks", flops: () => "equal FLOPs",
-  time: ({ machine }) => `equal training time on ${machine.name}`, latency: () => "equal latency of decoding",
-};
-
-function cantTell(found) {
-  const { depth } = found.best, { depths, blocks } = DATA.evidence;
-  if (outside(depth, depths) > Math.log(C.OUTSIDE)) return `Its networks have ${depths.join(" to ")} layers, and the best depth by it would be about ${depth}: more than ${C.OUTSIDE} times outside.`;
-  return `Its networks have ${blocks.map(short).join(" to ")} parameters in blocks, and these have about ${short(found.blocksAt(depth))}: more than ${C.OUTSIDE} times outside.`;
-}
-
-function sayAnswer(asked, found, beside) {
-  const { best } = found, [low, high] = ends(best);
-  if (!found.told) {
-    say("answer", "Best depth: ", element("strong", "can't tell"), `. What the evidence leaves open lies between ${low} and ${high} layers (68%).`);
-    return say("flat", cantTell(found));
-  }
-  say("answer", "Best depth: ", element("strong", layers(best.depth)), ` (68%: ${low} to ${high}) at ${EQUAL[asked.equal](asked)}, about ${about(found.width(best.depth))} wide, for ${short(asked.tokens)} tokens.`);
-  const other = beside === null ? "" : ` At ${EQUAL[asked.equalTime ? "total" : "time"](asked)} ${layers(beside.best.depth)} (${ends(beside.best).join(" to ")}).`;
-  return say("flat", `Less than ${DATA.within} nats: ${span(found.flat(DATA.within))}.${other}`);
-}
-
-function sayJudged(asked, judged) {
-  if (judged === null) return say("given", "");
-  const name = model === null ? `${layers(judged.depth)}, about ${about(judged.width)} wide` : `Your model, ${judged.depth} x ${whole.format(judged.width)}`;
-  if (judged.cost === null) return say("given", `${name}: the evidence doesn't reach its size, so its excess loss can't be told.`);
-  const { against } = judged, { depth } = against.best;
-  let said = `${name}: ${excess(judged.cost)} nats above the best ${asked.equal === "latency" ? "that decodes as quickly" : asked.equal === "time" ? "that trains as quickly" : "of its size"}`;
-  if (model !== null) said += `, which has ${layers(depth)}`;
-  if (!asked.equalTime) {
-    const blocks = [model === null ? against.blocksAt(judged.depth) : model.blocks, against.blocksAt(depth)], { counting, machine, context } = asked;
-    const [mine, theirs] = [judged.depth, depth].map((one, i) => machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab, context));
-    const share = Math.expm1(mine - theirs);
-    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time a token to train on ${machine.name}`;
-  }
-  return say("given", `${said}.`);
-}
-
-function sayBottleneck(asked, found) {
-  const { vocab, rank } = asked.counting, most = Math.min(vocab, rank ?? Infinity), width = model?.width ?? found.width(asked.depth ?? found.best.depth);
-  if (most >= width) return say("bottleneck", "");
-  const off = ([strength]) => Math.abs(Math.log(strength * most / width));
-  const nearest = DATA.redundancies.reduce((a, b) => (off(b) < off(a) ? b : a));
-  return say("bottleneck", `The ${rank !== null && rank < vocab ? "rank" : "vocabulary"} binds: the embedding has a rank of at most ${whole.format(most)} in a width of ${about(width)}. Wasted parameters: ${nearest[1]}. A deeper, narrower network wastes less.`);
-}
-
-function element(name, text, attributes = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  Object.assign(made, attributes);
-  return made;
-}
-
-function fill(id, caption, head, rows, here = -1) {
-  const row = (cells, make) => { const made = document.createElement("tr"); made.append(...cells.map(make)); return made; };
-  const body = rows.map((cells) => row(cells, (text, i) => (i ? element("td", text) : element("th", text, { scope: "row" }))));
-  if (here >= 0) body[here].className = "here";
-  byId(id).replaceChildren(element("caption", caption), row(head, (text) => element("th", text, { scope: "col" })), ...body);
-}
-
-function costRows(asked, found) {
-  const { depth: best } = found.best, depths = found.rows();
-  if (asked.depth !== null && !depths.includes(asked.depth)) depths.push(asked.depth);
-  const logs = depths.sort((a, b) => a - b).map(Math.log), costs = found.band(logs), quickest = trainingTime(asked, found, best);
-  return depths.map((depth, i) => ({ depth, width: found.width(depth), cost: costs[i], other: asked.equalTime ? short(found.sizeAt(depth)) : (trainingTime(asked, found, depth) / quickest).toFixed(2) }));
-}
-
-// Seconds a token of training, up to a factor.
-function trainingTime({ machine, counting, context }, found, depth) {
-  return Math.exp(machine.logTime(Math.log(found.blocksAt(depth)), Math.log(depth), counting.vocab, context));
-}
-
-function sayTables(asked, found, rows, sources, models) {
-  const captions = { time: `Depths that train as quickly on ${asked.machine.name}`, latency: `Depths that decode as quickly: ${(1e3 * found.seconds(found.best.depth)).toPrecision(3)} ms a token` };
-  fill("costs", captions[asked.equal] ?? "Depths of this size", ["layers", "width, about", "excess loss, nats (68%)", asked.equalTime ? "parameters" : "training time"],
-    rows.map(({ depth, width, cost, other }) => [String(depth), about(width), excess(cost), other]), rows.findIndex(({ depth }) => depth === found.best.depth));
-  fill("sources", "Who says so", ["best depth by", "layers (fit's error)", "measured at blocks of", "this size"],
-    sources.map((one) => [one.name, Number.isFinite(one.depth) ? `${Math.round(one.depth)} (${saidBy(one, asked)})` : saidBy(one, asked), one.blocks.map(short).join(" to "),
-      one.outside > 1.02 ? `${one.outside < 10 ? one.outside.toPrecision(2) : whole.format(Number(one.outside.toPrecision(2)))} times outside` : "inside"]));
-  fill("shipped", "Released at about this size", ["model", "layers", "width", "V", "size", asked.equalTime ? "excess loss at its own size" : "excess loss"],
-    models.map((one) => [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), `${short(one.vocab)}${one.tied ? " tied" : ""}`, short(sizeOf(one, asked.counting.axis)), one.cost.toFixed(3)]));
-}
+// ---- the answer ----
 
 function show() {
-  let asked = null, found = null;
+  let asked = null,
+    found = null;
   say("problem", "");
   try {
     asked = readQuestion();
     found = ask(asked);
   } catch (error) {
+    if (!(error instanceof UserError)) throw error;
     say("problem", error.message);
   }
   const equal = get("equal");
   for (const id of ["found", "tables", "elsewhere"]) byId(id).hidden = found === null;
   byId("for-latency").hidden = equal !== "latency";
   byId("for-training").hidden = equal === "latency";
-  say("size-label", { block: "Parameters in blocks", flops: "Parameters multiplied for every token", time: "Parameters of the best shape", latency: "Parameters of the best shape" }[equal] ?? "Parameters in all");
+  const best = "Parameters of the best shape";
+  const meanings = {
+    block: "Parameters in blocks",
+    flops: "Parameters multiplied for every token",
+    time: best,
+    latency: best,
+  };
+  say("size-label", meanings[equal] ?? "Parameters in all");
   if (found === null) {
     for (const id of ["answer", "flat", "given", "bottleneck", "command"]) say(id, "");
     return;
   }
-  const beside = besideOf(asked, found), judged = judgedOf(asked, found), sources = sourcesOf(asked, found), models = modelsNear(asked);
+  const beside = besideOf(asked, found),
+    judged = judgedOf(asked, found),
+    sources = sourcesOf(asked, found),
+    models = modelsNear(asked);
   const rows = found.told ? costRows(asked, found) : [];
   sayAnswer(asked, found, beside);
   sayJudged(asked, judged);
@@ -380,22 +316,58 @@ function update() {
 }
 
 function begin() {
-  for (const [name, machine] of Object.entries(DATA.machines)) byId("machine").append(new Option(`${machine.name}: ${machine.source}`, name));
-  beginning = { size: "1.3B", equal: "total", vocab: "50257", tied: "", tokens: "", depth: "", rank: "", positions: "" };
-  Object.assign(beginning, { machine: Object.keys(DATA.machines)[0], batch: "1", context: "4096", bandwidth: "3.3TB/s", layer: "20us", kv: "" });
+  for (const [name, machine] of Object.entries(DATA.machines))
+    byId("machine").append(new Option(`${machine.name}: ${machine.source}`, name));
+  beginning = {
+    size: "1.3B",
+    equal: "total",
+    vocab: "50257",
+    tied: "",
+    tokens: "",
+    depth: "",
+    rank: "",
+    positions: "",
+  };
+  Object.assign(beginning, {
+    machine: Object.keys(DATA.machines)[0],
+    batch: "1",
+    context: "4096",
+    bandwidth: "3.3TB/s",
+    layer: "20us",
+    kv: "",
+  });
   say("usual", String(DATA.tokensAParameter));
-  say("source", `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. The interval is for your network: it holds what sources differ by.`);
+  say(
+    "source",
+    `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. `,
+    "The interval is for your network: it holds what sources differ by.",
+  );
   for (const [name, [base, text]] of Object.entries(SLIDERS)) {
-    byId(`${name}-slider`).addEventListener("input", ({ target }) => { set(name, text(base ** Number(target.value))); update(); });
+    byId(`${name}-slider`).addEventListener("input", ({ target }) => {
+      set(name, text(base ** Number(target.value)));
+      update();
+    });
   }
-  for (const field of [...Object.keys(beginning).filter((id) => id !== "equal").map(byId), ...radios()]) {
+  for (const field of [
+    ...Object.keys(beginning)
+      .filter((id) => id !== "equal")
+      .map(byId),
+    ...radios(),
+  ]) {
     field.addEventListener(["radio", "checkbox", "select-one"].includes(field.type) ? "change" : "input", update);
   }
   byId("config").addEventListener("input", paste);
-  byId("leave-out").addEventListener("click", () => { set("config", ""); paste(); byId("config").focus(); });
+  byId("leave-out").addEventListener("click", () => {
+    set("config", "");
+    paste();
+    byId("config").focus();
+  });
   byId("question").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("resize", show);
-  window.addEventListener("hashchange", () => { readAddress(); update(); });
+  window.addEventListener("hashchange", () => {
+    readAddress();
+    update();
+  });
   readAddress();
   update();
 }
