@@ -12,21 +12,18 @@ function parsed(text) {
     throw new UserError(`This is not JSON (${error.message}); paste the whole config.json, from { to }.`);
   }
   if (config === null || typeof config !== "object" || Array.isArray(config))
-    throw new UserError(
-      "A config.json is a JSON object, as transformers writes it; paste the whole file, from { to }.",
-    );
+    throw new UserError("A config.json is a JSON object, as transformers writes it; paste the whole file, from { to }.");
   return config;
 }
 
 // Why no family of the table is that of a config.
 function refusal(config) {
-  const named = [config.architectures ?? []].flat().join(", "),
-    family = config.model_type ?? "",
-    what = named || family;
-  const decoder = /(CausalLM|LMHeadModel)$/.test(named),
-    elsewhere = "shapelaw shape --model FOLDER says what it is";
-  if (what === "")
-    return "This config names no model_type, such as llama; paste the config.json of a model of transformers.";
+  const named = [config.architectures ?? []].flat().join(", ");
+  const family = config.model_type ?? "";
+  const what = named || family;
+  const decoder = /(CausalLM|LMHeadModel)$/.test(named);
+  const elsewhere = "shapelaw shape --model FOLDER says what it is";
+  if (what === "") return "This config names no model_type, such as llama; paste the config.json of a model of transformers.";
   if (config.is_encoder_decoder) return `${what} is an encoder with a decoder${DENSE}.`;
   if (DATA.config.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts${DENSE}.`;
   if (named && !decoder) return `${named} is no causal decoder${DENSE}; ${elsewhere}.`;
@@ -35,48 +32,37 @@ function refusal(config) {
 
 // Depth, width, heads, heads of keys, parameters and embeddings of a config.
 function modelOf(text) {
-  const config = parsed(text),
-    family = config.model_type,
-    gpt2 = family === "gpt2",
-    named = [config.architectures ?? []].flat();
+  const config = parsed(text);
+  const family = config.model_type;
+  const gpt2 = family === "gpt2";
+  const named = [config.architectures ?? []].flat();
   const plain = Object.hasOwn(DATA.config.families, family) ? DATA.config.families[family] : null;
-  if (plain === null || (named.length > 0 && (named.length > 1 || named[0] !== plain.builds)))
-    throw new UserError(refusal(config));
+  if (plain === null || (named.length > 0 && (named.length > 1 || named[0] !== plain.builds))) throw new UserError(refusal(config));
   const unusual = DATA.config.unusual.find((name) => config[name] && family !== "gpt_neox");
   if (unusual !== undefined)
-    throw new UserError(
-      `Its ${unusual} adds parameters that are not counted here; shapelaw shape --model FOLDER counts them.`,
-    );
+    throw new UserError(`Its ${unusual} adds parameters that are not counted here; shapelaw shape --model FOLDER counts them.`);
 
   const number = (name, usual = null) => {
     const value = config[name] ?? usual;
-    if (value === null)
-      throw new UserError(`This config of ${family} has no ${name}, without which its parameters can't be counted.`);
-    if (!isCount(value))
-      throw new UserError(`${name} is ${JSON.stringify(value)}; it must be a whole number of at least 1.`);
+    if (value === null) throw new UserError(`This config of ${family} has no ${name}, without which its parameters can't be counted.`);
+    if (!isCount(value)) throw new UserError(`${name} is ${JSON.stringify(value)}; it must be a whole number of at least 1.`);
     return value;
   };
-  const [width, depth, heads, vocab] = DATA.config[gpt2 ? "gpt2Names" : "llamaNames"]
-    .slice(0, 4)
-    .map((name) => number(name));
-  const ffWidth = gpt2 ? number("n_inner", 4 * width) : number("intermediate_size"),
-    ungated = plain.biases === "all";
+  const [width, depth, heads, vocab] = DATA.config[gpt2 ? "gpt2Names" : "llamaNames"].slice(0, 4).map((name) => number(name));
+  const ffWidth = gpt2 ? number("n_inner", 4 * width) : number("intermediate_size");
+  const ungated = plain.biases === "all";
   const kvHeads = ungated ? heads : number("num_key_value_heads", plain.needs_kv_heads ? null : heads);
   const positions = gpt2 ? number("n_positions", DATA.config.gpt2Positions) : 0;
   const ownDim = ungated ? null : (config.head_dim ?? plain.head_dim);
   if (ownDim === null && width % heads)
-    throw new UserError(
-      `${heads} heads do not divide a width of ${width}; head_dim must be given, or one of them changed.`,
-    );
+    throw new UserError(`${heads} heads do not divide a width of ${width}; head_dim must be given, or one of them changed.`);
   if (heads % kvHeads)
-    throw new UserError(
-      `${kvHeads} heads of keys can't be shared out among ${heads} heads; their number must divide that of the heads.`,
-    );
+    throw new UserError(`${kvHeads} heads of keys can't be shared out among ${heads} heads; their number must divide that of the heads.`);
   const headDim = ownDim === null ? width / heads : number("head_dim", plain.head_dim);
 
-  const tied = config.tie_word_embeddings ?? plain.tied,
-    queries = heads * headDim,
-    keys = kvHeads * headDim;
+  const tied = config.tie_word_embeddings ?? plain.tied;
+  const queries = heads * headDim;
+  const keys = kvHeads * headDim;
   const norms = { "": 0, head: 2 * headDim, heads: queries + keys }[plain.qk_norm] + plain.norms * width;
   const biases = { "": 0, qkv: queries + 2 * keys, all: queries + 2 * keys + ffWidth + 4 * width }[plain.biases];
   const block = width * (2 * queries + 2 * keys + plain.maps * ffWidth) + norms + biases;

@@ -1,14 +1,14 @@
 // The figure: excess losses, best depths by source, and times or sizes, above one axis of layers.
 
-const TOP_COST = 0.06,
-  HIGH_COSTS = 300,
-  UNDER = 44,
-  ROW = 36,
-  HIGH_RATIOS = 100,
-  GAP = 34,
-  LEFT = 52;
-const DEPTH_TICKS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512],
-  RATIO_TICKS = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
+const TOP_COST = 0.06;
+const HIGH_COSTS = 300;
+const UNDER = 44;
+const ROW = 36;
+const HIGH_RATIOS = 100;
+const GAP = 34;
+const LEFT = 52;
+const DEPTH_TICKS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
+const RATIO_TICKS = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 
 function svgElement(name, attributes, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -20,15 +20,14 @@ function svgElement(name, attributes, text) {
 const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
 
 function draw({ asked, found, beside, judged, sources, models, rows }) {
-  const figure = byId("figure"),
-    wide = clip(figure.parentElement.clientWidth, 330, 1000),
-    right = wide - 10;
+  const figure = byId("figure");
+  const wide = clip(figure.parentElement.clientWidth, 330, 1000);
+  const right = wide - 10;
   figure.replaceChildren();
   const add = (name, attributes, text) => figure.appendChild(svgElement(name, attributes, text));
-  const best = found.best.depth,
-    shown = [Math.max(1, best / 7), Math.min(512, Math.max(best * 5, 8))];
-  const x = (depth) =>
-    LEFT + ((right - LEFT) * Math.log(clip(depth, ...shown) / shown[0])) / Math.log(shown[1] / shown[0]);
+  const best = found.best.depth;
+  const shown = [Math.max(1, best / 7), Math.min(512, Math.max(best * 5, 8))];
+  const x = (depth) => LEFT + ((right - LEFT) * Math.log(clip(depth, ...shown) / shown[0])) / Math.log(shown[1] / shown[0]);
   const yours = (equal, answer) => ({
     name: `${wide < 500 ? "At" : "Your network at"} ${EQUAL[equal](asked)}`,
     ...answer.best,
@@ -39,9 +38,9 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
     ...(beside === null ? [] : [yours(asked.equalTime ? "total" : "time", beside)]),
     ...sources.filter((one) => Number.isFinite(one.depth)),
   ];
-  const costs = [12, 12 + (found.told ? HIGH_COSTS : 0)],
-    strip = costs[1] + UNDER,
-    ratios = [strip + ROW * intervals.length + GAP, strip + ROW * intervals.length + GAP + HIGH_RATIOS];
+  const costs = [12, 12 + (found.told ? HIGH_COSTS : 0)];
+  const strip = costs[1] + UNDER;
+  const ratios = [strip + ROW * intervals.length + GAP, strip + ROW * intervals.length + GAP + HIGH_RATIOS];
   figure.setAttribute("viewBox", `0 0 ${wide} ${ratios[1] + 48}`);
   const y = (cost) => costs[1] - ((costs[1] - costs[0]) * Math.min(cost, TOP_COST)) / TOP_COST;
   const line = (value, from, to, kind) => add("line", { class: kind, x1: from, x2: to, y1: value, y2: value });
@@ -89,8 +88,8 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   }
 
   intervals.forEach((one, i) => {
-    const top = strip + ROW * i,
-      range = one.blocks && wide >= 500 ? `, from ${one.blocks.map(short).join(" to ")} in blocks` : "";
+    const top = strip + ROW * i;
+    const range = one.blocks && wide >= 500 ? `, from ${one.blocks.map(short).join(" to ")} in blocks` : "";
     add(
       "text",
       { class: one.blocks ? "tick" : "", x: LEFT, y: top + 12 },
@@ -101,12 +100,10 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   });
 
   const ratio = (depth) =>
-    asked.equalTime
-      ? found.sizeAt(depth) / found.sizeAt(best)
-      : trainingTime(asked, found, depth) / trainingTime(asked, found, best);
-  const relative = drawn.map(ratio),
-    low = asked.equalTime ? 0 : Math.min(...relative),
-    high = Math.max(...relative);
+    asked.equalTime ? found.sizeAt(depth) / found.sizeAt(best) : trainingTime(asked, found, depth) / trainingTime(asked, found, best);
+  const relative = drawn.map(ratio);
+  const low = asked.equalTime ? 0 : Math.min(...relative);
+  const high = Math.max(...relative);
   const atRatio = (value) => ratios[1] - ((ratios[1] - ratios[0]) * (value - low)) / (high - low);
   let last = Infinity;
   for (const value of RATIO_TICKS.filter((one) => one >= low && one <= high)) {
@@ -148,8 +145,8 @@ function describe({ asked, found, judged, rows }) {
 
 // Points with their names where there is room: to the right, to the left, above or below.
 function drawPoints(add, points, [left, right, bottom]) {
-  const inside = points.filter((one) => one.x > left && one.x < right),
-    taken = inside.map((one) => [one.x - 6, one.y - 6, one.x + 6, one.y + 6]);
+  const inside = points.filter((one) => one.x > left && one.x < right);
+  const taken = inside.map((one) => [one.x - 6, one.y - 6, one.x + 6, one.y + 6]);
   const free = (box) =>
     box[0] > left
     && box[2] < right
@@ -158,11 +155,11 @@ function drawPoints(add, points, [left, right, bottom]) {
     && taken.every((one) => box[0] > one[2] || one[0] > box[2] || box[1] > one[3] || one[1] > box[3]);
   for (const one of inside) {
     const text = add(
-        "text",
-        { class: one.kind === "you" ? "" : "tick", "text-anchor": "middle" },
-        one.cost > TOP_COST ? `${one.name} (${one.cost.toFixed(2)})` : one.name,
-      ),
-      long = text.getComputedTextLength() + 4;
+      "text",
+      { class: one.kind === "you" ? "" : "tick", "text-anchor": "middle" },
+      one.cost > TOP_COST ? `${one.name} (${one.cost.toFixed(2)})` : one.name,
+    );
+    const long = text.getComputedTextLength() + 4;
     const sides = [[8, -7], [-8 - long, -7], ...[-22, 8, -36, 22, -50, 36].map((down) => [-long / 2, down])];
     const box = sides.map(([dx, dy]) => [one.x + dx, one.y + dy, one.x + dx + long, one.y + dy + 14]).find(free);
     if (box === undefined) {
@@ -174,7 +171,5 @@ function drawPoints(add, points, [left, right, bottom]) {
     text.setAttribute("y", box[1] + 11);
   }
   for (const one of inside.reverse())
-    add("circle", { class: one.kind, cx: one.x, cy: one.y, r: one.kind === "you" ? 6 : 4.5 }).append(
-      svgElement("title", {}, one.title),
-    );
+    add("circle", { class: one.kind, cx: one.x, cy: one.y, r: one.kind === "you" ? 6 : 4.5 }).append(svgElement("title", {}, one.title));
 }

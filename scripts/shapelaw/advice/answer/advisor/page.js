@@ -10,12 +10,8 @@ const UNITS = { k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
 
 // "1.3B", "6e7", "32k", "1,300,000" as a number; NaN where it is none.
 function numberOf(text) {
-  const parts = /^(\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+(?:\.\d*)?)(e[+-]?\d+)?([kmbt])?$/i.exec(
-    text.trim().replace(/_/g, ""),
-  );
-  return parts
-    ? Number(parts[1].replace(/,/g, "") + (parts[2] ?? "")) * (parts[3] ? UNITS[parts[3].toLowerCase()] : 1)
-    : NaN;
+  const parts = /^(\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+(?:\.\d*)?)(e[+-]?\d+)?([kmbt])?$/i.exec(text.trim().replace(/_/g, ""));
+  return parts ? Number(parts[1].replace(/,/g, "") + (parts[2] ?? "")) * (parts[3] ? UNITS[parts[3].toLowerCase()] : 1) : NaN;
 }
 
 function short(value) {
@@ -28,9 +24,9 @@ function short(value) {
 
 // ---- the state: what is in the fields, and the model; the address has what differs from the beginning ----
 
-let beginning = {},
-  model = null,
-  leaving = null;
+let beginning = {};
+let model = null;
+let leaving = null;
 const MODELS_OWN = ["vocab", "tied", "rank", "positions", "depth", "kv"]; // fields that a model fills
 const radios = () => [...document.querySelectorAll("input[name=equal]")];
 
@@ -49,16 +45,16 @@ function set(id, value) {
 }
 
 function readAddress() {
-  const address = new URLSearchParams(location.hash.slice(1)),
-    text = address.get("model");
+  const address = new URLSearchParams(location.hash.slice(1));
+  const text = address.get("model");
   for (const [id, value] of Object.entries(beginning)) set(id, address.get(id) ?? value);
   set("config", "");
   say("config-problem", "");
   let shape = null;
   if (text !== null) {
-    const [depth, width, heads] = text.split("x").map(Number),
-      blocks = Number(address.get("blocks")),
-      params = Number(address.get("params"));
+    const [depth, width, heads] = text.split("x").map(Number);
+    const blocks = Number(address.get("blocks"));
+    const params = Number(address.get("params"));
     const counts = [depth, width, heads, blocks, params];
     if (counts.every(isCount) && blocks <= params)
       shape = {
@@ -96,8 +92,7 @@ function writeAddress() {
 // Take a model, whose embeddings are then the question's, or with null none.
 function take(shape) {
   model = shape;
-  for (const id of MODELS_OWN)
-    for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
+  for (const id of MODELS_OWN) for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
   byId("leave-out").hidden = shape === null;
   byId("size").placeholder = shape === null ? "" : "the model's";
   if (shape === null) return say("model-text", "");
@@ -146,8 +141,8 @@ function leaveOut(shape = null) {
 // ---- the question, from the fields ----
 
 function read(id, name, [least, most], { optional = false, integer = true } = {}) {
-  const text = get(id),
-    value = numberOf(text);
+  const text = get(id);
+  const value = numberOf(text);
   if (optional && text === "") return null;
   if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
     throw new UserError(
@@ -159,9 +154,9 @@ function read(id, name, [least, most], { optional = false, integer = true } = {}
 }
 
 function withUnit(id, name, units, example) {
-  const text = get(id),
-    unit = Object.keys(units).find((one) => text.endsWith(one)),
-    value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
+  const text = get(id);
+  const unit = Object.keys(units).find((one) => text.endsWith(one));
+  const value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
   if (!(value > 0)) {
     throw new UserError(
       `${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit `
@@ -171,12 +166,11 @@ function withUnit(id, name, units, example) {
   return value * units[unit];
 }
 
-const sizeOf = ({ blocks, params, width, vocab }, axis) =>
-  ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
+const sizeOf = ({ blocks, params, width, vocab }, axis) => ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
 
 function readQuestion() {
-  const equal = get("equal"),
-    equalTime = equal === "time" || equal === "latency";
+  const equal = get("equal");
+  const equalTime = equal === "time" || equal === "latency";
   if (equal === "") throw new UserError("What is compared at equal numbers is not known; choose one of the five.");
   const counting = {
     axis: equalTime ? "total" : equal,
@@ -188,9 +182,7 @@ function readQuestion() {
   if (counting.rank !== null && counting.tied)
     throw new UserError("A factored embedding is not the classifier's matrix; untie it, or leave the rank empty.");
   const own = model !== null && get("size") === "";
-  const size = own
-    ? sizeOf(model, counting.axis)
-    : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
+  const size = own ? sizeOf(model, counting.axis) : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
   const machine = clockOf(get("machine"));
   return {
     equal,
@@ -211,8 +203,7 @@ function readQuestion() {
 
 function readServing({ positions }) {
   const kvHeads = read("kv", "The number of heads of keys", [1, 1e4], { optional: true });
-  if (kvHeads !== null && positions)
-    throw new UserError("Heads of keys are of Llama's block; leave them empty, or the learned positions.");
+  if (kvHeads !== null && positions) throw new UserError("Heads of keys are of Llama's block; leave them empty, or the learned positions.");
   return serving({
     kvHeads,
     batch: read("batch", "The number of sequences at once", [1, 1e6]),
@@ -224,8 +215,7 @@ function readServing({ positions }) {
 
 const clocks = {};
 function clockOf(name) {
-  if (!Object.hasOwn(DATA.machines, name))
-    throw new UserError("The machine of the times is not known; choose one of the list.");
+  if (!Object.hasOwn(DATA.machines, name)) throw new UserError("The machine of the times is not known; choose one of the list.");
   clocks[name] ??= machineClock(DATA.machines[name]);
   return clocks[name];
 }
@@ -244,9 +234,7 @@ function commandOf(asked) {
   if (model === null && counting.positions) parts.push(`--block gpt2 --context ${counting.positions}`);
   if (get("machine") !== "mi250x") parts.push(`--machine ${get("machine")}`);
   if (equal === "latency") {
-    parts.push(
-      `--serve batch=${get("batch")},context=${get("context")},bandwidth=${get("bandwidth")},layer=${get("layer")}`,
-    );
+    parts.push(`--serve batch=${get("batch")},context=${get("context")},bandwidth=${get("bandwidth")},layer=${get("layer")}`);
     if (get("kv") !== "") parts.push(`--kv-heads ${get("kv")}`);
   }
   return parts.join(" ");
@@ -255,8 +243,8 @@ function commandOf(asked) {
 // ---- the answer ----
 
 function show() {
-  let asked = null,
-    found = null;
+  let asked = null;
+  let found = null;
   say("problem", "");
   try {
     asked = readQuestion();
@@ -270,21 +258,16 @@ function show() {
   byId("for-latency").hidden = equal !== "latency";
   byId("for-training").hidden = equal === "latency";
   const best = "Parameters of the best shape";
-  const meanings = {
-    block: "Parameters in blocks",
-    flops: "Parameters multiplied for every token",
-    time: best,
-    latency: best,
-  };
+  const meanings = { block: "Parameters in blocks", flops: "Parameters multiplied for every token", time: best, latency: best };
   say("size-label", meanings[equal] ?? "Parameters in all");
   if (found === null) {
     for (const id of ["answer", "flat", "given", "bottleneck", "command"]) say(id, "");
     return;
   }
-  const beside = besideOf(asked, found),
-    judged = judgedOf(asked, found),
-    sources = sourcesOf(asked, found),
-    models = modelsNear(asked);
+  const beside = besideOf(asked, found);
+  const judged = judgedOf(asked, found);
+  const sources = sourcesOf(asked, found);
+  const models = modelsNear(asked);
   const rows = found.told ? costRows(asked, found) : [];
   sayAnswer(asked, found, beside);
   sayJudged(asked, judged);
@@ -318,16 +301,7 @@ function update() {
 function begin() {
   for (const [name, machine] of Object.entries(DATA.machines))
     byId("machine").append(new Option(`${machine.name}: ${machine.source}`, name));
-  beginning = {
-    size: "1.3B",
-    equal: "total",
-    vocab: "50257",
-    tied: "",
-    tokens: "",
-    depth: "",
-    rank: "",
-    positions: "",
-  };
+  beginning = { size: "1.3B", equal: "total", vocab: "50257", tied: "", tokens: "", depth: "", rank: "", positions: "" };
   Object.assign(beginning, {
     machine: Object.keys(DATA.machines)[0],
     batch: "1",

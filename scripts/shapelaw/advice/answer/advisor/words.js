@@ -28,16 +28,10 @@ function askOrNull(question) {
 // The same question at equal time, or for an answer at equal time at equal size; null where that can't be told.
 function besideOf(asked, found) {
   if (!found.told) return null;
-  const { counting, machine } = asked,
-    { depth } = found.best;
+  const { counting, machine } = asked;
+  const { depth } = found.best;
   const size = counting.axis === "total" ? asked.size : totalOf(depth, found.width(depth), counting);
-  return askOrNull({
-    ...asked,
-    size,
-    counting: { ...counting, axis: "total" },
-    clock: machine,
-    equalTime: !asked.equalTime,
-  });
+  return askOrNull({ ...asked, size, counting: { ...counting, axis: "total" }, clock: machine, equalTime: !asked.equalTime });
 }
 
 // The excess loss of the model, or of the layers to judge: against the best of its own size, or that is as quick.
@@ -46,54 +40,38 @@ function judgedOf(asked, found) {
     return asked.depth === null || !found.told
       ? null
       : { depth: asked.depth, width: found.width(asked.depth), cost: found.at(asked.depth), against: found };
-  const { counting } = asked,
-    question = { ...asked, size: sizeOf(model, counting.axis), askedDepth: asked.equalTime ? model.depth : null };
+  const { counting } = asked;
+  const question = { ...asked, size: sizeOf(model, counting.axis), askedDepth: asked.equalTime ? model.depth : null };
   const against = asked.own && !asked.equalTime && found.told ? found : askOrNull(question);
   return { depth: model.depth, width: model.width, cost: against?.at(model.depth, model.blocks) ?? null, against };
 }
 
 // Released models of the nearest sizes, to a percent, the newest first; one of each depth and width.
 function modelsNear(asked) {
-  const { axis } = asked.counting,
-    far = (one) => Math.round(100 * Math.abs(Math.log(sizeOf(one, axis) / asked.size))),
-    shapes = new Map();
-  const near = DATA.models
-    .filter((one) => far(one) < 100 * DATA.near)
-    .sort((a, b) => far(a) - far(b) || b.year - a.year);
+  const { axis } = asked.counting;
+  const far = (one) => Math.round(100 * Math.abs(Math.log(sizeOf(one, axis) / asked.size)));
+  const shapes = new Map();
+  const near = DATA.models.filter((one) => far(one) < 100 * DATA.near).sort((a, b) => far(a) - far(b) || b.year - a.year);
   for (const one of near) if (!shapes.has(`${one.depth} ${one.width}`)) shapes.set(`${one.depth} ${one.width}`, one);
   return [...shapes.values()]
     .slice(0, 12)
-    .map((one) => ({
-      ...one,
-      cost: priceOf(one, sizeOf(one, axis), { axis, vocab: one.vocab, tied: one.tied }, asked.tokens),
-    }))
+    .map((one) => ({ ...one, cost: priceOf(one, sizeOf(one, axis), { axis, vocab: one.vocab, tied: one.tied }, asked.tokens) }))
     .filter((one) => one.cost !== null)
     .sort((a, b) => a.depth - b.depth);
 }
 
 function sourcesOf(asked, found) {
-  const { best } = found,
-    row = (name, blocks, [depth, low, high], here) => ({
-      name,
-      blocks,
-      depth,
-      low,
-      high,
-      outside: Math.exp(outside(here, blocks)),
-    });
+  const { best } = found;
+  const row = (name, blocks, [depth, low, high], here) => ({ name, blocks, depth, low, high, outside: Math.exp(outside(here, blocks)) });
   const laws = DATA.laws.map((law) => {
     const depths = asked.equalTime ? [Infinity, Infinity, Infinity] : depthByLaw(law, found);
     return row(law.name, law.blocks, depths, found.blocksAt(Number.isFinite(depths[0]) ? depths[0] : best.depth));
   });
-  return [
-    row(DATA.evidence.name, DATA.evidence.blocks, [best.depth, best.ownLow, best.ownHigh], found.blocksAt(best.depth)),
-    ...laws,
-  ];
+  return [row(DATA.evidence.name, DATA.evidence.blocks, [best.depth, best.ownLow, best.ownHigh], found.blocksAt(best.depth)), ...laws];
 }
 
 function saidBy(source, asked) {
-  if (!Number.isFinite(source.depth))
-    return asked.equalTime ? "compares equal sizes alone" : "no depth is worth so much";
+  if (!Number.isFinite(source.depth)) return asked.equalTime ? "compares equal sizes alone" : "no depth is worth so much";
   return Number.isFinite(source.high) ? ends(source).join(" to ") : `${Math.round(source.low)} to no limit`;
 }
 
@@ -108,8 +86,8 @@ const EQUAL = {
 };
 
 function cantTell(found) {
-  const { depth } = found.best,
-    { depths, blocks } = DATA.evidence;
+  const { depth } = found.best;
+  const { depths, blocks } = DATA.evidence;
   const [have, here] =
     outside(depth, depths) > Math.log(C.OUTSIDE)
       ? [`${depths.join(" to ")} layers`, `the best depth by it would be about ${depth}`]
@@ -118,8 +96,8 @@ function cantTell(found) {
 }
 
 function sayAnswer(asked, found, beside) {
-  const { best } = found,
-    [low, high] = ends(best);
+  const { best } = found;
+  const [low, high] = ends(best);
   if (!found.told) {
     say(
       "answer",
@@ -149,16 +127,15 @@ function sayJudged(asked, judged) {
     model === null
       ? `${layers(judged.depth)}, about ${about(judged.width)} wide`
       : `Your model, ${judged.depth} x ${whole.format(judged.width)}`;
-  if (judged.cost === null)
-    return say("given", `${name}: the evidence doesn't reach its size, so its excess loss can't be told.`);
-  const { against } = judged,
-    { depth } = against.best;
+  if (judged.cost === null) return say("given", `${name}: the evidence doesn't reach its size, so its excess loss can't be told.`);
+  const { against } = judged;
+  const { depth } = against.best;
   const rival = { time: "that trains as quickly", latency: "that decodes as quickly" }[asked.equal] ?? "of its size";
   let said = `${name}: ${excess(judged.cost)} nats above the best ${rival}`;
   if (model !== null) said += `, which has ${layers(depth)}`;
   if (!asked.equalTime) {
-    const blocks = [model === null ? against.blocksAt(judged.depth) : model.blocks, against.blocksAt(depth)],
-      { counting, machine, context } = asked;
+    const blocks = [model === null ? against.blocksAt(judged.depth) : model.blocks, against.blocksAt(depth)];
+    const { counting, machine, context } = asked;
     const [mine, theirs] = [judged.depth, depth].map((one, i) =>
       machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab, context),
     );
@@ -169,9 +146,9 @@ function sayJudged(asked, judged) {
 }
 
 function sayBottleneck(asked, found) {
-  const { vocab, rank } = asked.counting,
-    most = Math.min(vocab, rank ?? Infinity),
-    width = model?.width ?? found.width(asked.depth ?? found.best.depth);
+  const { vocab, rank } = asked.counting;
+  const most = Math.min(vocab, rank ?? Infinity);
+  const width = model?.width ?? found.width(asked.depth ?? found.best.depth);
   if (most >= width) return say("bottleneck", "");
   const off = ([strength]) => Math.abs(Math.log((strength * most) / width));
   const nearest = DATA.redundancies.reduce((a, b) => (off(b) < off(a) ? b : a));
@@ -196,9 +173,7 @@ function fill(id, caption, head, rows, here = -1) {
     made.append(...cells.map(make));
     return made;
   };
-  const body = rows.map((cells) =>
-    row(cells, (text, i) => (i ? element("td", text) : element("th", text, { scope: "row" }))),
-  );
+  const body = rows.map((cells) => row(cells, (text, i) => (i ? element("td", text) : element("th", text, { scope: "row" }))));
   if (here >= 0) body[here].className = "here";
   byId(id).replaceChildren(
     element("caption", caption),
@@ -208,12 +183,12 @@ function fill(id, caption, head, rows, here = -1) {
 }
 
 function costRows(asked, found) {
-  const { depth: best } = found.best,
-    depths = found.rows();
+  const { depth: best } = found.best;
+  const depths = found.rows();
   if (asked.depth !== null && !depths.includes(asked.depth)) depths.push(asked.depth);
-  const logs = depths.sort((a, b) => a - b).map(Math.log),
-    costs = found.band(logs),
-    quickest = trainingTime(asked, found, best);
+  const logs = depths.sort((a, b) => a - b).map(Math.log);
+  const costs = found.band(logs);
+  const quickest = trainingTime(asked, found, best);
   return depths.map((depth, i) => ({
     depth,
     width: found.width(depth),
@@ -228,8 +203,8 @@ function trainingTime({ machine, counting, context }, found, depth) {
 }
 
 function sayTables(asked, found, rows, sources, models) {
-  const { best } = found,
-    milliseconds = (1e3 * found.seconds(best.depth)).toPrecision(3);
+  const { best } = found;
+  const milliseconds = (1e3 * found.seconds(best.depth)).toPrecision(3);
   const captions = {
     time: `Depths that train as quickly on ${asked.machine.name}`,
     latency: `Depths that decode as quickly: ${milliseconds} ms a token`,
@@ -248,12 +223,7 @@ function sayTables(asked, found, rows, sources, models) {
     sources.map((one) => {
       const said = Number.isFinite(one.depth) ? `${Math.round(one.depth)} (${saidBy(one, asked)})` : saidBy(one, asked);
       const factor = one.outside < 10 ? one.outside.toPrecision(2) : whole.format(Number(one.outside.toPrecision(2)));
-      return [
-        one.name,
-        said,
-        one.blocks.map(short).join(" to "),
-        one.outside > 1.02 ? `${factor} times outside` : "inside",
-      ];
+      return [one.name, said, one.blocks.map(short).join(" to "), one.outside > 1.02 ? `${factor} times outside` : "inside"];
     }),
   );
   fill(
@@ -261,16 +231,9 @@ function sayTables(asked, found, rows, sources, models) {
     "Released at about this size",
     ["model", "layers", "width", "V", "size", asked.equalTime ? "excess loss at its own size" : "excess loss"],
     models.map((one) => {
-      const size = short(sizeOf(one, asked.counting.axis)),
-        vocab = `${short(one.vocab)}${one.tied ? " tied" : ""}`;
-      return [
-        `${one.name} (${one.year})`,
-        String(one.depth),
-        whole.format(one.width),
-        vocab,
-        size,
-        one.cost.toFixed(3),
-      ];
+      const size = short(sizeOf(one, asked.counting.axis));
+      const vocab = `${short(one.vocab)}${one.tied ? " tied" : ""}`;
+      return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, size, one.cost.toFixed(3)];
     }),
   );
 }
