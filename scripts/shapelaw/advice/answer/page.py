@@ -119,6 +119,7 @@ def _draws(draws: Draws) -> dict[str, Any]:
         "penalty": draws.penalty.tolist(),
         "inNats": draws.in_nats.astype(int).tolist(),
         "ofTotal": draws.of_total.astype(int).tolist(),
+        "tokens": draws.tokens,
     }
 
 

@@ -70,7 +70,7 @@ function lossesAt(logBlocks, logDepth, logTokens, shift = null) {
   const found = new Float64Array(COUNT * points);
   const one = DATA.draws;
   const u = logTokens - C.MIDDLE_TOKENS;
-  const inside = clip(u, ...DATA.evidence.tokens.map((tokens) => Math.log(tokens) - C.MIDDLE_TOKENS));
+  const inside = clip(u, ...one.tokens.map((tokens) => Math.log(tokens) - C.MIDDLE_TOKENS));
   const ofBlocks = Float64Array.from(logBlocks, (value) => value - C.MIDDLE_SIZE);
   const ofTotal = Float64Array.from(logBlocks, (value, p) => logTotal(value, logDepth[p]) - C.MIDDLE_SIZE);
   for (let d = 0; d < COUNT; d++) {
