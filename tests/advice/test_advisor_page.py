@@ -182,7 +182,7 @@ def test_released_models_cost_what_the_command_says(browser: Any, tmp_path: Path
         assert here[f"{one['name']} ({one['year']})"] == pytest.approx(one["cost"], abs=0.00051)
     law, *_ = (one for one in there["witnesses"] if one["name"].startswith("Levine"))
     sources = rows_of(browser, "sources")
-    assert sources[0][0].startswith("Gemstones (McLeish et al. 2025)")
+    assert sources[0][0] == public_evidence().name
     assert sources[1][1].startswith(f"{law['depth']:.0f} (")
     assert sources[1][3] == f"{law['times_outside']:.2g} times outside"
 
