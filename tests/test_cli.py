@@ -113,6 +113,7 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(target)}
     for asked, said in (
         (["shape", "1.3B"], "Best depth: 36 layers"),
+        (["advisor"], ""),
         (["bottlenecks", "ESM-1b"], "the vocabulary binds"),
         (["capacity", "--heads", "20", "--context", "32", "--head-dim", "64"], "theorem 1"),
     ):

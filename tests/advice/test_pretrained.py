@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_configs import config_of
 from small import SCRIPTS
 
 from shapelaw.advice.models.described import Kind, Model, architecture_of, model_json, model_text
@@ -162,21 +163,10 @@ def test_published_models_have_their_published_sizes(
     assert {name: getattr(found, name) for name in facts} == facts
 
 
-TEXT = {
-    "model_type": "gemma2",
-    "hidden_size": 3584,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 42,
-    "intermediate_size": 14336,
-    "num_key_value_heads": 8,
-    "vocab_size": 256000,
-}
-
-
 def test_a_text_config_inside_of_an_unknown_family_is_described_with_its_class_s_defaults(
     tmp_path: Path,
 ) -> None:
-    found = read_model(written(tmp_path, {"model_type": "vlm", "text_config": TEXT}))
+    found = read_model(written(tmp_path, {"model_type": "vlm", "text_config": config_of("gemma2")}))
     assert (found.kind, found.heads, found.head_dim, found.attention_width) == (DECODER, 16, 256, 4096)
     assert found.params == 9_241_705_984
     assert "no model type 'vlm': its text_config (gemma2) is described" in found.notes[0]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import output_of, script, sentence_of
+from model_configs import folder_of
 from scattered_shapes import Design, draw_shapes, symmetric
 from small import PYTHON, REPOSITORY, SCRIPTS, command_path
 
@@ -189,24 +190,6 @@ def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
     assert own["times_outside"] == 1.0
     (tmp_path / "mine" / "fit.json").write_text(json.dumps({"cells": [{"cell": {"heads": 2}}]}))
     assert "networks of several kinds (heads)" in sentence_of("shape", "3e8", "--fit", "mine", cwd=tmp_path)
-
-
-_HEADS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12}
-_TINY_LLAMA = {"hidden_size": 2048, "num_attention_heads": 32, "num_hidden_layers": 22, "vocab_size": 32000}
-CONFIGS: dict[str, dict[str, object]] = {
-    "gpt2": {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257},
-    "llama": {**_TINY_LLAMA, "num_key_value_heads": 4, "intermediate_size": 5632},
-    "mixtral": {**_HEADS, "num_key_value_heads": 12},
-    "bert": _HEADS,
-    "vit": _HEADS,
-}
-
-
-def folder_of(family: str, place: Path) -> Path:
-    (place / family).mkdir()
-    config = {"model_type": family, **CONFIGS[family]}
-    (place / family / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return place / family
 
 
 def test_a_model_s_config_is_priced(tmp_path: Path) -> None:

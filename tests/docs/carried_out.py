@@ -77,7 +77,6 @@ ELSEWHERE = {
     "shapelaw fit results/mine/runs.parquet": "the runs of that page's grid; the command by docs/advice/own_runs.md",
     "shapelaw fit docs/results/laptop_depth_width.parquet": "whole by tests/docs/test_answer.py",
     # what these write is what is committed: held by a test of their own
-    "shapelaw advisor --out workflow/reference/advisor.json": "tests/advice/test_advisor_page.py",
     "python docs/generators/answer_page.py": "tests/docs/test_answer.py",
     "shapelaw bottlenecks --out": "the command's tests",
     "python docs/generators/config_reference.py": "the command's tests",

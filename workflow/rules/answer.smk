@@ -16,9 +16,12 @@ rule advisor:
     retries: 0
     conda:
         "../../envs/shapelaw.yaml"
-    params:  # a file of the checkout, which is as new as the checkout
+    params:  # files of the checkout, which are as new as the checkout
         numbers=lambda wildcards: digest_of(
-            json.loads((BASE / "workflow" / "reference" / "advisor.json").read_text("utf-8"))
+            {
+                name: (BASE / "workflow" / "reference" / name).read_text("utf-8")
+                for name in ("evidence.json", "models.csv", "h200_speed.csv", "published.csv")
+            }
         ),
     message:
         "writing what each depth of every size costs"

@@ -30,8 +30,7 @@ def keep_freed_memory() -> None:
     """Return free memory to the system, and let glibc keep memory that is freed from now on.
 
     Otherwise every step returns its megabytes and faults them in again: a step of the decoder then takes 1.1 to 1.25
-    times as long, one of 4 packed memorizers with 20 heads 1.5 to 2 times, and the advisor's page 1.5 times. Other C
-    libraries are left alone.
+    times as long, one of 4 packed memorizers with 20 heads 1.5 to 2 times. Other C libraries are left alone.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):

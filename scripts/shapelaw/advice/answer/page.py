@@ -1,60 +1,33 @@
-"""The numbers of a page with what `shapelaw shape` answers for every size.
+"""The numbers of a page that answers as `shapelaw shape` does.
 
-The rule stands in `costs.py`. The page carries its answers on a grid, and its script interpolates them
-linearly and draws. A grid over vocabularies would have cells without room for blocks. But what embeddings leave depends
-on the number R of their rows (V, or 2 V untied) over the root of the size alone, since a width d with
-12 L d² + R d = P is sqrt(P) times a function of L and R / sqrt(P). So that is an axis, and all its cells have room.
-
-Costs are kept as roots, at distances in log depth from the best one: there a U is nearly straight on either side, and
-changes slowly with size and tokens.
+Its scripts (`advisor/costs.js`, `advisor/config.js`) compute what `costs.py` and `fields.py` do, from the same draws
+and constants, so the page has no answers in it but what they follow from. Numbers of draws have the digits of the
+committed fits, and normal scores six.
 """
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from shapelaw.advice.answer.answer import Network, Transitions, costs_if_any, of_own_size
-from shapelaw.advice.answer.costs import (
-    DEEPEST,
-    LEAST_TOKENS,
-    OUTSIDE,
-    SHOWN,
-    TOKENS_A_PARAMETER,
-    Costs,
-    Evidence,
-    Question,
-    ask,
-)
-from shapelaw.advice.evidence.clocks import log_blocks_at
-from shapelaw.advice.evidence.losses import Floats
+from shapelaw.advice.answer import costs
+from shapelaw.advice.answer.answer import Network, Transitions
+from shapelaw.advice.answer.costs import Evidence
+from shapelaw.advice.answer.serving import BANDWIDTHS, LAYER_SECONDS, SECONDS, Serving
+from shapelaw.advice.evidence import losses
+from shapelaw.advice.evidence.clocks import SETTLED, TURNS, Clock, polynomial, shuffled_scores
+from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws, Floats
 from shapelaw.advice.models.bottlenecks import redundancy_text
-from shapelaw.fits.projection import FARTHEST
+from shapelaw.advice.models.fields import GPT2_NAMES, GPT2_POSITIONS, LLAMA_NAMES, PLAIN, UNUSUAL
 from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.config_json import FIELDS
 
-SIZES = np.geomspace(5e6, 2e10, 13)
-# rows of embedding and classifier, over the root of the size
-ROWS = np.array([0.0, 0.4, 1.0, 2.0, 3.5, 6.0, 10.0, 16.0, 26.0, 45.0, 80.0])
-# log depths from the best one at which a cost is kept
-OFFSETS = np.array([-4.0, -2.8, -2.0, -1.4, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8])
-LARGEST_COST = 4.0  # nats that the page tells apart
-LAYERS = np.geomspace(1, DEEPEST, 13)
-WIDTHS = np.geomspace(16, 65536, 13)
-VOCABULARIES = np.geomspace(16, 1e6, 9)
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
-MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
-LEAST_STEP = 1e-8  # of a packed table
 NEAR = 0.3  # log size within which a shipped model is shown
-# coarser, of the best depths at equal time: every second size and number of rows
-TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 1, 3, 5]
+CONTEXT = 2048  # tokens a window, of training times
 EXAMPLES = {
     "size": "1.3B",
     "vocab": "32k",
@@ -62,184 +35,151 @@ EXAMPLES = {
     "depth": "24",
     "rank": "128",
     "positions": "1024",
+    "batch": "8",
+    "context": "4096",
+    "kv": "8",
 }
 
 
-def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
-    """A table on a grid in a few bytes: 65,536 steps from the least to the largest value of each column.
-
-    A column that hardly varies has steps of LEAST_STEP: finer ones would hold what rounding left.
-
-    Args:
-        axes: coordinates of the grid.
-        values: (of the axes' lengths, and columns).
-    """
-    table = np.asarray(values, dtype=np.float64).reshape(*map(len, axes), -1)
-    columns = table.reshape(-1, table.shape[-1])
-    least, largest = columns.min(axis=0), columns.max(axis=0)
-    step = np.maximum((largest - least) / 65535, LEAST_STEP)
-    data = np.round((table - least) / step).astype("<u2").tobytes()
-    return {
-        "axes": [[round(float(one), 5) for one in axis] for axis in axes],
-        "least": least.tolist(),
-        "step": step.tolist(),
-        "data": base64.b64encode(data).decode("ascii"),
-    }
-
-
-def tokens_of(evidence: Evidence) -> Floats:
-    """Tokens of the grid: intervals widen from the evidence's first and last ones on, so these are among them."""
-    first, last = evidence.tokens
-    return np.array([LEAST_TOKENS, first, math.sqrt(first * last), last, 2.6e12, 2e13])
-
-
-def answers(question: Question, evidence: Evidence, laws: Sequence[Transitions]) -> dict[str, Any]:
-    """The grid of answers.
-
-    Args:
-        question: its clock and block hold for the page.
-        evidence: the fits.
-        laws: witnesses.
-    """
-    tokens = tokens_of(evidence)
-    best, costs, widths, witnesses = [], [], [], []
-    for size, rows in product(SIZES, ROWS):
-        counting = Counting(vocab_size=round(rows * math.sqrt(size)), tied=True)
-        widths.append([math.log(counting.width_at(size, depth)) for depth in LAYERS])
-        cells = [ask(evidence, replace(question, size=size, counting=counting, tokens=one)) for one in tokens]
-        witnesses.append([np.minimum(law.depth(cells[0]), FARTHEST) for law in laws])
-        best += [_best(cell) for cell in cells]
-        costs += [_roots(cell) for cell in cells]
-    places = [np.log(SIZES), np.log1p(ROWS)]
-    return {
-        "best": packed([*places, np.log(tokens)], best),
-        "cost": packed([*places, np.log(tokens)], costs),
-        "width": packed([*places, np.log(LAYERS)], widths),
-        "law": packed(places, witnesses),
-        "offsets": OFFSETS.tolist(),
-    }
-
-
-def _best(cell: Costs) -> list[float]:
-    """Logs of the best depth and its intervals, and how far beyond the evidence by all parameters and by blocks."""
-    best = cell.best
-    ends = [math.log(one) for one in (best.low, best.high, best.own_low, best.own_high)]
-    return [cell.log_best, *ends, cell.beyond, cell.evidence.beyond(cell.blocks, None, cell.best.depth)]
-
-
-def _roots(cell: Costs) -> Floats:
-    """(3 p,) roots of costs and of both ends of their intervals, at the offsets from the best depth."""
-    log_depth = cell.log_best + OFFSETS
-    counting, size = cell.question.counting, cell.question.size
-    band = cell.band(log_depth, log_blocks_at(size, counting, log_depth))
-    return np.asarray(np.sqrt(np.minimum(band, LARGEST_COST))).ravel()
-
-
-def times(question: Question) -> dict[str, Any]:
-    """Logs of seconds a token over vocabulary, width and layers, up to a constant."""
-    vocab, width, depth = np.meshgrid(VOCABULARIES, np.log(WIDTHS), np.log(LAYERS), indexing="ij")
-    blocks = math.log(12.0) + depth + 2.0 * width
-    axes = [np.log(VOCABULARIES), np.log(WIDTHS), np.log(LAYERS)]
-    return packed(axes, question.clock.log_times(blocks, depth, vocab, question.context))
-
-
-def at_equal_time(question: Question, evidence: Evidence) -> dict[str, Any]:
-    """Logs of the best depth at equal time and of its interval's ends, over sizes, rows, untied or tied, and tokens.
-
-    The last column is 1 where a depth is told and 0 where it is not: beyond the evidence, or far from the depths that
-    were timed.
-    """
-    tokens, rows = tokens_of(evidence)[TIMED_TOKENS], []
-    for size, table, tied, one in product(TIMED_SIZES, TIMED_ROWS, (False, True), tokens):
-        counting = Counting(vocab_size=round(table * math.sqrt(size) / (1 if tied else 2)), tied=tied)
-        asked = replace(question, size=size, counting=counting, tokens=one, equal_time=True)
-        found = costs_if_any(evidence, asked)
-        if found is None:  # depths that were never timed
-            rows.append([0.0, 0.0, 0.0, 0.0])
-        else:
-            ends = map(math.log, (found.best.low, found.best.high))
-            rows.append([found.log_best, *ends, float(found.told)])
-    return packed([np.log(TIMED_SIZES), np.log1p(TIMED_ROWS), np.array([0.0, 1.0]), np.log(tokens)], rows)
-
-
 def content_of(
-    question: Question,
     evidence: Evidence,
     laws: Sequence[Transitions],
-    models: Mapping[SizeAxis, Sequence[Network]],
+    clocks: Mapping[str, Clock],
+    models: Sequence[Network],
     series: Iterable[Series],
 ) -> dict[str, Any]:
     """The numbers that the page needs.
 
     Args:
-        question: its clock, context and `within` hold for the page.
-        evidence: the fits.
-        laws: witnesses beside the evidence.
-        models: that were shipped, the same ones for each meaning of a size.
+        evidence: the fits of public losses.
+        laws: sources beside the evidence.
+        clocks: machines' training times by what `--machine` calls them, the usual one first.
+        models: that were shipped.
         series: measured redundancies, the preferred ones first.
     """
+    grid, draws = evidence.grid, evidence.draws
+    assert isinstance(draws, Draws)
     return {
-        **answers(question, evidence, laws),
-        "time": times(question),
-        "timed": at_equal_time(question, evidence),
-        "witnesses": [
-            {"name": evidence.name, "blocks": evidence.blocks},
-            *({"name": law.source, "blocks": law.sizes} for law in laws),
-        ],
-        "models": list(_models(question, evidence, models)),
-        "modelTokens": np.log(tokens_of(evidence)[MODEL_TOKENS]).tolist(),
-        "near": NEAR,
-        "redundancies": redundancies_of(series),
-        "sizes": [float(SIZES[0]), float(SIZES[-1])],
-        "tokens": [float(one) for one in tokens_of(evidence)[[0, -1]]],
-        "rows": float(ROWS[-1]),
-        "blocks": evidence.blocks,
-        "clock": question.clock.source,
-        "within": question.within,
-        "shown": SHOWN * question.within,
-        "outside": OUTSIDE,
-        "farthest": FARTHEST,
-        "tokensAParameter": TOKENS_A_PARAMETER,
-        "examples": EXAMPLES,
-    }
-
-
-def _models(
-    question: Question, evidence: Evidence, models: Mapping[SizeAxis, Sequence[Network]]
-) -> Iterator[dict[str, Any]]:
-    """Networks with their sizes and their costs along some of the grid's tokens, where the evidence can price them."""
-    for networks in zip(*models.values(), strict=True):
-        costs = {
-            axis.value: _prices(one, question, evidence) for axis, one in zip(models, networks, strict=True)
-        }
-        one = networks[0]
-        if any(costs.values()):
-            yield {
+        "draws": _draws(draws),
+        "constants": _constants(),
+        "grid": [float(grid[0]), float(grid[-1]), len(grid)],
+        "evidence": {
+            "name": evidence.name,
+            "blocks": evidence.blocks,
+            "totals": evidence.totals,
+            "tokens": evidence.tokens,
+            "depths": evidence.depths,
+            "leastTokens": evidence.least_tokens,
+            "spread": asdict(evidence.spread),
+            "normals": _rounded(evidence.normals),
+        },
+        "machines": {name: _machine(clock) for name, clock in clocks.items()},
+        "normals": _rounded(
+            shuffled_scores(len(draws), 2 + max(len(clock.log_depth) for clock in clocks.values())).T
+        ),
+        "laws": [_law(law) for law in laws],
+        "models": [
+            {
                 "name": one.name,
                 "year": one.year,
                 "depth": one.depth,
                 "width": one.width,
                 "vocab": one.counting.vocab_size,
                 "tied": one.counting.tied,
-                "size": {
-                    axis.value: n.size()
-                    for axis, n in zip(models, networks, strict=True)
-                    if costs[axis.value]
-                },
-                "costs": costs,
+                "blocks": one.block_params,
+                "params": one.total_params,
             }
+            for one in models
+        ],
+        "config": {
+            "families": {name: asdict(plain) for name, plain in PLAIN.items()},
+            "llamaNames": LLAMA_NAMES,
+            "gpt2Names": GPT2_NAMES,
+            "gpt2Positions": GPT2_POSITIONS,
+            "unusual": UNUSUAL,
+            "experts": FIELDS["experts"],
+        },
+        "redundancies": redundancies_of(series),
+        "within": costs.WITHIN,
+        "shown": costs.SHOWN * costs.WITHIN,
+        "near": NEAR,
+        "context": CONTEXT,
+        "tokensAParameter": costs.TOKENS_A_PARAMETER,
+        "bandwidths": BANDWIDTHS,
+        "seconds": SECONDS,
+        "layerSeconds": LAYER_SECONDS,
+        "examples": EXAMPLES,
+    }
 
 
-def _prices(one: Network, question: Question, evidence: Evidence) -> list[float]:
-    """Costs against the best of a network's own size, along `MODEL_TOKENS`; none where the evidence can't tell them."""
-    place = np.log([one.depth]), np.log([one.block_params])
-    costs = []
-    for tokens in tokens_of(evidence)[MODEL_TOKENS]:
-        own = costs_if_any(evidence, of_own_size(one, replace(question, tokens=float(tokens))))
-        if own is None or not own.told:
-            return []
-        costs.append(round(float(own.band(*place)[0, 0]), 4))
-    return costs
+def _draws(draws: Draws) -> dict[str, Any]:
+    """The parameters that differences of losses depend on, an array over draws each, and what kind each draw is."""
+    return {
+        **{name: draws.values[:, j].tolist() for j, name in enumerate(COLUMNS[: LEVELS.start])},
+        "penalty": draws.penalty.tolist(),
+        "inNats": draws.in_nats.astype(int).tolist(),
+        "ofTotal": draws.of_total.astype(int).tolist(),
+        "tokens": draws.tokens,
+    }
+
+
+def _constants() -> dict[str, Any]:
+    of_losses = ("MIDDLE_SIZE", "MIDDLE_DEPTH", "MIDDLE_TOKENS", "BLOCK_SHARE", "TABLE", "TURN", "PENALTIES")
+    of_costs = (
+        "LOW",
+        "HIGH",
+        "OUTSIDE",
+        "MOSTLY_EMBEDDING",
+        "LEAST_WIDTH",
+        "UNTIMED",
+        "COARSE",
+        "NUDGE",
+        "ROWS",
+    )
+    return {
+        **{name: getattr(losses, name) for name in of_losses},
+        **{name: getattr(costs, name) for name in of_costs},
+        "SETTLED": SETTLED,
+        "TURNS": TURNS,
+        "NUMBER_BYTES": Serving.number_bytes,
+    }
+
+
+def _machine(clock: Clock) -> dict[str, Any]:
+    """A clock, with the polynomial of depth by the times of its depths: (terms, k) coefficients."""
+    middle = float(clock.log_depth.mean())
+    solved = polynomial(tuple(clock.log_depth - middle), min(3, len(clock.log_depth)))
+    no_errors = np.zeros(len(clock.log_depth))
+    return {
+        "name": clock.name,
+        "source": clock.source,
+        "exponent": clock.exponent,
+        "exponentErr": clock.exponent_err,
+        "logDepth": clock.log_depth.tolist(),
+        "logTime": clock.log_time.tolist(),
+        "timeErr": (no_errors if clock.time_err is None else clock.time_err).tolist(),
+        "solved": solved.tolist(),
+        "works": clock.works,
+        "perLogWork": clock.per_log_work,
+    }
+
+
+def _law(law: Transitions) -> dict[str, Any]:
+    low, middle, high = (_rounded(one) for one in law.log_blocks)
+    log_depth = _rounded(law.log_depth)
+    return {
+        "name": law.source,
+        "blocks": law.sizes,
+        "logDepth": log_depth,
+        "low": low,
+        "middle": middle,
+        "high": high,
+    }
+
+
+def _rounded(numbers: Floats) -> list[Any]:
+    """Numbers with six digits after the point, far below what they are known to."""
+    return list(np.round(numbers, 6).tolist())
 
 
 def redundancies_of(series: Iterable[Series]) -> list[tuple[float, str]]:

@@ -1,4 +1,4 @@
-"""The page of answers as HTML: a template with the numbers in it. It imports next to nothing."""
+"""The page of answers as HTML: a template with its style, its scripts and the numbers in it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
-TEMPLATE = Path(__file__).with_name("page.html")
-PLACE = "/* the answers go here */ null"  # of the template
+FOLDER = Path(__file__).with_name("advisor")
+SCRIPTS = (
+    "costs.js",
+    "config.js",
+    "words.js",
+    "figure.js",
+    "page.js",
+)  # in the order in which the page runs them
 
 
 def page_of(content: dict[str, Any]) -> str:
     """The whole page, HTML."""
-    template = TEMPLATE.read_text(encoding="utf-8")
     # "</" would end the script's element
     numbers = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    before, place, after = template.partition(PLACE)
-    assert place, f"{TEMPLATE.name} has no place for the answers"
-    return before + numbers + after
+    scripts = [f'"use strict";\nconst DATA = {numbers};\n', *map(_read, SCRIPTS), "begin();\n"]
+    style, script = "<style></style>", "<script></script>"
+    before, _, rest = _read("page.html").partition(style)
+    middle, _, after = rest.partition(script)
+    return f"{before}<style>\n{_read('page.css')}</style>{middle}<script>\n{''.join(scripts)}</script>{after}"
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

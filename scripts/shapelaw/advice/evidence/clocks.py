@@ -29,6 +29,12 @@ def normal_scores(count: int) -> Floats:
     return np.asarray(centred / centred.std())
 
 
+def shuffled_scores(count: int, columns: int) -> Floats:
+    """(count, columns) normal scores, each column in an order of its own."""
+    rng = np.random.default_rng(2)
+    return np.stack([rng.permutation(normal_scores(count)) for _ in range(columns)], axis=1)
+
+
 def log_width(log_blocks: Floats, log_depth: Floats) -> Floats:
     """Logs of the widths of blocks of 12 L d²."""
     return np.asarray(0.5 * (log_blocks - log_depth - math.log(12.0)))
@@ -112,8 +118,7 @@ class Clock:
     ) -> Floats:
         """(count, p) draws of the errors of `log_times`, wider where no such work was timed."""
         work = log_work(log_blocks, log_depth, vocab_size, context)
-        rng, several = np.random.default_rng(2), 2 + len(self.log_depth)
-        normals = np.stack([rng.permutation(normal_scores(count)) for _ in range(several)], axis=1)
+        normals = shuffled_scores(count, 2 + len(self.log_depth))
         found = self.exponent_err * normals[:, :1] * work
         if self.time_err is not None:
             found = found + (normals[:, 1:-1] * self.time_err) @ parabola(self.log_depth, log_depth).T
@@ -174,7 +179,7 @@ def parabola(known: Floats, at: Floats) -> Floats:
     With two points it is a line. Beyond the first and the last point it goes on straight.
     """
     middle, terms = float(known.mean()), min(3, len(known))
-    solved = _least_squares(tuple(known - middle), terms)
+    solved = polynomial(tuple(known - middle), terms)
     ends = np.clip(at, known[0], known[-1])
     inner = (np.asarray(ends) - middle)[..., None] ** np.arange(terms)
     slopes = np.zeros_like(inner)
@@ -183,7 +188,7 @@ def parabola(known: Floats, at: Floats) -> Floats:
 
 
 @cache
-def _least_squares(places: tuple[float, ...], terms: int) -> Floats:
+def polynomial(places: tuple[float, ...], terms: int) -> Floats:
     """(terms, k) coefficients of the least-squares polynomial, a row each, by the values at (k,) places."""
     return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
 

@@ -56,10 +56,10 @@ PLAIN = {
     "qwen3": Plain("Qwen3ForCausalLM", True, 128, qk_norm="head"),
     "smollm3": Plain("SmolLM3ForCausalLM", True, tied=True),
 }
-_LLAMA_NAMES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
-_GPT2_NAMES = ("n_embd", "n_layer", "n_head", "vocab_size", "n_inner")
+LLAMA_NAMES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
+GPT2_NAMES = ("n_embd", "n_layer", "n_head", "vocab_size", "n_inner")
 # options that add or take away parameters: where one is set, the model is built
-_UNUSUAL = ("attention_bias", "mlp_bias", "add_cross_attention", "is_encoder_decoder")
+UNUSUAL = ("attention_bias", "mlp_bias", "add_cross_attention", "is_encoder_decoder")
 GPT2_POSITIONS = 1024  # of a config without n_positions
 
 
@@ -73,9 +73,9 @@ def plain_model(config: Mapping[str, Any], name: str, source: str) -> Model | No
     plain, is_gpt2 = PLAIN.get(family), family == "gpt2"
     if plain is None or (config.get("architectures") or [plain.builds]) != [plain.builds]:
         return None
-    if any(config.get(option) for option in _UNUSUAL) and family != "gpt_neox":
+    if any(config.get(option) for option in UNUSUAL) and family != "gpt_neox":
         return None
-    width, depth, heads, vocab_size, ff_width = map(config.get, _GPT2_NAMES if is_gpt2 else _LLAMA_NAMES)
+    width, depth, heads, vocab_size, ff_width = map(config.get, GPT2_NAMES if is_gpt2 else LLAMA_NAMES)
     positions = config.get("n_positions", GPT2_POSITIONS) if is_gpt2 else 0
     kv_heads, head_dim = heads, plain.head_dim
     if plain.biases != "all":
