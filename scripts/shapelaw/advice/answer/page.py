@@ -34,7 +34,7 @@ from shapelaw.advice.answer.costs import (
     ask,
 )
 from shapelaw.advice.evidence.clocks import log_blocks_at
-from shapelaw.advice.evidence.losses import Floats
+from shapelaw.advice.evidence.losses import FEW_TOKENS, Floats
 from shapelaw.advice.models.bottlenecks import redundancy_text
 from shapelaw.fits.projection import FARTHEST
 from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
@@ -88,9 +88,9 @@ def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
 
 
 def tokens_of(evidence: Evidence) -> Floats:
-    """Tokens of the grid: intervals widen from the evidence's first and last ones on, so these are among them."""
+    """Tokens of the grid: intervals widen from the evidence's first and last ones on, and ridges bend at few tokens."""
     first, last = evidence.tokens
-    return np.array([LEAST_TOKENS, first, math.sqrt(first * last), last, 2.6e12, 2e13])
+    return np.array([LEAST_TOKENS, first, FEW_TOKENS, math.sqrt(FEW_TOKENS * last), last, 2.6e12, 2e13])
 
 
 def answers(question: Question, evidence: Evidence, laws: Sequence[Transitions]) -> dict[str, Any]:
