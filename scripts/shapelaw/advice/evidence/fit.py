@@ -60,9 +60,7 @@ ERROR = (
     0.008  # nats, about the scatter of a shape around the surface: it weighs the losses against the priors
 )
 LEFT_OUT = 1e4  # nats: an error with which a loss says nothing
-FEWER = (
-    0.5  # standard deviation of how much steeper the ridge is where tokens are few, before the losses speak
-)
+FEWER = 0.5  # standard deviation of what steepens the ridge where tokens are few, before the losses speak
 STARTS = (-0.6, 0.0, 0.6)  # of the ridge, in log depths from the middle
 SKEWS = (-0.7, 0.7)
 # by what the costs told without them had to be multiplied for runs of other labs, the least and the greatest that is
