@@ -46,6 +46,7 @@ from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
+ONE_LAB = Path("docs/results/answer_by_one_lab.csv")
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
 OWN = Path("docs/results/h200_llama.csv")
@@ -78,6 +79,7 @@ def tables() -> dict[str, Callable[[], str]]:
     return {
         "example": _example,
         "sizes": _sizes,
+        "labs": _labs,
         "budgets": _budgets,
         "meanings": _meanings,
         "times": _times,
@@ -114,6 +116,21 @@ def _sizes() -> str:
         found = public_answer(asked(size, Counting(vocab_size=VOCAB)))
         timed = ["{} to {}".format(*ends(best)) for best in found.equal_times.values()] or ["–", "–"]
         rows.append((big(size), *_cells(found), *timed))
+    return pipe_table(rows)
+
+
+def _labs() -> str:
+    """Best depths by one lab's runs, as they were told, and by both."""
+    before = pd.read_csv(ROOT / ONE_LAB, comment="#").to_dict("records")
+    rows: list[tuple[str, ...]] = [
+        ("size", "tokens", "by Gemstones alone (68%)", "by both labs (68%)", "below 0.005 nats")
+    ]
+    for row in before:
+        question = replace(asked(row["size"], Counting(vocab_size=VOCAB)), tokens=row["tokens"])
+        found = public_answer(question)
+        then = f"{row['depth']:.0f} ({row['low']:.0f} to {row['high']:.0f})" if row["told"] else "can't tell"
+        said = _depths(found) if found.by else "can't tell"
+        rows.append((big(row["size"]), big(row["tokens"]), then, said, _cells(found)[1]))
     return pipe_table(rows)
 
 
@@ -193,7 +210,7 @@ def _sources() -> str:
     of: Mapping[str, tuple[float, tuple[float, ...], Callable[[float], float]]] = {
         "our 115 runs: Llama's block, bytes": (ours, OWN_SIZES, lambda size: best_depth(surface, size).depth),
         "Levine et al. 2020: GPT-2's block, V = 2,000": (LAW_TOKENS, LAW_SIZES, partial(best_depth_at, law)),
-        "Gemstones: Gemma-like, V = 50,304": (TOKENS, PUBLIC_SIZES, public),
+        "Gemstones and Bian et al. 2025: V = 50k": (TOKENS, PUBLIC_SIZES, public),
     }
     columns = []
     for tokens, sizes, depth_at in of.values():
@@ -221,10 +238,14 @@ def _checks() -> str:
     head = ("predicted", "left out", "number", "error", "own 68% interval, ±", "holds")
     rows: list[tuple[str, ...]] = [(*head, "predictive interval, ±", "holds")]
     for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
-        errors = f"{row['count']:,}", f"{row['error']:.2g}", f"{row['interval']:.2g}", f"{row['held']:.0%}"
-        has = not np.isnan(row["held_predictive"])
-        wider = (f"{row['predictive_interval']:.2g}", f"{row['held_predictive']:.0%}") if has else ("–", "–")
-        rows.append((row["predicted"], row["left_out"], *errors, *wider))
+        intervals = [
+            cell
+            for width, held in (("interval", "held"), ("predictive_interval", "held_predictive"))
+            for cell in (("–", "–") if np.isnan(row[held]) else (f"{row[width]:.2g}", f"{row[held]:.0%}"))
+        ]
+        rows.append(
+            (row["predicted"], row["left_out"], f"{row['count']:,}", f"{row['error']:.2g}", *intervals)
+        )
     return pipe_table(rows)
 
 

@@ -11,7 +11,7 @@ from shapelaw.advice.evidence.checks import (
     Miss,
     against_law,
     best_depths,
-    between_sets,
+    between,
     costs_between,
     growth,
     left_out_losses,
@@ -44,16 +44,16 @@ def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
 
 
 def test_series_of_the_same_networks_predict_each_other() -> None:
-    between = between_sets(FITTED, "full rate", "half rate")
-    assert max(abs(one.off) for misses in between.values() for one in misses) < 0.1
-    at_equal_blocks = between["equal blocks"]
+    found = between(*(FITTED.surface(SETS[name]) for name in ("full rate", "half rate")))
+    assert max(abs(one.off) for misses in found.values() for one in misses) < 0.1
+    at_equal_blocks = found["equal blocks"]
     assert [one.moved for one in at_equal_blocks] == pytest.approx([1.0] * len(at_equal_blocks), abs=0.05)
     # an untied vocabulary holds the best depth of a small network
-    assert min(one.moved for one in between["equal total"]) < 0.8
+    assert min(one.moved for one in found["equal total"]) < 0.8
 
 
 def test_costs_of_the_same_networks_come_out_as_said() -> None:
-    misses, scale = costs_between(FITTED, "full rate", "half rate")
+    misses, scale = costs_between(FITTED.surface(SETS["full rate"]), FITTED, SETS["half rate"])
     assert scale == pytest.approx(1.0, abs=0.1)
     assert np.sqrt(np.mean([one.off**2 for one in misses])) < 0.01
     assert np.mean([one.held() for one in misses]) > 0.5
@@ -74,11 +74,13 @@ def test_another_source_that_is_off_by_a_known_amount_gives_its_spread() -> None
     assert [one.off for one in misses] == pytest.approx([0.4] * len(misses), abs=0.12)
     own = float(np.mean([one.own**2 for one in misses]))
     off = float(np.mean([one.off**2 for one in misses]))
-    assert spread_between_sources(misses) == pytest.approx(math.sqrt((off - own) / 2.0))
+    assert spread_between_sources([misses]) == pytest.approx(math.sqrt((off - own) / 2.0))
+    none = [Miss(0.0, 0.0, 0.0, 0.0)]
+    assert spread_between_sources([misses, none]) == pytest.approx(math.sqrt((off - own) / 4.0))
     same = against_law(
         FITTED, lambda size: math.exp(best_depths(FITTED.surface(SERIES), size, 3e10, "equal blocks")[0])
     )
-    assert spread_between_sources(same) == 0.0
+    assert spread_between_sources([same]) == 0.0
 
 
 def test_growth_is_what_errors_have_beyond_the_draws() -> None:

@@ -31,8 +31,14 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
     assert content["time"]["depth"] == pytest.approx(-0.4, abs=1e-3)
     assert content["command"] == "shapelaw evidence --table losses.csv"
     checks = pd.read_csv(tmp_path / "checks.csv")
-    assert set(checks["left_out"]) >= {"all runs of the half rate", "Levine et al. 2020, table 4a"}
-    assert checks["held"].between(0, 1).all()
+    assert set(checks["left_out"]) >= {
+        "all runs of the half rate",
+        "Levine et al. 2020, table 4a",
+        "all runs of Bian et al. 2025, 20N",
+        "each shape of Bian et al. 2025, 20N",
+    }
+    assert checks["held"].dropna().between(0, 1).all()
+    assert content["range"]["tokens"][0] == 1610612736 < content["range"]["level_tokens"][0] == 10**10
     text = json.dumps(content)
     assert "loss" not in content["groups"][0]
     assert str(losses["loss"][0])[:8] not in text  # fits, not losses

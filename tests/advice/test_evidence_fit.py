@@ -3,10 +3,19 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from public_losses import SERIES, SHAPES, best_at, made_table
 
-from shapelaw.advice.evidence.fit import Fitted, Losses, drawn, fit_evidence, fit_group, losses_of
+from shapelaw.advice.evidence.fit import (
+    Fitted,
+    Losses,
+    drawn,
+    fit_evidence,
+    fit_group,
+    losses_of,
+    losses_of_other,
+)
 from shapelaw.advice.evidence.losses import COLUMNS, Draws, log_total, lowest
 from shapelaw.errors import UserError
 
@@ -67,6 +76,32 @@ def test_a_shape_that_is_left_out_is_predicted() -> None:
     assert 0.004 < group.error < 0.02
     assert 0.004 < group.scale < 0.02
     assert len(group.densities) == len(SHAPES)
+
+
+def test_the_runs_of_another_lab_say_what_few_tokens_change() -> None:
+    """Its levels, its scale of costs and a ridge that is steeper in log tokens below ten billion, by 0.4, come back."""
+    rng, rows = np.random.default_rng(0), []
+    for tokens, budget in ((2e9, "a"), (4e9, "a"), (8e9, "b"), (2e10, "b"), (4e10, "b")):
+        for depth in (3, 5, 8, 12, 18, 26):
+            width = 64 * round(math.sqrt(tokens / 40.0 / (12.0 * depth)) / 64 * rng.uniform(0.9, 1.1))
+            total = 12.0 * depth * width**2 + 2 * 50432 * width
+            size = 12.0 * depth * width**2
+            best = best_at(size) + 0.4 * min(math.log(tokens / 1e10), 0.0)
+            loss = 3.0 + 0.6 * (size / 4e8) ** -0.18 - 0.2 * math.log(tokens / 1e10)
+            loss += 1.5 * 0.03 * (math.log(depth) - best) ** 2
+            rows.append((budget, depth, width, 50432, total, tokens, loss))
+    columns = ["budget", "depth", "width", "vocab_size", "total_params", "tokens", "loss"]
+    other = losses_of_other(pd.DataFrame(rows, columns=columns), "another lab")
+    both = one_series(0.0).joined(other)
+    assert (both.shapes, both.budgets) == (len(SHAPES) + other.shapes, 3 + 5)
+    assert both.tokens == pytest.approx((1e10, 1e11))  # of levels
+    group = fit_group(both, "nats square", "block")
+    values = dict(zip(COLUMNS, drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True))
+    assert values["c3"] == pytest.approx(0.4, abs=0.05)
+    assert math.exp(values["p0"]) == pytest.approx(
+        0.03 * math.sqrt(1.5), rel=0.1
+    )  # of a recipe in the middle
+    assert group.without.shape == (both.shapes, len(COLUMNS))
 
 
 def test_a_wrong_table_is_a_sentence() -> None:

@@ -1,6 +1,7 @@
 """The surface of the public evidence, by its formula and its committed draws."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from shapelaw.advice.answer.costs import evidence_of
 from shapelaw.advice.evidence.losses import (
     BLOCK_SHARE,
     COLUMNS,
+    FEW_TOKENS,
     PENALTIES,
     TABLE,
     Draws,
@@ -74,10 +76,33 @@ def test_the_best_of_a_larger_size_is_better_in_every_draw(tokens: float) -> Non
 
 
 def test_the_slope_goes_on_along_its_tangent_outside_of_the_tokens() -> None:
-    low, _ = DRAWS.tokens
+    """And where tokens are few, it and the ridge bend by a term of their own."""
+    low, high = DRAWS.tokens
     at = np.log([1e8, 1e9]), np.log([16.0, 16.0])
-    slopes = [np.diff(DRAWS.losses(*at, math.log(low) + step)) for step in (-0.01, 0.0, 0.01)]
-    assert slopes[0] - slopes[1] == pytest.approx(slopes[1] - slopes[2], abs=1e-4)
+    straight = DRAWS.by_levels()
+    straight = replace(straight, values=straight.values * (np.array(COLUMNS) != "c3"))
+    for draws, end in ((DRAWS, high), (straight, low)):
+        slopes = [np.diff(draws.losses(*at, math.log(end) + step)) for step in (-0.01, 0.0, 0.01)]
+        assert slopes[0] - slopes[1] == pytest.approx(slopes[1] - slopes[2], abs=1e-4)
+    assert DRAWS.losses(*at, math.log(FEW_TOKENS)) == pytest.approx(
+        straight.losses(*at, math.log(FEW_TOKENS))
+    )
+    assert (DRAWS.losses(*at, math.log(2e9)) != straight.losses(*at, math.log(2e9))).all()
+
+
+def test_a_scaled_penalty_costs_so_much_more() -> None:
+    """At equal blocks and tokens, in nats."""
+    grid = np.linspace(0.5, 6.0, 221)
+    size = np.full_like(grid, math.log(4e8))
+    rows = DRAWS.in_nats & ~DRAWS.of_total
+    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
+    once = Draws(*kept, DRAWS.tokens)
+    losses = [
+        draws.losses(size, grid, math.log(3e10))
+        for draws in (once, once.scaled(np.full(len(once), math.log(2.0))))
+    ]
+    costs = [one - one.min(axis=1, keepdims=True) for one in losses]
+    assert costs[1] == pytest.approx(2.0 * costs[0])
 
 
 def test_a_shift_moves_the_ridge_by_itself() -> None:

@@ -13,6 +13,7 @@ from small import REPOSITORY
 
 from shapelaw.advice.answer.laws import own_surface
 from shapelaw.specs.cost import read_cost_model
+from shapelaw.studies.study import REFERENCE
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 SURFACE, TRANSITIONS = "fit_surface", "fit_transitions"
@@ -33,6 +34,45 @@ def test_our_laptop_runs_cross_where_the_curves_of_equal_depth_do(tmp_path: Path
     crossing = pd.read_csv(tmp_path / "out" / "overtaking.csv").set_index("depth").loc[1]
     assert crossing["width"] == pytest.approx(137.3, abs=5.0)
     assert crossing["width_low"] < 137.3 < crossing["width_high"]
+
+
+@pytest.mark.slow
+def test_a_public_ladder_has_a_surface_for_each_number_of_tokens_a_parameter(tmp_path: Path) -> None:
+    """The 76 runs of Bian et al. 2025, of which equal tokens alone let 8 count.
+
+    Of the 116M group at 20 tokens for each parameter, depths of 3 to 24, eight shapes alone have 11.8 layers as best.
+    """
+    table = REFERENCE / "bian_morph.csv"
+    said = output_of(
+        SURFACE,
+        table,
+        "--size",
+        "total",
+        "--sizes",
+        "118M,800M",
+        "--draws",
+        200,
+        "--out",
+        "out",
+        cwd=tmp_path,
+    )
+    assert "3 token budgets, one surface each." in said
+    assert "left out" not in said
+    fits = [fit_in(tmp_path / "out" / f"tokens-{ratio}-a-parameter") for ratio in (20.1, 40.5, 161)]
+    assert [fit["shapes"] for fit in fits] == [35, 23, 18]
+    assert all(
+        float(str(fit["left_out"])) < most for fit, most in zip(fits, (0.009, 0.004, 0.003), strict=True)
+    )
+    best = [
+        pd.read_csv(tmp_path / "out" / f"tokens-{ratio}-a-parameter" / "best_depth.csv")
+        for ratio in (20.1, 40.5)
+    ]
+    first, second = (table[table["model"] == "average"].set_index("total_params") for table in best)
+    assert first["depth_low"][1.18e8] - 0.5 < 11.8 < first["depth_high"][1.18e8] + 0.5
+    assert 13.0 < second["depth"][1.18e8] < 20.0  # more tokens, deeper
+    assert first["status"][8e8].startswith("at a bound: deeper")  # the largest shapes are too shallow to tell
+    again = own_surface(str(tmp_path / "out" / "tokens-20.1-a-parameter")).surface
+    assert again.left_out == pytest.approx(float(str(fits[0]["left_out"])), rel=0.01)
 
 
 def test_shapes_on_one_line_are_not_identifiable_and_no_failure(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from shapelaw.advice.answer.laws import (
     read_law,
     transitions_content,
 )
+from shapelaw.advice.evidence.losses import Draws
 from shapelaw.advice.evidence.public import MODELS, public_answer, public_evidence, shipped_models
 from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
@@ -33,9 +34,11 @@ def test_what_was_shipped_says_where_each_row_comes_from() -> None:
 
 def test_the_evidence_reaches_as_far_as_its_networks() -> None:
     evidence = public_evidence()
-    assert evidence.blocks == pytest.approx((22.6e6, 1.77e9), rel=0.01)
+    assert evidence.blocks == pytest.approx((15.2e6, 1.77e9), rel=0.01)
     assert evidence.totals == pytest.approx((48.4e6, 2.01e9), rel=0.01)
-    assert evidence.tokens == pytest.approx((1e10, 3.5e11), rel=0.01)
+    assert evidence.tokens == pytest.approx((1.61e9, 3.5e11), rel=0.01)
+    assert isinstance(evidence.draws, Draws)
+    assert evidence.draws.tokens == pytest.approx((1e10, 3.5e11), rel=0.01)  # of levels, by one lab
     assert 0.15 < evidence.spread.sources < 0.4
 
 

@@ -310,7 +310,7 @@ def test_what_is_no_dense_decoder_is_named_and_not_priced(tmp_path: Path, family
 
 def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -> None:
     assert numbers(tmp_path, "30M", "--rank", 512)["best"]["depth"] is None  # 26 million of it
-    assert numbers(tmp_path, "60M", "--rank", 512)["best"]["depth"] >= 8
+    assert numbers(tmp_path, "60M", "--rank", 512)["best"]["depth"] >= 4
 
 
 def test_a_bottleneck_is_told(tmp_path: Path) -> None:

@@ -94,6 +94,28 @@ def test_shapes_of_one_size_are_enough_for_that_size():
     assert found.depth == pytest.approx(16.0, rel=0.05)
 
 
+def test_levels_of_budgets_change_no_cost():
+    """Losses of four numbers of tokens, each with a constant of its own: costs are the same whatever these are."""
+    depth = np.tile([3.0, 5.0, 8.0, 13.0, 21.0, 34.0], 4)
+    nominal, tokens = np.repeat([2e7, 6e7, 2e8, 6e8], 6), np.repeat([1e9, 2e9, 4e9, 8e9], 6)
+    size = nominal * np.tile([0.96, 1.03, 0.99, 1.04, 0.97, 1.01], 4)
+    shapes = Shapes(depth, np.sqrt(size / (12.0 * depth)), size, np.zeros(24), np.ones(24), tokens)
+    off = 0.001 * np.random.default_rng(0).standard_normal(24)
+    losses = symmetric(shapes.x, shapes.z) + off
+    surfaces = [
+        fit_surface(replace(shapes, loss=losses + step * np.log2(tokens / 1e9)), None, draws=200)
+        for step in (0.0, 0.3)
+    ]
+    first, second = (surface.at_one_level for surface in surfaces)
+    assert np.ptp(first - second) < 0.002
+    assert (
+        np.ptp(first - losses) < 0.06
+    )  # of 0.9 between the levels; sizes of one number of tokens hardly differ
+    best = [best_depth(surface, 6e7).depth for surface in surfaces]
+    assert best[0] == pytest.approx(best[1], rel=0.02)
+    assert best[0] == pytest.approx(true_depth(symmetric, np.log(6e7)), rel=0.2)
+
+
 def test_two_widths_of_many_depths_have_every_form():
     """Log size, log depth and their squares depend on each other there, so that one coefficient is free."""
     depth, width = np.repeat([1.0, 6.0, 8.0, 12.0, 24.0], 2), np.tile([32.0, 432.0], 5)

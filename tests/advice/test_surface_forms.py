@@ -143,7 +143,7 @@ def values(smooth, coefficients, x, z):
 @pytest.mark.parametrize("bump", [0.0, 6.0])
 def test_draws_hold_the_truth(bump):
     x, z, truth, y = made(60, bump)
-    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(60), 20.0)
+    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(60), 20.0, np.zeros((60, 0)))
     inside = (np.abs(z - 2.7) < 1.0) & (np.abs(x - 19.5) < 1.2)
     mean = values(smooth, mean_smooth(smooth), x, z)
     assert np.sqrt(np.mean((mean - truth)[inside] ** 2)) < 0.8
@@ -157,12 +157,12 @@ def test_errors_of_left_out_losses_are_those_of_leaving_out():
     """The closed form of each setting against a fit without the loss."""
     x, z, _, y = made(25, 6.0)
     frame = Frame.of(x, z)
-    smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf)
+    smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf, np.zeros((25, 0)))
     assert all(one.sigma2 == 1.0 for one in smooth.settings)  # a known noise has no spread of its own
     assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()
     setting = smooth.settings[40]
     rest = np.arange(25) != 3
-    short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf).settings[40]
+    short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf, np.zeros((24, 0))).settings[40]
     design, waves = smooth.design, smooth.waves
     polynomial = short.solve @ y[rest]
     off = y[rest] - design[rest] @ polynomial

@@ -36,6 +36,26 @@ def test_several_budgets_are_several_tables():
     assert [part.tokens for part in budgets_of(few, "runs.csv", least=8)] == [1e9]
 
 
+def test_tokens_of_nominal_sizes_are_a_ladder():
+    """Three numbers of tokens at 20 a parameter, but for 12% of rounding, and the same at twice as many tokens."""
+    nominal = np.repeat([1e8, 2e8, 4e8], [4, 3, 3])
+    sizes = nominal * np.linspace(0.94, 1.06, 10)
+    table = SHAPES.assign(total_params=sizes, tokens=20 * nominal)
+    with pytest.raises(UserError, match="mixed token budgets: 3 of them"):
+        budgets_of(table, "runs.csv", least=8)
+    both = pd.concat([table, table.assign(tokens=40 * nominal)], ignore_index=True)
+    parts = budgets_of(both, "runs.csv", least=8, ladders=True)
+    assert [part.folder for part in parts] == ["tokens-20-a-parameter", "tokens-40-a-parameter"]
+    assert [len(part.runs) for part in parts] == [10, 10]
+    assert "a level of their own at each of 3 numbers of tokens" in parts[0].rule
+
+
+def test_runs_that_equal_tokens_compare_are_no_ladder():
+    """A budget of many shapes beside another of few, as sizes do not follow tokens there."""
+    table = pd.concat([at(1e9), SHAPES[:3].assign(tokens=5e9)]).assign(total_params=1e7)
+    assert [part.tokens for part in budgets_of(table, "runs.csv", least=8, ladders=True)] == [1e9]
+
+
 def test_tokens_that_grow_with_the_size_are_one_budget():
     table = SHAPES.assign(total_params=1e6 * SHAPES["depth"], tokens=2e7 * SHAPES["depth"])
     (part,) = budgets_of(table, "runs.csv", least=8)

@@ -24,6 +24,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.projection import standard_params
 
 SAME = 0.02  # numbers of tokens closer than this in log count as one budget
+LADDER = 0.3  # tokens for each parameter that differ by less in log may follow one nominal size
 NEAR = 0.05  # a budget asked for is the nearest one, if it is closer than this in log
 SHAPE = ["depth", "width"]
 SIZES = {"total_params": "parameter", "block_params": "parameter of the blocks"}
@@ -33,23 +34,33 @@ SIZES = {"total_params": "parameter", "block_params": "parameter of the blocks"}
 class Budget:
     """The runs that "equal size" compares, and the token rule that they share in a few words.
 
-    `tokens` is NaN where the runs name none or where they grow with the size.
+    `tokens` is NaN where the runs name none or where they grow with the size. `ratio` is that of a ladder, tokens for
+    each parameter, whose losses have a level of their own at each number of tokens; else 0.
     """
 
     runs: pd.DataFrame
     tokens: float
     rule: str
+    ratio: float = 0.0
 
     @property
     def folder(self) -> str:
         """A name for a folder of this budget's results."""
+        if self.ratio:
+            return f"tokens-{self.ratio:.3g}-a-parameter"
         return f"tokens-{self.tokens:.3g}".replace("+", "")
 
 
-def budgets_of(runs: pd.DataFrame, source: str, *, least: int, only: float | None = None) -> list[Budget]:
+def budgets_of(
+    runs: pd.DataFrame, source: str, *, least: int, only: float | None = None, ladders: bool = False
+) -> list[Budget]:
     """The token budgets by growing tokens; those with fewer than `least` shapes are left out if others have enough.
 
     Tokens in proportion to the size are one budget. `only` picks one budget by its tokens.
+
+    Args:
+        ladders: where tokens follow nominal sizes, about as many for each parameter, runs are told apart by these
+            instead, if more of them count so.
 
     Raises:
         UserError: every budget has fewer than `least` shapes although the table has more, or none has `only` tokens.
@@ -77,6 +88,9 @@ def budgets_of(runs: pd.DataFrame, source: str, *, least: int, only: float | Non
     if only is not None:
         return [_nearest(parts, source, only)]
     enough = [part for part in parts if _shapes(part.runs) >= least]
+    steps = _ladders(runs, least) if ladders else []
+    if sum(len(part.runs) for part in steps) > sum(len(part.runs) for part in enough):
+        return steps
     if not enough and _shapes(runs) >= least:
         raise UserError(
             f"{source} has mixed token budgets: {len(parts)} of them, {tokens.min():.3g} to {tokens.max():.3g} tokens, "
@@ -86,10 +100,37 @@ def budgets_of(runs: pd.DataFrame, source: str, *, least: int, only: float | Non
     return enough or parts
 
 
-def budget_labels(tokens: pd.Series) -> pd.Series[int]:
-    """The number of the budget, by growing tokens, that each run belongs to: neighbours within `SAME` are one."""
+def _ladders(runs: pd.DataFrame, least: int) -> list[Budget]:
+    """The ladders of `least` shapes or more, by growing tokens for each parameter.
+
+    In a ladder a shape has one number of tokens, there are several of these, and tokens for each parameter differ by
+    less than `LADDER`.
+    """
+    column = next((name for name in SIZES if name in runs), None)
+    if column is None:
+        return []
+    ratio = runs["tokens"] / runs[column]
+    labels = budget_labels(ratio, LADDER)
+    found = []
+    for _, part in runs.groupby(labels):
+        budgets, span = budget_labels(part["tokens"]), ratio[part.index]
+        of_shape = budgets.groupby([part[name] for name in SHAPE]).nunique()
+        steps = of_shape.max() == 1 < budgets.nunique() and len(of_shape) >= least
+        if steps and math.log(span.max() / span.min()) < LADDER:
+            usual = part["tokens"][budgets == np.bincount(budgets).argmax()].median()
+            rule = (
+                f"tokens follow the size, {span.min():.3g} to {span.max():.3g} for each {SIZES[column]}: losses have a "
+                f"level of their own at each of {budgets.nunique()} numbers of tokens, those of one more run that of "
+                f"{usual:.3g}"
+            )
+            found.append(Budget(part, math.nan, rule, float(span.median())))
+    return found
+
+
+def budget_labels(tokens: pd.Series, same: float = SAME) -> pd.Series[int]:
+    """The number of the budget, by growing tokens, that each run belongs to: neighbours within `same` are one."""
     order = np.sort(tokens.unique())
-    steps = np.concatenate([[0], np.cumsum(np.diff(np.log(order)) > SAME)])
+    steps = np.concatenate([[0], np.cumsum(np.diff(np.log(order)) > same)])
     return pd.Series(steps[np.searchsorted(order, tokens)], index=tokens.index)
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +95,18 @@ def _no_unique_names(names: Sequence[str], name: str) -> ValueError:
 def csv_cells(path: Path) -> tuple[list[str], list[list[str]], list[int], str]:
     """The header, the rows as text, the line of each and the delimiter: of comma, semicolon and tab the header's.
 
+    Lines before the header that begin with # are none.
+
     Raises:
         ValueError: a line has more fields than the header, or fewer.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
+        comments = 0
+        while (first := file.readline()).startswith("#"):
+            comments += 1
         delimiter = max(",;\t", key=first.count)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter)
-        numbered = [(row, reader.line_num) for row in reader if row]
+        reader = csv.reader(chain([first], file), delimiter=delimiter)
+        numbered = [(row, comments + reader.line_num) for row in reader if row]
     if not numbered:
         raise pd.errors.EmptyDataError
     header, size = numbered[0][0], len(numbered[0][0])

@@ -133,9 +133,10 @@ def allocation(
     )
     tokens = math.exp(log_tokens)
     apart = math.sqrt(float(np.mean([math.log(law.size(flops) / size) ** 2 for law in laws])))
+    assert isinstance(evidence.draws, Draws)
     if (
         evidence.beyond(math.exp(blocks), size, math.exp(depth)) > 0
-        or outside(tokens, evidence.tokens) > math.log(OUTSIDE)
+        or outside(tokens, evidence.draws.tokens) > math.log(OUTSIDE)
         or not 0 < mean.argmin() < len(mean) - 1
     ):
         tokens = flops / (FLOPS_A_PARAMETER * guess)
@@ -153,8 +154,8 @@ def _best_of_size(
     evidence: Evidence, counting: Counting, flops: float, size: float
 ) -> tuple[Floats, float, float, float]:
     """Of a size: (D,) losses of its best depth; logs of its blocks, of this depth, and of the tokens that are left."""
-    draws, grid = evidence.draws, evidence.grid
-    assert isinstance(draws, Draws)
+    assert isinstance(evidence.draws, Draws)
+    draws, grid = evidence.draws.by_levels(), evidence.grid
     log_blocks = log_blocks_at(size, counting, grid)
     width = np.exp(log_width(log_blocks, grid))
     log_tokens = math.log(flops / FLOPS_A_PARAMETER) - np.log(

@@ -23,7 +23,7 @@ from shapelaw.advice.answer.costs import (
 from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, shape_of_size
+from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, big, shape_of_size
 
 NEAREST = 3
 BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
@@ -392,9 +392,9 @@ def _of_evidence(costs: Costs, block: str) -> Witness:
     beyond = math.exp(outside(costs.blocks, evidence.blocks))
     remarks = []
     if (out := outside(costs.question.tokens, evidence.tokens)) > 0:
-        low, high = (tokens / 1e9 for tokens in evidence.tokens)
+        low, high = map(big, evidence.tokens)
         remarks.append(
-            f"Its losses are at {low:,.0f} to {high:,.0f} billion tokens; these are {times(math.exp(out))} "
+            f"Its losses are at {low} to {high} tokens; these are {times(math.exp(out))} "
             f"{'fewer' if costs.question.tokens < evidence.tokens[0] else 'more'}, so its intervals are wider."
         )
     return Witness(

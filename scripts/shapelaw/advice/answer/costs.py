@@ -2,7 +2,8 @@
 
 Costs are losses above the best of the size, of the mean over the evidence's draws. Their intervals, and that of the
 best depth, are over draws whose ridge is moved, besides, by what other sources than the evidence differ by, and by more
-the farther the question lies outside of it. So the interval is for another lab's network, not for the evidence's own.
+the farther the question lies outside of it, and whose costs are scaled by what recipes differ by. So the interval is
+for another lab's network, not for the evidence's own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from shapelaw.advice.evidence.clocks import (
     log_work,
     normal_scores,
 )
-from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Floats, draws_of, lowest
+from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 
@@ -50,21 +51,31 @@ NUDGE = 0.02  # e-folds of size over which slopes are taken
 
 @dataclass(frozen=True)
 class Spread:
-    """What widens the draws, as standard deviations of log depth.
+    """What widens the draws, as standard deviations of log depth, and the last one of log cost.
 
     Attributes:
         sources: of one source about the mean of sources, beyond the errors of their fits.
         per_log_size: for each e-fold of the blocks outside of the evidence's sizes.
-        per_log_tokens: for each e-fold of tokens outside of the evidence's.
+        per_log_tokens: for each e-fold of tokens above the evidence's.
+        per_log_fewer: for each e-fold of tokens below them.
+        scale: of the scale of costs, by which recipes differ.
     """
 
     sources: float
     per_log_size: float
     per_log_tokens: float
+    per_log_fewer: float
+    scale: float
 
     def shift(self, sizes_out: float, tokens_out: float) -> float:
-        """The standard deviation by which ridges are moved, at e-folds outside of the evidence."""
-        return math.hypot(self.sources, self.per_log_size * sizes_out, self.per_log_tokens * tokens_out)
+        """The standard deviation by which ridges are moved.
+
+        Args:
+            sizes_out: e-folds by which blocks lie outside of the evidence's.
+            tokens_out: the same of tokens, below zero where they are fewer.
+        """
+        by_tokens = self.per_log_tokens if tokens_out > 0 else self.per_log_fewer
+        return math.hypot(self.sources, self.per_log_size * sizes_out, by_tokens * tokens_out)
 
 
 class Drawn(Protocol):
@@ -118,6 +129,15 @@ class Evidence:
         """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
         return np.random.default_rng(0).permutation(normal_scores(len(self.draws)))
 
+    @cached_property
+    def recipes(self) -> Drawn:
+        """The draws with the costs of other recipes."""
+        if not self.spread.scale:
+            return self.draws
+        assert isinstance(self.draws, Draws)
+        scores = np.random.default_rng(1).permutation(normal_scores(len(self.draws)))
+        return self.draws.scaled(self.spread.scale * scores)
+
     def beyond(self, blocks: float, total: float | None, depth: float) -> float:
         """E-folds beyond the sizes and best depths at which costs are told; at most 0 where they are.
 
@@ -133,10 +153,10 @@ class Evidence:
 
 def evidence_of(content: Mapping[str, Any]) -> Evidence:
     """The evidence of a file that `shapelaw evidence` wrote."""
-    times, spread = content["time"], content["spread"]
-    blocks, totals, tokens, depths = (
+    times = content["time"]
+    blocks, totals, tokens, depths, levels = (
         (float(content["range"][name][0]), float(content["range"][name][1]))
-        for name in ("block_params", "total_params", "tokens", "depth")
+        for name in ("block_params", "total_params", "tokens", "depth", "level_tokens")
     )
     groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = np.log([1.0, float(DEEPEST)])
@@ -150,10 +170,8 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         works=_works(blocks),
         per_log_work=times["per_log_work"],
     )
-    widens = Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"])
-    return Evidence(
-        draws_of(groups, tokens), widens, blocks, totals, tokens, clock, content["name"], depths=depths
-    )
+    draws, widens = draws_of(groups, levels), Spread(**content["spread"])
+    return Evidence(draws, widens, blocks, totals, tokens, clock, content["name"], depths=depths)
 
 
 def _works(blocks: tuple[float, float]) -> tuple[float, float]:
@@ -443,10 +461,13 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     together = own.mean(axis=0)
     middle = float(lowest(together[None], grid)[0][0])
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
-    shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
+    tokens_out = math.copysign(
+        outside(question.tokens, evidence.tokens), question.tokens - evidence.tokens[0]
+    )
+    shift = evidence.spread.shift(outside(blocks, evidence.blocks), tokens_out)
     same = middle if question.asked_depth is None else math.log(question.asked_depth)
     errors = _block_errors(evidence, question, sizes, same) if question.equal_time else None
-    unmoved = shift == 0.0 and errors is None
+    unmoved = shift == 0.0 and errors is None and evidence.recipes is evidence.draws
     moved = own if unmoved else _moved(evidence, question, log_blocks, grid, shift, errors)
     places, moved_least = lowest(moved, grid)
     ends = [np.quantile(one, (LOW, HIGH)) for one in (places, lowest(own, grid)[0])]
@@ -475,10 +496,10 @@ def _moved(
 ) -> Floats:
     """(D, p) losses by the draws, with ridges moved by `shift` standard deviations and blocks by (D, p) errors."""
     moves, log_tokens = shift * evidence.normals, math.log(question.tokens)
-    losses = evidence.draws.losses(log_blocks, log_depth, log_tokens, moves)
+    losses = evidence.recipes.losses(log_blocks, log_depth, log_tokens, moves)
     if block_errors is None:
         return losses
-    larger = evidence.draws.losses(log_blocks + NUDGE, log_depth, log_tokens, moves)
+    larger = evidence.recipes.losses(log_blocks + NUDGE, log_depth, log_tokens, moves)
     return losses + (larger - losses) / NUDGE * block_errors
 
 

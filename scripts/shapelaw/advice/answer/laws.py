@@ -193,7 +193,8 @@ def own_surface(folder: str) -> OwnSurface:
         raise UserError(f"--fit {folder}: penalty.csv has no column {missing[0]}; run `shapelaw fit` again.")
     per_nat = PER_NAT[fit.get("unit", NATS)]
     table["loss"] /= per_nat
-    shapes = Shapes(*(table[name].to_numpy(dtype=np.float64) for name in columns))
+    ladder = ("tokens",) if "tokens" in table else ()
+    shapes = Shapes(*(table[name].to_numpy(dtype=np.float64) for name in (*columns, *ladder)))
     std, dof = fit["seed_noise"], fit.get("seed_noise_dof")
     noise = None if std is None else Noise(std / per_nat, math.inf if dof is None else dof)
     surface = fit_surface(shapes, noise)

@@ -58,7 +58,9 @@ def content_of(
         series: measured redundancies, the preferred ones first.
     """
     grid, draws = evidence.grid, evidence.draws
+    recipes, p0 = evidence.recipes, COLUMNS.index("p0")
     assert isinstance(draws, Draws)
+    assert isinstance(recipes, Draws)
     return {
         "draws": _draws(draws),
         "constants": _constants(),
@@ -72,6 +74,7 @@ def content_of(
             "leastTokens": evidence.least_tokens,
             "spread": asdict(evidence.spread),
             "normals": _rounded(evidence.normals),
+            "recipes": _rounded(recipes.values[:, p0] - draws.values[:, p0]),
         },
         "machines": {name: _machine(clock) for name, clock in clocks.items()},
         "normals": _rounded(
@@ -124,7 +127,16 @@ def _draws(draws: Draws) -> dict[str, Any]:
 
 
 def _constants() -> dict[str, Any]:
-    of_losses = ("MIDDLE_SIZE", "MIDDLE_DEPTH", "MIDDLE_TOKENS", "BLOCK_SHARE", "TABLE", "TURN", "PENALTIES")
+    of_losses = (
+        "MIDDLE_SIZE",
+        "MIDDLE_DEPTH",
+        "MIDDLE_TOKENS",
+        "FEW_TOKENS",
+        "BLOCK_SHARE",
+        "TABLE",
+        "TURN",
+        "PENALTIES",
+    )
     of_costs = (
         "LOW",
         "HIGH",

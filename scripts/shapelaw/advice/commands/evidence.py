@@ -5,10 +5,10 @@
 The table has the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws at 5f42047, MIT): depth,
 width, vocab_size, block_params, total_params, tokens, loss, series, batch_tokens, nodes, seconds_per_step. There
 wandb_dfs/ has a file for each series (hot_100b+, fineweb_edu, fineweb_dclm, cool_end, lr_ablation_hot), and benchmarks/
-nodes and seconds. They are not ours and are not committed; the fits are. Written: evidence.json to --out (draws of the
-surface, what widens them, the times, the published law of transitions, and the law of the best size for a budget by the
-runs of Bian et al. 2025), and the checks to --checks. `shapelaw
-shape` reads the first. It takes a minute or two.
+nodes and seconds. They are not ours and are not committed; the fits are. The 76 runs of Bian et al. 2025 beside them
+are (workflow/reference/bian_morph.csv). Written: evidence.json to --out (draws of the surface of both labs, what widens
+them, the times, the published law of transitions, and the law of the best size for a budget by the second lab), and the
+checks to --checks. `shapelaw shape` reads the first. It takes two or three minutes.
 Exit codes: 0 written, 2 unusable input.
 """
 
@@ -19,6 +19,7 @@ import math
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +29,22 @@ import pandas as pd
 from shapelaw.advice.answer.costs import evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.advice.evidence.checks import Checks, check
-from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of
+from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
-from shapelaw.advice.evidence.predicted import allocation_law, predicted
+from shapelaw.advice.evidence.predicted import allocation_law, by_budget, predicted, without_each_shape
 from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
 from shapelaw.studies.study import REFERENCE
 
 SOURCE = (
-    "fits of the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws at 5f42047, MIT licence) by "
-    "shapelaw evidence; the losses themselves are not in here"
+    "fits of the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws at 5f42047, MIT licence) and "
+    "of bian_morph.csv by shapelaw evidence; the losses themselves are not in here"
 )
-NAME = "Gemstones (McLeish et al. 2025)"
-OTHERS = REFERENCE / "bian_morph.csv"  # runs of another lab, for the best size of a budget
+NAME = "Gemstones and Bian et al. 2025"
+OTHERS = REFERENCE / "bian_morph.csv"  # runs of another lab
 OTHERS_NAME = "Bian et al. 2025"
-BLOCK = "Gemma-like, V = 50,304"
+BLOCK = "Gemma-like and OpenLM's, V = 50k"
 CONTEXT = 2048  # tokens a window of the evidence's networks
 DIGITS = 5
 RANGES = {
@@ -72,28 +73,52 @@ def main() -> None:
         )
     table = _read(arguments.table)
     series, times = losses_of(table, str(arguments.table)), times_of(table, str(arguments.table))
-    fitted = fit_evidence(series, arguments.draws, arguments.seed)
+    runs = pd.read_csv(OTHERS, comment="#")
+    other = losses_of_other(runs, OTHERS_NAME)
+    joined = [one.joined(other) for one in series]
+    alone, others_alone, both = (
+        fit_evidence(losses, arguments.draws, arguments.seed)
+        for losses in (series, [replace(other, other=np.zeros_like(other.other))], joined)
+    )
     law = read_law(PUBLISHED)
-    checks = check(series, fitted, lambda size: best_depth_at(law, size), law.source, arguments.draws)
+    checks = check(
+        series,
+        alone,
+        (law.source, lambda size: best_depth_at(law, size)),
+        (OTHERS_NAME, other, others_alone, both),
+        arguments.draws,
+    )
+    rest = {"time": times, "law": transitions_content(law, "GPT-2, two heads, V = 2,000")}
     content = {
         "about": SOURCE,
         "command": shlex.join(["shapelaw", "evidence", "--table", arguments.table.name]),
         "name": NAME,
         "block": BLOCK,
-        **content_of(series, fitted, checks),
-        "time": times,
-        "law": transitions_content(law, "GPT-2, two heads, V = 2,000"),
+        **content_of(joined, both, checks),
+        **rest,
     }
-    told = predicted(pd.read_csv(OTHERS, comment="#"), evidence_of(content), OTHERS.name)
+    unseen = evidence_of({"name": NAME, **content_of(series, alone, checks), **rest})
+    told = predicted(runs, unseen, OTHERS.name)
     law_of_others = allocation_law(told, OTHERS_NAME)
-    content["allocation"] = [vars(law_of_others) | {"factor": float(f"{law_of_others.factor:.{DIGITS}g}")}]
+    numbers = {name: _rounded(getattr(law_of_others, name)) for name in ("factor", "exponent")}
+    content["allocation"] = [vars(law_of_others) | numbers]
+    table = pd.concat(
+        [
+            checks.table,
+            _costs_of_other(told, f"all runs of {OTHERS_NAME}"),
+            _costs_of_other(
+                without_each_shape(runs, evidence_of(content), both), f"each shape of {OTHERS_NAME}"
+            ),
+        ],
+        ignore_index=True,
+    )
     arguments.out.mkdir(parents=True, exist_ok=True)
     with replacing(arguments.out / "evidence.json") as temporary:
         temporary.write_text(as_lines(content), encoding="utf-8")
     if arguments.checks is not None:
         with replacing(arguments.checks) as temporary:
-            checks.table.to_csv(temporary, index=False, float_format="%.4g")
-    print(checks.table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
+            table.to_csv(temporary, index=False, float_format="%.4g")
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     print(f"Log depth differs between sources by a standard deviation of {checks.spread.sources:.2f}.")
 
 
@@ -104,6 +129,29 @@ def _read(path: Path) -> pd.DataFrame:
         raise UserError(f"--table {path} can't be read as a CSV ({reason_of(error)}).") from error
 
 
+def _costs_of_other(told: pd.DataFrame, left_out: str) -> pd.DataFrame:
+    """The checks of the costs of another lab's shapes, a row a budget."""
+    budgets = by_budget(told).to_dict("records")
+    half = (told["high"] - told["low"]).groupby(told["budget"]).mean() / 2.0
+    return pd.DataFrame(
+        {
+            "predicted": "cost of a shape, nats",
+            "left_out": f"{left_out}, {row['budget']}",
+            "count": row["runs"],
+            "error": row["with_told"],
+            "predictive_interval": half[row["budget"]],
+            "held_predictive": row["held"],
+            "scale": row["factor"],
+        }
+        for row in budgets
+    )
+
+
+def _rounded(value: float) -> float:
+    """A number as the file has it."""
+    return float(f"{value:.{DIGITS}g}")
+
+
 def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str, Any]:
     """The ranges of the evidence, what widens its draws, and the draws, group by group."""
 
@@ -111,9 +159,11 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
         logs: Floats = np.concatenate([getattr(one, of) for one in series])
         return [round(float(np.exp(end))) for end in (logs.min(), logs.max())]
 
+    levels = [end for one in series for end in one.tokens]
     set_of = {name: runs for runs, names in SETS.items() for name in names}
     return {
-        "range": {name: span(of) for name, of in RANGES.items()},
+        "range": {name: span(of) for name, of in RANGES.items()}
+        | {"level_tokens": [round(min(levels)), round(max(levels))]},
         "spread": {name: round(value, 3) for name, value in vars(checks.spread).items()},
         "columns": list(COLUMNS),
         "groups": [
@@ -124,7 +174,7 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
                 "size": group.size,
                 "weight": round(weight, 3),
                 "left_out_error": round(group.error, 4),
-                "draws": [[float(f"{value:.{DIGITS}g}") for value in row] for row in draws],
+                "draws": [[_rounded(value) for value in row] for row in draws],
             }
             for group, weight, draws in fitted.groups
         ],

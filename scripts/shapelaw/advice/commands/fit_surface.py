@@ -88,7 +88,7 @@ def main() -> None:
     within = round(WITHIN * PER_NAT[unit], 4) if arguments.within is None else arguments.within
     options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed, within, unit)
     check_options(options)
-    budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss)
+    budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss, ladders=True)
     for note in notes:
         print(note)
     out = out_folder(arguments, ENDING)

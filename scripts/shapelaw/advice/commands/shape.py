@@ -114,6 +114,8 @@ def _flops(arguments: argparse.Namespace) -> float | None:
         return None
     beside = {"SIZE": arguments.size, "--tokens": arguments.tokens, "--model": arguments.model}
     beside |= {"--depth": arguments.depth, "--width": arguments.width}
+    # a surface of one's own is of one number of tokens, so that it shares out no budget
+    beside |= {} if arguments.fit == PUBLISHED else {"--fit": arguments.fit}
     if twice := [name for name, value in beside.items() if value is not None]:
         raise UserError(
             f"{' and '.join(twice)} can't stand beside a budget, from which size and tokens follow; leave out one."

@@ -1,14 +1,14 @@
 """What the evidence predicts of what was left out, and the widths of predictive intervals that follow from it.
 
-Left out are a whole set of runs (the half rate, the full rate), each shape, the largest or the smallest shapes, the
-most or the fewest tokens. Best depths are compared in log depth, costs and losses in nats. Series of one set are the
-same networks, so that they are left out together.
+Left out are a whole lab, a whole set of runs (the half rate, the full rate), each shape, the largest or the smallest
+shapes, the most or the fewest tokens. Best depths are compared in log depth, costs and losses in nats. Series of one
+set are the same networks, so that they are left out together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,13 +17,25 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Spread, outside
-from shapelaw.advice.evidence.fit import HEAVY, SETS, Fitted, Group, Losses, as_draws, fit_evidence, place
+from shapelaw.advice.evidence.fit import (
+    HEAVY,
+    SETS,
+    Fitted,
+    Group,
+    Losses,
+    as_draws,
+    fit_evidence,
+    place,
+    scale_spread,
+)
 from shapelaw.advice.evidence.losses import TABLE, Draws, Floats, lowest
 from shapelaw.errors import UserError
 
 ASKED = (60e6, 125e6, 350e6, 760e6, 1.3e9)  # sizes whose best depths are compared
+ALL = tuple(name for names in SETS.values() for name in names)
 BUDGETS = (1e10, 3e10, 1e11)  # tokens at which they are
 MEASURES = ("equal blocks", "equal total")
+EVERYWHERE = {measure: list(product(ASKED, BUDGETS)) for measure in MEASURES}
 # what is cut off, what is kept of log blocks and log tokens, and the sizes and budgets that are then predicted
 CUTS: tuple[tuple[str, Callable[[Losses], Any], tuple[float, ...], tuple[float, ...]], ...] = (
     ("shapes above 1 billion", lambda one: one.log_blocks < math.log(1e9), (1.7e9,), BUDGETS),
@@ -110,26 +122,35 @@ def miss_of(
     return Miss.of(true - middle, each, middle, out, (up - down) / 0.5)
 
 
-def between_sets(fitted: Fitted, known: str, asked: str) -> dict[str, list[Miss]]:
-    """Best depths of one set of runs by the other, by measure."""
-    predicted, truth = fitted.surface(SETS[known]), fitted.surface(SETS[asked])
+def between(
+    predicted: Draws, truth: Draws, asked: Mapping[str, Sequence[tuple[float, float]]] = EVERYWHERE
+) -> dict[str, list[Miss]]:
+    """Best depths by the draws of some runs, against those of others, by measure.
+
+    Args:
+        predicted, truth: the draws.
+        asked: sizes and tokens by measure.
+    """
     return {
-        measure: [miss_of(predicted, truth, size, tokens, measure) for size in ASKED for tokens in BUDGETS]
-        for measure in MEASURES
+        measure: [
+            miss_of(predicted, truth, size, tokens, measure, outside(tokens, predicted.tokens))
+            for size, tokens in places
+        ]
+        for measure, places in asked.items()
     }
 
 
-def costs_between(fitted: Fitted, known: str, asked: str) -> tuple[list[Miss], float]:
-    """Costs of the shapes of one set by the other, and the scale: what came out is this times what was predicted.
+def costs_between(predicted: Draws, fitted: Fitted, names: Sequence[str]) -> tuple[list[Miss], float]:
+    """Costs of the shapes of some series by the draws of other runs, and the scale: what came out is this times what
+    was predicted.
 
-    What a shape's cost came out as is its own set's surface there plus its losses' residuals about it.
+    What a shape's cost came out as is its own runs' surface there plus its losses' residuals about it.
     """
-    predicted, truth = fitted.surface(SETS[known]), fitted.surface(SETS[asked])
-    groups = fitted.of_series(SETS[asked])
+    truth, groups = fitted.surface(names), fitted.of_series(names)
     scales = np.average([group.scale for group, _, _ in groups], weights=[weight for _, weight, _ in groups])
     scatter = STUDENT * float(scales)
     misses, pairs = [], []
-    for name in SETS[asked]:
+    for name in names:
         mine = [(group, weight) for group, weight, _ in groups if group.losses.series == name]
         losses = mine[0][0].losses
         off = losses.loss - sum(weight * _fitted(group) for group, weight in mine) / sum(w for _, w in mine)
@@ -156,13 +177,20 @@ def _cost(draws: Draws, log_blocks: Floats, log_depth: Floats, log_tokens: float
     return np.maximum(draws.losses(log_blocks, log_depth, log_tokens)[:, 0] - least, 0.0)
 
 
-def left_out_losses(fitted: Fitted, names: Sequence[str]) -> list[Miss]:
-    """The losses of each shape by the fits without it; the interval is of Student's distribution."""
+def left_out_losses(fitted: Fitted, names: Sequence[str], other: bool = False) -> list[Miss]:
+    """The losses of each shape by the fits without it; the interval is of Student's distribution.
+
+    Args:
+        fitted: the fits.
+        names: of their series.
+        other: the shapes of the other lab, rather than those of the series.
+    """
     misses = []
     for group, weight, _ in fitted.of_series(names):
         if weight >= 0.05:
             half = STUDENT * group.scale
-            misses += [Miss(float(off), half, half, half) for off in group.left_out]
+            mine = group.left_out[group.losses.other == other]
+            misses += [Miss(float(off), half, half, half) for off in mine]
     return misses
 
 
@@ -213,7 +241,7 @@ def _span(logs: Floats) -> tuple[float, float]:
 
 def against_law(fitted: Fitted, law: Callable[[float], float]) -> list[Miss]:
     """The best depths at equal blocks of another source, whose depth `law` gives for a size, by all series."""
-    draws = fitted.surface([name for names in SETS.values() for name in names])
+    draws = fitted.surface(ALL)
     misses = []
     for size in ASKED:
         middle, each = best_depths(draws, size, BUDGETS[1], MEASURES[0])
@@ -221,13 +249,14 @@ def against_law(fitted: Fitted, law: Callable[[float], float]) -> list[Miss]:
     return misses
 
 
-def spread_between_sources(misses: Sequence[Miss]) -> float:
+def spread_between_sources(sources: Iterable[Sequence[Miss]]) -> float:
     """The standard deviation of one source's log depth, beyond the errors of its fit, by the method of moments.
 
-    Two sources differ by twice its variance and by the errors of the evidence's fit; the law's are far smaller.
+    Two sources differ by twice its variance and by the errors of the evidence's fit; theirs are far smaller. Each of
+    the other sources counts alike, whatever it was asked.
     """
-    between = float(np.mean([one.off**2 - one.own**2 for one in misses]))
-    return math.sqrt(max(between, 0.0) / 2.0)
+    apart = [np.mean([one.off**2 - one.own**2 for one in misses]) for misses in sources]
+    return math.sqrt(max(float(np.mean(apart)), 0.0) / 2.0)
 
 
 def growth(groups: Iterable[Sequence[Miss]]) -> float:
@@ -263,15 +292,19 @@ class Checks:
 
 
 def check(
-    series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float], law_name: str, draws: int
+    series: Sequence[Losses],
+    fitted: Fitted,
+    law: tuple[str, Callable[[float], float]],
+    other: tuple[str, Losses, Fitted, Fitted],
+    draws: int,
 ) -> Checks:
     """Predict all that can be left out.
 
     Args:
-        series: the losses.
+        series: the losses of one lab.
         fitted: the fits of all of them.
-        law: best depth at equal blocks by another source.
-        law_name: its name.
+        law: a source with its best depth at equal blocks.
+        other: another lab with its losses, the fits of these alone, and the fits of both labs.
         draws: number of draws of the fits without some sizes or budgets.
     """
     cut = beyond(series, fitted, draws)
@@ -279,24 +312,51 @@ def check(
         [misses for (name, _), misses in cut.items() if name.startswith(kind)]
         for kind in ("shapes", "tokens")
     )
-    other = against_law(fitted, law)
-    spread = Spread(spread_between_sources(other), growth(sizes), growth(tokens))
+    by_law = against_law(fitted, law[1])
+    name, losses, alone, both = other
+    everything, other_draws = fitted.surface(ALL), alone.surface([name])
+    lab = between(everything, other_draws, _places(losses))
+    spread = Spread(
+        spread_between_sources([by_law, lab[MEASURES[0]]]),
+        growth(sizes),
+        growth(tokens),
+        growth(lab.values()),
+        scale_spread(),
+    )
     rows: list[dict[str, Any]] = []
     for known, asked in (("full rate", "half rate"), ("half rate", "full rate")):
-        for measure, misses in between_sets(fitted, known, asked).items():
+        predicted = fitted.surface(SETS[known])
+        for measure, misses in between(predicted, fitted.surface(SETS[asked])).items():
             rows.append(_row(f"best depth, {measure}", f"all runs of the {asked}", misses, spread))
-        costs, scale = costs_between(fitted, known, asked)
+        costs, scale = costs_between(predicted, fitted, SETS[asked])
         rows.append({**_row("cost of a shape, nats", f"all runs of the {asked}", costs), "scale": scale})
-    for name, names in SETS.items():
-        rows.append(
-            _row("loss of a shape, nats", f"each shape of the {name}", left_out_losses(fitted, names))
-        )
+    for asked, names in SETS.items():
+        kept = left_out_losses(fitted, names)
+        rows.append(_row("loss of a shape, nats", f"each shape of the {asked}", kept))
         for measure, misses in without_each_shape(fitted, names).items():
-            rows.append(_row(f"best depth, {measure}", f"each shape of the {name} (jackknife)", misses))
-    for (name, measure), misses in cut.items():
-        rows.append(_row(f"best depth, {measure}", name, misses, spread))
-    rows.append(_row("best depth, equal blocks", law_name, other, spread))
+            rows.append(_row(f"best depth, {measure}", f"each shape of the {asked} (jackknife)", misses))
+    for (asked, measure), misses in cut.items():
+        rows.append(_row(f"best depth, {measure}", asked, misses, spread))
+    rows.append(_row("best depth, equal blocks", law[0], by_law, spread))
+    for of, found in ((name, lab), ("Gemstones, by the other lab", between(other_draws, everything))):
+        for measure, misses in found.items():
+            rows.append(_row(f"best depth, {measure}", f"all runs of {of}", misses, spread))
+    for label, which in ((f"each shape of {name}", True), ("each shape of Gemstones", False)):
+        misses = left_out_losses(both, ALL, which)
+        rows.append(_row("loss of a shape, nats", f"{label}, by fits of both labs", misses))
     return Checks(spread, pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _places(losses: Losses) -> dict[str, list[tuple[float, float]]]:
+    """By measure the geometric mean of the sizes and the tokens of each budget."""
+    runs, tokens = np.bincount(losses.budget), np.exp(losses.mean_log_tokens(losses.budget))
+    sizes = zip(MEASURES, (losses.log_blocks, losses.log_total), strict=True)
+    return {
+        measure: list(
+            zip(np.exp(np.bincount(losses.budget, logs) / runs).tolist(), tokens.tolist(), strict=True)
+        )
+        for measure, logs in sizes
+    }
 
 
 def _row(

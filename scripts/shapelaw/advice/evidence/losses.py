@@ -1,9 +1,10 @@
 """The loss of decoders of one lab as a smooth function of blocks, depth and tokens: draws of it, numpy alone.
 
 With x the log size and z the log depth about their middles, a ridge z* = c0 + c1 x + c2 u runs through the best depths
-(u is the log of tokens). Off the ridge, by t = z - z*, a network loses a penalty p(t), either in nats or as if it were
-smaller. The size is that of the blocks, or all parameters of the network of the evidence's own block and vocabulary
-that has these blocks and this depth; where the two disagree nobody knows better, so draws of both are kept.
+(u is the log of tokens); below ten billion tokens it is steeper in u, by c3. Off the ridge, by t = z - z*, a network
+loses a penalty p(t), either in nats or as if it were smaller. The size is that of the blocks, or all parameters of the
+network of the evidence's own block and vocabulary that has these blocks and this depth; where the two disagree nobody
+knows better, so draws of both are kept.
 
 A draw has a series of losses, a form, and parameters that were fitted to the losses moved by the errors of left-out
 shapes (`evidence_fit.py`). `losses` leaves out levels: its differences at one number of tokens have a meaning. A level
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 # the middles of x (parameters), z (layers) and u (tokens)
 MIDDLE_SIZE, MIDDLE_DEPTH, MIDDLE_TOKENS = math.log(4e8), math.log(22.0), math.log(5e10)
+FEW_TOKENS = 1e10  # below which ridge and slope have a term of their own
 # of the evidence's networks: weights of a block over d^2, and the rows of width d in embedding and classifier
 BLOCK_SHARE, TABLE = 15.0, 2 * 50304
 TURN = 0.08  # log depths over which the two-sided penalty turns from one side's curvature to the other's
@@ -31,15 +33,16 @@ PENALTIES = ("square", "skewed", "two-sided")
 SCALES = ("nats", "size")
 SIZES = ("block", "total")
 FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
-# parameters of a draw: the exponent of the size and its change with u; the ridge; the log scale of the penalty and its
-# change with x (nats) or with u (size), that of nats with u; the skew; log of minus the slope in x as a square in u;
-# the level at x = 0 as a cubic in u
+# parameters of a draw: the exponent of the size and its change with u; the ridge, and its change where tokens are few;
+# the log scale of the penalty and its change with x (nats) or with u (size), that of nats with u; the skew; log of
+# minus the slope in x as a square in u, and its change where tokens are few; the level at x = 0 as a cubic in u
 COLUMNS = (
     "alpha",
     "alpha_u",
     "c0",
     "c1",
     "c2",
+    "c3",
     "p0",
     "p1",
     "p2",
@@ -47,12 +50,13 @@ COLUMNS = (
     "s0",
     "s1",
     "s2",
+    "s3",
     "l0",
     "l1",
     "l2",
     "l3",
 )
-LEVELS = slice(12, 16)
+SLOPES, LEVELS = slice(10, 14), slice(14, 18)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,18 @@ def power(alpha: Floats, x: Floats) -> Floats:
     return bent
 
 
+def few(log_tokens: Floats | float) -> Floats:
+    """How far logs of tokens lie below those of few, as a number below zero; else 0."""
+    return np.asarray(np.minimum(log_tokens - math.log(FEW_TOKENS), 0.0))
+
+
+def slope_terms(log_tokens: Floats, tokens: tuple[float, float]) -> Floats:
+    """(n, 4) terms of a log slope: a square in u, beyond the range of tokens its tangent, and `few`."""
+    u = log_tokens - MIDDLE_TOKENS
+    inside = np.clip(u, *(np.log(tokens) - MIDDLE_TOKENS))
+    return np.stack([np.ones_like(u), u, inside * (2.0 * u - inside), few(log_tokens)], axis=1)
+
+
 def log_total(log_blocks: Floats, log_depth: Floats) -> Floats:
     """Log of all parameters of the evidence's network with these blocks and layers (untied, V = 50,304)."""
     log_width = 0.5 * (log_blocks - log_depth - math.log(BLOCK_SHARE))
@@ -118,12 +134,13 @@ class Draws:
     """Draws of the surface, each as likely as another.
 
     Attributes:
-        values: (D, 16) parameters, in the order of `COLUMNS`.
+        values: (D, 18) parameters, in the order of `COLUMNS`.
         penalty: (D,) index into `PENALTIES`.
         in_nats: (D,) whether the penalty counts in nats, else as a smaller size.
         of_total: (D,) whether x is the log of all parameters, else that of the blocks.
         series: (D,) name of the series of losses.
-        tokens: the smallest and the largest number of tokens; beyond, the slope goes on along its tangent.
+        tokens: the smallest and the largest number of tokens with a level and a square slope; beyond, both go on along
+            their tangents.
     """
 
     values: Floats
@@ -147,13 +164,13 @@ class Draws:
             shift: (D,) what is added to the ridge's log depth.
         """
         u = log_tokens - MIDDLE_TOKENS
-        alpha, alpha_u, c0, c1, c2, p0, p1, p2, skew = (self.values[:, j, None] for j in range(9))
+        alpha, alpha_u, c0, c1, c2, c3, p0, p1, p2, skew = (self.values[:, j, None] for j in range(10))
         nats, sizes = self.in_nats, ~self.in_nats
         both = np.stack([log_blocks, log_total(log_blocks, log_depth)]) - MIDDLE_SIZE
         x = both[self.of_total.astype(np.intp)]
         # in place: of 400 draws at 201 depths, copies take a fifth of the time
         t = c1 * x
-        t += c0 + c2 * u + np.reshape(shift, (-1, 1))
+        t += c0 + c2 * u + c3 * float(few(log_tokens)) + np.reshape(shift, (-1, 1))
         np.subtract(log_depth - MIDDLE_DEPTH, t, out=t)
         lost = np.empty_like(t)
         for index, kind in enumerate(PENALTIES):
@@ -167,6 +184,19 @@ class Draws:
         losses *= -np.exp(self._log_slope(u))[:, None]
         losses[nats] += lost[nats]
         return losses
+
+    def scaled(self, log_scale: Floats) -> Draws:
+        """The draws with their penalties multiplied by numbers whose (D,) logs are given."""
+        moved = self.values.copy()
+        moved[:, COLUMNS.index("p0")] += log_scale
+        return replace(self, values=moved)
+
+    def by_levels(self) -> Draws:
+        """The draws with slopes that go on along their tangents where tokens are few, as levels do.
+
+        The term of few tokens is of another lab's slopes, whose levels are others.
+        """
+        return replace(self, values=self.values * (np.array(COLUMNS) != "s3"))
 
     def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
         """(p,) losses in nats, up to a constant: the mean of the draws."""
@@ -186,14 +216,11 @@ class Draws:
 
     def _log_slope(self, u: float) -> Floats:
         """(D,) logs of minus the slope of the loss in x at the middle size."""
-        s0, s1, s2 = self.values[:, 9:12].T
-        _, inside = self._inside(u)
-        tangent = s1 + 2.0 * s2 * inside
-        return np.asarray(s0 + s1 * inside + s2 * inside**2 + tangent * (u - inside))
+        return np.asarray(self.values[:, SLOPES] @ slope_terms(np.array([u + MIDDLE_TOKENS]), self.tokens)[0])
 
 
 def draws_of(groups: Iterable[tuple[str, str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:
-    """The draws of groups of one series, form and size each, with (d, 16) parameters; `tokens` as in `Draws`."""
+    """The draws of groups of one series, form and size each, with (d, 18) parameters; `tokens` as in `Draws`."""
     parts = [
         (series, form.split(" ", 1), size, np.asarray(values, dtype=np.float64).reshape(-1, len(COLUMNS)))
         for series, form, size, values in groups

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import optimize  # type: ignore[import-untyped]
 
 from shapelaw.advice.answer.allocation import FLOPS_A_PARAMETER, Law, law_of_losses
 from shapelaw.advice.answer.costs import Evidence, Question, ask
+from shapelaw.advice.evidence.fit import Fitted, as_draws
 from shapelaw.advice.evidence.losses import Floats, LeastSquares, least_squares
 from shapelaw.fits.inputs import require_columns
 from shapelaw.specs.sizes import Counting, SizeAxis
@@ -37,9 +39,36 @@ def predicted(runs: pd.DataFrame, evidence: Evidence, source: str) -> pd.DataFra
         UserError: a column is missing, or a vocabulary leaves no room for blocks.
     """
     require_columns(runs, list(COLUMNS), source)
+    return _measured(_with_told(runs, evidence))
+
+
+def without_each_shape(runs: pd.DataFrame, evidence: Evidence, fitted: Fitted) -> pd.DataFrame:
+    """As `predicted`, each shape's costs by the fits without its runs.
+
+    Args:
+        runs: as `predicted` takes them; they are the other lab's of `fitted`, in its order of shapes.
+        evidence: with the draws of `fitted`, whose intervals count.
+        fitted: the fits, of this lab's runs as well.
+    """
+    shapes = runs.groupby(["depth", "width"]).ngroup()
+    parts = []
+    for shape, part in runs.groupby(shapes):
+        at = int(shape) - int(shapes.max()) - 1  # its shapes are the last ones
+        draws = as_draws(
+            [(group, np.tile(group.without[at], (len(values), 1))) for group, _, values in fitted.groups]
+        )
+        told = _with_told(part, replace(evidence, draws=draws))
+        parts.append(_with_told(part, evidence).assign(told=told["told"]))
+    return _measured(pd.concat(parts).loc[runs.index])
+
+
+def _with_told(runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     columns = ["told", "low", "high", "best_depth"]
     told = pd.DataFrame([_told(run, evidence) for run in runs.to_dict("records")], runs.index, columns)
-    table = runs[list(COLUMNS)].join(told)
+    return runs[list(COLUMNS)].join(told)
+
+
+def _measured(table: pd.DataFrame) -> pd.DataFrame:
     groups = [
         part.assign(measured=part["told"] + _fit(part["loss"] - part["told"], size_terms(part)).left)
         for _, part in table.groupby("budget", sort=False)

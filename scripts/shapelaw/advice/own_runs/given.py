@@ -170,13 +170,19 @@ def given_columns(arguments: argparse.Namespace, loss: str | None) -> dict[str, 
 
 
 def given_budgets(
-    arguments: argparse.Namespace, size: SizeAxis, *, least: int, loss: str | None = None
+    arguments: argparse.Namespace,
+    size: SizeAxis,
+    *,
+    least: int,
+    loss: str | None = None,
+    ladders: bool = False,
 ) -> tuple[list[GivenRuns], tuple[str, ...]]:
     """The checked runs of each token budget, cell by cell, and the sentences that say how the table was read.
 
     Args:
         least: shapes without which a budget can't be fitted.
         loss: the column to compare, where the user names one.
+        ladders: whether tokens may follow nominal sizes (`budgets_of`).
 
     Raises:
         UserError: the runs can't be read, or told, or used.
@@ -193,7 +199,7 @@ def given_budgets(
             f"{source} lacks {needed}, which networks of equal {SIZE_LABELS[size]} are compared by; "
             f"name its column with --column {needed}=COLUMN, or compare by another size."
         )
-    parts = budgets_of(runs.table, source, least=least, only=arguments.tokens)
+    parts = budgets_of(runs.table, source, least=least, only=arguments.tokens, ladders=ladders)
     notes = list(runs.notes)
     checked = []
     for part in parts:

@@ -120,7 +120,7 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
         parts: of the analysis that this one is a part of.
     """
     parts = Parts() if parts is None else parts
-    shapes = shapes_of(budget.runs, options.size)
+    shapes = shapes_of(budget.runs, options.size, budget.ratio > 0)
     # one number: the surface takes its noise from its residuals as well, which follow the size as they like
     given = None if options.noise is None else Noise(options.noise, math.inf)
     noise = given or pooled_noise(budget.runs, by_width=False)

@@ -458,7 +458,7 @@ class OwnSurface:
         span = float(blocks.min()), float(blocks.max())
         evidence = _evidence(self.surface, self._log_size, along, span, self.source)
         if math.isfinite(self.tokens):
-            spread = replace(evidence.spread, per_log_tokens=per_log_tokens)
+            spread = replace(evidence.spread, per_log_tokens=per_log_tokens, per_log_fewer=per_log_tokens)
             evidence = replace(evidence, spread=spread, tokens=(self.tokens, self.tokens))
         found = ask(evidence, question)
         out = outside(found.blocks, span)
@@ -506,7 +506,7 @@ def _evidence(
         ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
     return Evidence(
         SurfaceDraws(surface, size_of),
-        Spread(0.0, 0.0, 0.0),
+        Spread(0.0, 0.0, 0.0, 0.0, 0.0),
         span,
         span,
         (1.0, 1e30),

@@ -9,7 +9,7 @@ bootstrap: new losses are drawn about the form's fit, with the noise of seeds an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +58,9 @@ class FittedForm:
     """A form's best parameters theta (k,) and coefficients (m,), its draws (d, k) and (d, m), and its weight.
 
     `left_out` is the root mean square error of the losses of left-out shapes, by the leverage of each; `scatter` the
-    typical distance of a run from the surface. `halves`: theta (2, k) and coefficients (2, m) of the fits to the
-    shallower and to the deeper half of the shapes (`halves_of`), where there are such.
+    typical distance of a run from the surface. `levels` (k,) are those of `Shapes.levels`. `halves`: theta (2, k) and
+    coefficients (2, m) of the fits to the shallower and to the deeper half of the shapes (`halves_of`), where there are
+    such.
     """
 
     form: Form
@@ -71,6 +72,7 @@ class FittedForm:
     scatter: float
     drawn_theta: Floats
     drawn_coefficients: Floats
+    levels: Floats
     halves: tuple[Floats, Floats] | None = None
 
     @property
@@ -127,6 +129,12 @@ class Surface:
     @property
     def draws(self) -> int:
         return sum(len(one.drawn_theta) for one in self.forms)
+
+    @property
+    def at_one_level(self) -> Floats:
+        """(n,) losses of the shapes, had all of them the most frequent number of tokens."""
+        levels = sum(one.weight * one.levels for one in self.forms)
+        return np.asarray(self.shapes.loss - self.shapes.levels @ levels)
 
     def losses(self, x: Floats, z: Floats) -> Floats:
         """(draws, p) losses at (p,) points, form after form."""
@@ -186,9 +194,9 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     fits = [
         _fit(form, shapes, unit, dof, halves)
         for form in surface_forms(frame)
-        if len(shapes) >= form.free + SPARE
+        if len(shapes) >= form.free + shapes.levels.shape[1] + SPARE
     ]
-    smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof)
+    smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof, shapes.levels)
     densities = [*(one.log_density for one in fits), smooth.log_density - math.log(unit)]
     families = [*(one.form.family for one in fits), FREE]  # they start with equal shares
     start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
@@ -208,9 +216,13 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The best fit of a form before its draws; `err` (n,) are the standard errors that it was weighted with."""
+    """The best fit of a form before its draws; `err` (n,) are the standard errors that it was weighted with.
+
+    `model` is the form's with the columns of levels, whose coefficients are the last ones.
+    """
 
     form: Form
+    model: Separable
     theta: Floats
     coefficients: Floats
     err: Floats
@@ -234,30 +246,41 @@ def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
 
 def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArray[np.bool_] | None) -> _Fit:
     x, z, y = shapes.x, shapes.z, shapes.loss
+    model = _with_levels(form.model, shapes.levels)
     err = np.full(len(y), unit) / np.sqrt(shapes.seeds)
     start = form.starts
     for _ in range(3):  # the noise follows from the residuals, and the residuals from the noise
         several = np.broadcast_to(y, (len(start), len(y)))
-        found = solve(form.model, x, z, several, np.broadcast_to(err, several.shape), start)
+        found = solve(model, x, z, several, np.broadcast_to(err, several.shape), start)
         best = int(found.cost.argmin())
         theta, coefficients = found.theta[best], found.coefficients[best]
-        design = sensitivities(form.model, x, z, theta, coefficients)
-        off = y - form.model.values(theta, coefficients, x, z)
+        design = sensitivities(model, x, z, theta, coefficients)
+        off = y - model.values(theta, coefficients, x, z)
         noise = scatter_about(_independent(design), off / unit, shapes.seeds, dof)
         err, start = np.maximum(noise.std(shapes.seeds) * unit, 1e-9), theta[None, :]
     white = design / err[:, None]
     prior = np.zeros(design.shape[1])
-    prior[form.linear :] = form.model.std**-2.0
+    prior[form.linear + shapes.levels.shape[1] :] = model.std**-2.0
     hat = np.einsum("nk,nk->n", white, np.linalg.solve(ridged(white.T @ white) + np.diag(prior), white.T).T)
     left = np.maximum(1.0 - hat, LEFT)
     density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
     of_halves = None
     if halves is not None:
         half_err = np.where(halves, err, np.inf)
-        found = solve(form.model, x, z, np.broadcast_to(y, halves.shape), half_err, np.tile(theta, (2, 1)))
-        of_halves = found.theta, found.coefficients
+        found = solve(model, x, z, np.broadcast_to(y, halves.shape), half_err, np.tile(theta, (2, 1)))
+        of_halves = found.theta, found.coefficients[:, : form.linear]
     error = float(np.sqrt(np.mean((off / left) ** 2)))
-    return _Fit(form, theta, coefficients, err, noise, density, error, of_halves)
+    return _Fit(form, model, theta, coefficients, err, noise, density, error, of_halves)
+
+
+def _with_levels(model: Separable, levels: Floats) -> Separable:
+    """A model of the losses at the shapes themselves, with (n, k) columns of levels as its last ones."""
+
+    def columns(theta: Floats, x: Floats, z: Floats) -> Floats:
+        own = model.columns(theta, x, z)
+        return np.concatenate([own, np.broadcast_to(levels, (*own.shape[:-1], levels.shape[1]))], axis=-1)
+
+    return replace(model, columns=columns) if levels.size else model
 
 
 def chance_without_depth(shapes: Shapes, noise: Noise | None) -> float:
@@ -271,11 +294,11 @@ def chance_without_depth(shapes: Shapes, noise: Noise | None) -> float:
     x, z, y = shapes.x - frame.x, shapes.z - frame.z, shapes.loss
     err = 1.0 / np.sqrt(shapes.seeds)
     sized = frame.x_span > NARROW
-    alpha = _exponent(x, y, _unit(shapes, noise)[0] * err)
+    alpha = _exponent(x, y, _unit(shapes, noise)[0] * err, shapes.levels)
     slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
     law = power(np.asarray(alpha), x)
     size = [np.ones_like(x), law, x * slope, x**2 * slope] if sized else [np.ones_like(x)]
-    basis = _independent(np.stack(size, axis=1) / err[:, None])
+    basis = _independent(np.column_stack([*size, shapes.levels]) / err[:, None])
     target = y / err - basis @ (basis.T @ (y / err))
     usual = _usual_depth(shapes) - frame.z
     order = np.argsort(np.random.default_rng(0).random((PERMUTED, len(z))), axis=1)
@@ -288,14 +311,14 @@ def chance_without_depth(shapes: Shapes, noise: Noise | None) -> float:
     return float(np.mean(explained >= explained[0] * (1.0 - 1e-9)))
 
 
-def _exponent(x: Floats, y: Floats, err: Floats) -> float:
-    """The exponent of the power law of (n,) log sizes alone that fits (n,) losses best."""
+def _exponent(x: Floats, y: Floats, err: Floats, levels: Floats) -> float:
+    """The exponent of the power law of (n,) log sizes alone that fits (n,) losses best, beside (n, k) levels."""
     law = Separable(
         lambda theta, x, _: np.stack([np.ones_like(x + theta), power(theta, x)], axis=-1), *EXPONENT
     )
     start = np.array([[0.05], [0.2], [0.5]])
     several = np.broadcast_to(y, (len(start), len(y)))
-    found = solve(law, x, x, several, np.broadcast_to(err, several.shape), start)
+    found = solve(_with_levels(law, levels), x, x, several, np.broadcast_to(err, several.shape), start)
     return float(found.theta[found.cost.argmin(), 0])
 
 
@@ -321,31 +344,34 @@ def _shares(weights: Floats, draws: int) -> npt.NDArray[np.int64]:
 def _drawn(
     one: _Fit, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
 ) -> FittedForm:
-    fit = one.form.model.values(one.theta, one.coefficients, shapes.x, shapes.z)
+    fit, linear = one.model.values(one.theta, one.coefficients, shapes.x, shapes.z), one.form.linear
     # a form that predicts left-out shapes worse than it fits is wider: with 12 shapes its own residuals are too small
     wider = math.sqrt(max(one.left_out / (one.noise.scale * unit), 1.0))
     err = np.maximum(wider * unit * one.noise.draw(count, rng), 1e-9)
     losses = fit + err * rng.standard_normal((count, len(shapes)))
     start = np.tile(one.theta, (count, 1))
-    found = solve(one.form.model, shapes.x, shapes.z, losses, err, start, steps=15)
+    found = solve(one.model, shapes.x, shapes.z, losses, err, start, steps=15)
     quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
-    drawn = found.theta, found.coefficients
-    return FittedForm(one.form, one.theta, one.coefficients, *quality, *drawn, one.halves)
+    drawn, levels = (found.theta, found.coefficients[:, :linear]), one.coefficients[linear:]
+    return FittedForm(one.form, one.theta, one.coefficients[:linear], *quality, *drawn, levels, one.halves)
 
 
 def _drawn_smooth(
     smooth: Smooth, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
 ) -> FittedForm:
+    own = slice(smooth.form.linear, smooth.design.shape[1])  # coefficients of levels
     coefficients = unit * mean_smooth(smooth)
+    drawn = unit * draw_smooth(smooth, count, rng)
     empty = np.zeros(0)
     return FittedForm(
         smooth.form,
         empty,
-        coefficients,
+        np.delete(coefficients, own),
         weight,
         float(smooth.log_density.sum()) - len(shapes) * math.log(unit),
         unit * smooth.left_out_error(),
         unit * smooth.scatter(),
         np.zeros((count, 0)),
-        unit * draw_smooth(smooth, count, rng),
+        np.delete(drawn, own, axis=1),
+        coefficients[own],
     )

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
@@ -27,6 +27,8 @@ from scipy import special, stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import penalty, power
 from shapelaw.advice.evidence.separable import Columns, Separable, ridged
+from shapelaw.fits.comparable import budget_labels
+from shapelaw.fits.inputs import TOKENS
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
 from shapelaw.fits.projection import standard_params
@@ -52,13 +54,26 @@ class SurfaceStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Shapes:
-    """The trained shapes: (n,) depths, widths, sizes, mean losses over seeds, and numbers of seeds."""
+    """The trained shapes: (n,) depths, widths, sizes, mean losses over seeds, and numbers of seeds.
+
+    `tokens` are those of each shape where losses have a level of their own at each number of them; else None.
+    """
 
     depth: Floats
     width: Floats
     size: Floats
     loss: Floats
     seeds: Floats
+    tokens: Floats | None = None
+
+    @cached_property
+    def levels(self) -> Floats:
+        """(n, k) ones where a shape has the level of k numbers of tokens; the most frequent one has none."""
+        if self.tokens is None:
+            return np.zeros((len(self), 0))
+        labels = budget_labels(pd.Series(self.tokens)).to_numpy()
+        others = np.delete(np.unique(labels), np.bincount(labels).argmax())
+        return np.asarray(labels[:, None] == others, dtype=np.float64)
 
     @property
     def x(self) -> Floats:
@@ -72,13 +87,20 @@ class Shapes:
         return len(self.depth)
 
 
-def shapes_of(runs: pd.DataFrame, size: SizeAxis) -> Shapes:
-    """The shapes of checked runs (`depth, width, seed, loss` and the column of `size`, see `check_runs`)."""
+def shapes_of(runs: pd.DataFrame, size: SizeAxis, ladder: bool = False) -> Shapes:
+    """The shapes of checked runs (`depth, width, seed, loss` and the column of `size`, see `check_runs`).
+
+    Args:
+        runs: the runs.
+        size: what equal size means.
+        ladder: whether losses have a level at each number of tokens.
+    """
     column = SIZE_COLUMNS[size]
     if column not in runs and size is SizeAxis.BLOCK:
         runs = runs.assign(**{column: standard_params(runs["depth"], runs["width"])})
-    means = group_means(runs, ["depth", "width"], also=[column])
-    columns = ("depth", "width", column, "loss", "seeds")
+    tokens = [TOKENS] if ladder else []
+    means = group_means(runs, ["depth", "width"], also=[column, *tokens])
+    columns = ("depth", "width", column, "loss", "seeds", *tokens)
     return Shapes(*(means[name].to_numpy(dtype=np.float64) for name in columns))
 
 
@@ -113,6 +135,7 @@ def losses_constant(loss: npt.ArrayLike) -> bool:
 def spread_about_polynomial(shapes: Shapes) -> float:
     """Standard deviation of the losses about a polynomial of the second degree, in nats."""
     design = quadratic(Frame.of(shapes.x, shapes.z)).model.columns(np.zeros(0), shapes.x, shapes.z)
+    design = np.hstack([design, shapes.levels])
     off = shapes.loss - design @ np.linalg.lstsq(design, shapes.loss, rcond=None)[0]
     return float(np.sqrt(off @ off / max(len(off) - design.shape[1], 1)))
 
@@ -345,10 +368,16 @@ class Smooth:
         return float(np.sqrt(np.mean(errors**2)))
 
 
-def fit_smooth(frame: Frame, x: Floats, z: Floats, y: Floats, seeds: Floats, dof: float) -> Smooth:
-    """Fit mean losses `y` (n,) in units of the noise, known with `dof` degrees of freedom (0: from residuals alone)."""
+def fit_smooth(
+    frame: Frame, x: Floats, z: Floats, y: Floats, seeds: Floats, dof: float, levels: Floats
+) -> Smooth:
+    """Fit mean losses `y` (n,) in units of the noise, known with `dof` degrees of freedom (0: from residuals alone).
+
+    The coefficients of `levels` (n, k), columns of their own, follow those of the polynomial.
+    """
     polynomial = quadratic(frame)
-    design, waves = polynomial.model.columns(np.zeros(0), x, z), _waves(frame, x, z)
+    design = np.hstack([polynomial.model.columns(np.zeros(0), x, z), levels])
+    waves = _waves(frame, x, z)
     deviations = DEVIATIONS if dof > 0 else DEVIATIONS[:1]
     settings = tuple(
         _setting(design, waves, y, seeds, dof, amplitude, reach, deviation)
@@ -360,7 +389,7 @@ def fit_smooth(frame: Frame, x: Floats, z: Floats, y: Floats, seeds: Floats, dof
     left_out = np.array([one.left_out for one in settings])
     density = special.logsumexp(left_out + (log_weight - special.logsumexp(log_weight))[:, None], axis=0)
     formula = f"{polynomial.formula}, plus a smooth random function"
-    form = _linear("smooth", formula, FREE, partial(_columns, frame), design.shape[1])
+    form = _linear("smooth", formula, FREE, partial(_columns, frame), polynomial.linear)
     return Smooth(form, settings, y, design, waves, dof + len(y) - design.shape[1], density)
 
 

@@ -124,6 +124,7 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
         "depth": shapes.depth.astype(int),
         "width": shapes.width.astype(int),
         size: shapes.size,
+        **({} if shapes.tokens is None else {"tokens": shapes.tokens}),
         "seeds": shapes.seeds.astype(int),
         "loss": shapes.loss,
         "penalty": known["loss"],
@@ -364,7 +365,7 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
     sizes = [size for size in analysis.sizes if _inside(analysis, size)][:PANELS]
     if not sizes:
         return "no asked size lies among the shapes'"
-    own = _above_best(analysis, surface.shapes.x, surface.shapes.loss)
+    own = _above_best(analysis, surface.shapes.x, surface.at_one_level)
     panels = [_penalties(analysis, size, own) for size in sizes]
     columns = min(3, len(sizes))
     height = 2.1 * -(-len(sizes) // columns) + 0.5

@@ -64,12 +64,13 @@ function logTotal(logBlocks, logDepth) {
   return logaddexp(logBlocks, Math.log(C.TABLE) + 0.5 * (logBlocks - logDepth - Math.log(C.BLOCK_SHARE)));
 }
 
-// Losses of all draws at points, up to a constant of each draw; `shift` moves the ridge of each.
-function lossesAt(logBlocks, logDepth, logTokens, shift = null) {
+// Losses of all draws at points, up to a constant of each draw; `shift` moves the ridge of each, and `logScale` its penalties.
+function lossesAt(logBlocks, logDepth, logTokens, shift = null, logScale = null) {
   const points = logDepth.length;
   const found = new Float64Array(COUNT * points);
   const one = DATA.draws;
   const u = logTokens - C.MIDDLE_TOKENS;
+  const few = Math.min(logTokens - Math.log(C.FEW_TOKENS), 0);
   const inside = clip(u, ...one.tokens.map((tokens) => Math.log(tokens) - C.MIDDLE_TOKENS));
   const ofBlocks = Float64Array.from(logBlocks, (value) => value - C.MIDDLE_SIZE);
   const ofTotal = Float64Array.from(logBlocks, (value, p) => logTotal(value, logDepth[p]) - C.MIDDLE_SIZE);
@@ -77,16 +78,17 @@ function lossesAt(logBlocks, logDepth, logTokens, shift = null) {
     const sizes = one.ofTotal[d] ? ofTotal : ofBlocks;
     const kind = C.PENALTIES[one.penalty[d]];
     const inNats = one.inNats[d];
-    const ridge = one.c0[d] + one.c2[d] * u + (shift === null ? 0 : shift[d]);
+    const ridge = one.c0[d] + one.c2[d] * u + one.c3[d] * few + (shift === null ? 0 : shift[d]);
     const alpha = one.alpha[d] + one.alpha_u[d] * u;
-    const logSlope = one.s0[d] + one.s1[d] * inside + one.s2[d] * inside ** 2 + (one.s1[d] + 2 * one.s2[d] * inside) * (u - inside);
+    const logSlope = one.s0[d] + one.s1[d] * u + one.s2[d] * inside * (2 * u - inside) + one.s3[d] * few;
+    const p0 = one.p0[d] + (logScale === null ? 0 : logScale[d]);
     const slope = Math.exp(logSlope);
-    const smaller = Math.exp(one.p0[d] + one.p1[d] * u);
+    const smaller = Math.exp(p0 + one.p1[d] * u);
     for (let p = 0; p < points; p++) {
       const x = sizes[p];
       const lost = penalty(kind, logDepth[p] - C.MIDDLE_DEPTH - (one.c1[d] * x + ridge), one.k[d]);
       found[d * points + p] = inNats
-        ? lost * Math.exp(one.p0[d] + one.p1[d] * x + one.p2[d] * u) - slope * power(alpha, x)
+        ? lost * Math.exp(p0 + one.p1[d] * x + one.p2[d] * u) - slope * power(alpha, x)
         : -slope * power(alpha, x - smaller * lost);
     }
   }
@@ -285,13 +287,15 @@ function blockErrorsOf(question, sizes, logSame) {
 function movedLosses(question, logBlocks, logDepth, shift, blockErrors) {
   const moves = DATA.evidence.normals.map((one) => shift * one);
   const logTokens = Math.log(question.tokens);
-  const losses = lossesAt(logBlocks, logDepth, logTokens, moves);
+  const scales = DATA.evidence.recipes;
+  const losses = lossesAt(logBlocks, logDepth, logTokens, moves, scales);
   if (blockErrors === null) return losses;
   const larger = lossesAt(
     logBlocks.map((one) => one + C.NUDGE),
     logDepth,
     logTokens,
     moves,
+    scales,
   );
   const points = logDepth.length;
   return losses.map((loss, i) => {
@@ -340,7 +344,8 @@ function ask(question) {
   const blocksAt = (layers) => Math.exp(along([Math.log(layers)])[0]);
   const sizeOut = outside(Math.exp(interp(logBest, GRID, logBlocks)), DATA.evidence.blocks);
   const tokensOut = outside(question.tokens, DATA.evidence.tokens);
-  const shift = Math.hypot(spread.sources, spread.per_log_size * sizeOut, spread.per_log_tokens * tokensOut);
+  const byTokens = question.tokens > DATA.evidence.tokens[0] ? spread.per_log_tokens : spread.per_log_fewer;
+  const shift = Math.hypot(spread.sources, spread.per_log_size * sizeOut, byTokens * tokensOut);
   const same = question.askedDepth === null ? logBest : Math.log(question.askedDepth);
   const blockErrors = question.equalTime ? blockErrorsOf(question, sizes, same) : null;
   const moved = movedLosses(question, logBlocks, GRID, shift, blockErrors);
