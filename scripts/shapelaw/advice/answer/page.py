@@ -50,11 +50,11 @@ LAYERS = np.geomspace(1, DEEPEST, 13)
 WIDTHS = np.geomspace(16, 65536, 13)
 VOCABULARIES = np.geomspace(16, 1e6, 9)
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
-MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
+MODEL_TOKENS = [0, 3, 4, 8]  # of the grid's tokens, those at which shipped models are priced
 LEAST_STEP = 1e-8  # of a packed table
 NEAR = 0.3  # log size within which a shipped model is shown
 # coarser, of the best depths at equal time: every second size and number of rows
-TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 1, 3, 5]
+TIMED_SIZES, TIMED_ROWS, TIMED_TOKENS = SIZES[::2], ROWS[::2], [0, 2, 3, 5, 6, 8]
 EXAMPLES = {
     "size": "1.3B",
     "vocab": "32k",
@@ -89,8 +89,9 @@ def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
 
 def tokens_of(evidence: Evidence) -> Floats:
     """Tokens of the grid: intervals widen from the evidence's first and last ones on, and ridges bend at few tokens."""
-    first, last = evidence.tokens
-    return np.array([LEAST_TOKENS, first, FEW_TOKENS, math.sqrt(FEW_TOKENS * last), last, 2.6e12, 2e13])
+    (first, last), few = evidence.tokens, FEW_TOKENS
+    between = math.sqrt(first * few), few, math.sqrt(few * last)
+    return np.array([LEAST_TOKENS, first, *between, *np.geomspace(last, 2e13, 4)])
 
 
 def answers(question: Question, evidence: Evidence, laws: Sequence[Transitions]) -> dict[str, Any]:
