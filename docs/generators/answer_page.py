@@ -184,7 +184,7 @@ def _times() -> str:
 
 
 def _models() -> str:
-    rows = [("model", "its shape", "vocabulary", "cost, nats (68%)", "worth", "best at its size")]
+    rows = [("model", "its shape", "vocabulary", "excess loss, nats (68%)", "wasted", "best at its size")]
     by_name = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
     for name in MODELS:
         one = by_name[name]
@@ -258,8 +258,10 @@ def figure() -> Figure:
     with style():
         drawn, panels = new_figure(width=TEXT, height=3.6)
         axes = panels[0, 0]
-        axes.fill_between(depths[shown], low, high, color=SECOND, alpha=0.15, linewidth=0, label="68%")
-        axes.plot(depths[shown], value, color=SECOND, label="cost, loss above the best")
+        axes.fill_between(
+            depths[shown], low, high, color=SECOND, alpha=0.15, linewidth=0, label="68% interval"
+        )
+        axes.plot(depths[shown], value, color=SECOND, label="excess loss, above the best shape's")
         axes.axhline(found.question.within, color=MUTED, linewidth=0.8, linestyle=":")
         for one, value in _points():
             axes.plot(one.depth, value, "o", color=ACCENT, markersize=3.5)
@@ -267,7 +269,7 @@ def figure() -> Figure:
             axes.annotate(one.name, (one.depth, value), fontsize=7, color=INK, **place)
         axes.set_xscale("log")
         value_axis(axes, (8, 12, 16, 24, 32, 48, 64, 96, 128))
-        axes.set(xlabel="layers", ylabel="nats a token", ylim=(-0.002, 0.07))
+        axes.set(xlabel="layers", ylabel="excess loss (nats per token)", ylim=(-0.002, 0.07))
         axes.legend(loc="upper center", frameon=False)
     return drawn
 

@@ -175,7 +175,7 @@ def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(
     assert one["high"] - one["low"] > 1.5 * (same["high"] - same["low"])
     said = " ".join(output_of("shape", *asked, "--fit", "mine", cwd=tmp_path).split())
     assert "costs, best depth and interval are those of your own" in said
-    assert "Costs are by your own fit, mine." in said
+    assert "Excess losses are by your own fit, mine." in said
     assert "Take 2 layers of width 128" in said
     inside = numbers(tmp_path, "1.3B", "--fit", "mine")  # there the evidence answers, and the fit can't tell
     assert inside["best"]["by"].startswith("Gemstones")
@@ -227,6 +227,23 @@ def test_a_model_needs_no_size_keeps_its_heads_of_keys_and_gets_a_verdict(tmp_pa
         f"{verdict['cost'][0]:.3f} nats better ({verdict['cost'][1]:.3f} to {verdict['cost'][2]:.3f}) and "
         f"{verdict['slower']:.0%} slower to train on MI250X, {verdict['decoding_slower']:.0%} slower to decode; "
     )
+
+
+def test_a_verdict_at_equal_latency_is_of_decoding(tmp_path: Path) -> None:
+    served = ("--serve", "batch=1,context=4096,bandwidth=3.3TB/s", "--size", "latency")
+    asked = ("--model", folder_of("llama", tmp_path), *served)
+    last = " ".join(output_of("shape", *asked, cwd=tmp_path).split("\n\n")[-1].split())
+    assert "slower to decode; the best that decodes as quickly is " in last
+    assert "train" not in last
+
+
+def test_memory_for_training_is_of_the_proposed_shape(tmp_path: Path) -> None:
+    shape = numbers(tmp_path, "1.3B", "--vocab", "32k")["shape"]
+    assert shape["state_bytes"] == 16 * shape["size"]
+    numbers_kept = shape["depth"] * (14 * shape["width"] + 4 * shape["ff_width"])
+    assert shape["activation_bytes_per_token"] == 2 * numbers_kept
+    said = output_of("shape", "1.3B", "--vocab", "32k", cwd=tmp_path)
+    assert f"takes {shape['state_bytes'] / 1e9:.3g} GB for weights" in " ".join(said.split())
 
 
 def test_a_shape_that_is_worse_and_slower_is_to_be_changed(tmp_path: Path) -> None:

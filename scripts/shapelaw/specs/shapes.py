@@ -315,16 +315,19 @@ class Shape:
         """Operations of one training step: the backward pass counts twice the forward pass."""
         return 3 * self.forward_flops(batch_size)
 
-    def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
+    def activation_bytes(self, batch_size: int, number_bytes: int = 4, scores: bool = True) -> int:
         """Memory for the backward pass of that many sequences, about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
         and pass of a block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as
         ReLU's slope follows from its output.
+
+        Args:
+            scores: attention keeps its weights, 2 H N; a fused one does not.
         """
         kept = 1 if self.block == "printed" else 2
         numbers = 8 * self.width + 4 * self.attention_width + kept * self.hidden_width
         if self.block == "llama":
             numbers += 2 * self.attention_width + 2 * self.hidden_width
-        per_token = self.passes * (numbers + 2 * self.heads * self.context_length)
+        per_token = self.passes * (numbers + 2 * self.heads * self.context_length * scores)
         return batch_size * self.context_length * per_token * number_bytes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
 from shapelaw.advice.answer.costs import Question
+from shapelaw.advice.answer.serving import training_memory
 from shapelaw.advice.answer.text import ends, paragraph
 from shapelaw.specs.sizes import SizedShape
 
@@ -35,7 +36,9 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
         "shape": None
         if found.advised is None
-        else _shape(found.advised) | {"block_params": found.advised.shape.block_params},
+        else _shape(found.advised)
+        | {"block_params": found.advised.shape.block_params}
+        | _memory(found.advised),
         "costs": [
             _shape(row.sized)
             | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
@@ -84,6 +87,11 @@ def _served(row: Row, question: Question) -> dict[str, float]:
         return {}
     names = ("weight_bytes", "kv_bytes_per_token", "decode_seconds")
     return dict(zip(names, question.serving.of(row.sized.shape), strict=True))
+
+
+def _memory(sized: SizedShape) -> dict[str, float]:
+    """The bytes that training takes."""
+    return dict(zip(("state_bytes", "activation_bytes_per_token"), training_memory(sized.shape), strict=True))
 
 
 def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What it costs to serve a shape: bytes and seconds of a decoded token, by a plain roofline."""
+"""What it costs to serve a shape, bytes and seconds of a decoded token by a plain roofline; and memory to train it."""
 
 from __future__ import annotations
 
@@ -99,6 +99,15 @@ class Serving:
         weights = decoding_weights(shape)
         cache = self.cache_bytes(shape.depth, shape.kv_width)
         return self.number_bytes * weights, cache, self.seconds(weights, shape.depth, shape.kv_width)
+
+
+def training_memory(shape: Shape) -> tuple[int, float]:
+    """Bytes for the weights, gradients and AdamW's moments of a shape, and for the activations of each token.
+
+    Mixed precision keeps 16 bytes per parameter (Rajbhandari et al. 2020, section 3.1). Activations are bfloat16's,
+    with fused attention and without recomputation; logits are not among them.
+    """
+    return 16 * shape.total_params, shape.activation_bytes(1, 2, scores=False) / shape.context_length
 
 
 def decoding_weights(shape: Shape) -> float:

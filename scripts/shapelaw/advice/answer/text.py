@@ -15,7 +15,7 @@ from shapelaw.advice.answer.answer import (
     whole,
 )
 from shapelaw.advice.answer.costs import LEAST_TOKENS, OUTSIDE, Best, Cost, Question, outside
-from shapelaw.advice.answer.serving import LATENCY
+from shapelaw.advice.answer.serving import LATENCY, training_memory
 from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.specs.sizes import SizeAxis, big
@@ -95,8 +95,8 @@ def _interval(best: Best) -> str:
 def _costs(found: ShapeAnswer) -> str:
     question = found.question
     timed, serving = question.equal_time, question.serving
-    head = ["layers", "width", "heads", "feed-forward", "cost, nats (68%)", "worth"]
-    head += ["size" if timed else "time", *(["KV a token", "a token"] if serving else [])]
+    head = ["layers", "width", "heads", "feed-forward", "excess loss, nats (68%)", "wasted"]
+    head += ["size" if timed else "time", *(["KV per token", "per token"] if serving else [])]
     lines = [aligned([head, *(_cells(row, question) for row in found.rows)])]
     lines += [
         f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
@@ -107,14 +107,14 @@ def _costs(found: ShapeAnswer) -> str:
     same = (
         "Size: all parameters in the same time"
         if timed
-        else "Time: a token's in training, over that of the best"
+        else "Time: per token in training, over that of the best"
     )
     if question.at_latency:
         same = "Size: all parameters that decode as quickly"
     lines.append(
-        ("Costs are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
-        + "Cost: loss above the best. Worth: the share of its size by which the best could be smaller and as good. "
-        + f"{same}; by {question.clock.source}."
+        ("Excess losses are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
+        + "Excess loss: above the best shape's. Wasted: the share of the parameters without which the best shape "
+        "reaches this shape's loss. " + f"{same}; by {question.clock.source}."
     )
     if serving:
         lines.append(
@@ -277,7 +277,7 @@ def _given(priced: Priced, found: ShapeAnswer) -> str:
 
 
 def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
-    cost = "cost at its own size, nats (68%)" if timed else "cost, nats (68%)"
+    cost = f"excess loss{' at its own size' if timed else ''}, nats (68%)"
     rows = [("shipped at this size", "layers", "width", "V", "size", cost)]
     for one in shipped:
         network = one.network
@@ -299,12 +299,13 @@ def verdict(found: ShapeAnswer) -> str:
     if found.verdict is None or found.given is None:
         return ""
     said, mine, best = found.verdict, found.given.network, found.verdict.best.shape
-    pace = [_slower(said.slower, f"to train on {found.question.clock.name}")]
+    latency = found.question.at_latency
+    pace = [] if latency else [_slower(said.slower, f"to train on {found.question.clock.name}")]
     if said.decoding is not None:
         pace.append(_slower(said.decoding, "to decode"))
     net = f"the best shape of its size, {best.depth} x {best.width:,}, is {_better(said.cost)} and {', '.join(pace)}"
     if said.at_equal_time is not None:
-        net += f"; the best that trains as quickly is {_better(said.at_equal_time)}"
+        net += f"; the best that {'decodes' if latency else 'trains'} as quickly is {_better(said.at_equal_time)}"
     kept = said.keeps(found.question.within)
     return f"{'Keep' if kept else 'Change'} {mine.depth} x {mine.width:,}: {net}."
 
@@ -355,15 +356,21 @@ def paragraph(found: ShapeAnswer) -> list[str]:
         quick = found.costs.relative_time(low)
         if quick < 1.0 - SAME:
             said.append(
-                f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time a token."
+                f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time per token."
             )
         if any(whole(best.depth) != shape.depth for best in found.equal_times.values()):
             said.append(
                 "That holds at equal size. Where time or latency counts, a faster shape may be larger: take a depth of "
                 "the first line (--size time or latency has its shapes)."
             )
+    state, per_token = training_memory(shape)
+    context = found.question.context
     said.append(
-        "Go deeper where parameters are what you count: a large untied vocabulary makes width dear, more so with more "
-        "tokens. Go shallower for latency or small batches, where layers wait for each other."
+        f"Training takes {state / 1e9:.3g} GB for weights, gradients and AdamW's moments, and "
+        f"{per_token * context / 1e9:.2g} GB for the activations of each sequence of {context:,} tokens."
+    )
+    said.append(
+        "Go deeper where parameters are what you count: a large untied vocabulary makes width expensive, more so with "
+        "more tokens. Go shallower for latency or small batches, where layers wait for each other."
     )
     return said

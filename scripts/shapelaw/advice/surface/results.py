@@ -65,14 +65,14 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
     tables = {
         "penalty": TableOf(
             penalty_table,
-            "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
+            "Excess loss of each shape: above the best shape of its size, and the size that the best "
             "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
             _LOSSES | dict.fromkeys((*_NEEDED, size), ".3g") | {"share": ".0%"},
         ),
         "costs": TableOf(
             costs_table,
-            f"What depths of a size cost: loss above the best in {analysis.unit}, the share of the size by which the "
-            "best could be smaller and as good, and the loss of one more run with its scatter.",
+            f"Excess loss of the depths of a size, above the best in {analysis.unit}; the share of the size by which "
+            "the best could be smaller and as good, and the loss of one more run with its scatter.",
             {size: ".3g", "width": ".0f", "params_worth": ".0%"} | costs,
         ),
         "best_depth": TableOf(
@@ -307,7 +307,9 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
         return []
     shown = analysis.costs[len(analysis.costs) // 2]
     table = costs_table(replace(analysis, sizes=(shown.costs.question.size,), best=_of_size(analysis, shown)))
-    rows = [("depth", "width", f"cost, {analysis.unit} (68%)", "worth", "loss of one more run (68%)", "")]
+    rows = [
+        ("depth", "width", f"excess loss, {analysis.unit} (68%)", "wasted", "loss of one more run (68%)", "")
+    ]
     for row in table.to_dict("records"):
         more = "> " if row["worth_more"] else ""
         width = "" if math.isnan(row["width"]) else f"{row['width']:,.0f}"
@@ -316,7 +318,7 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
         rows.append((f"{row['depth']}", width, cost, f"{more}{row['params_worth']:.0%}", loss, row["is"]))
     others = "" if len(analysis.costs) == 1 else " (the other sizes: costs.csv)"
     return [
-        f"What depths cost at size {short_number(shown.costs.question.size)}{others}:",
+        f"Excess loss of each depth at size {short_number(shown.costs.question.size)}{others}:",
         *aligned(rows).splitlines(),
     ]
 
