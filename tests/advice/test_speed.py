@@ -3,11 +3,13 @@
 import statistics
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from shapelaw.advice.answer import speed
+from shapelaw.advice.answer.serving import roofline_of, serving_of
 from shapelaw.advice.answer.speed import DoesNotFit, Setting, StepTimes, step_times, tokens_for
 from shapelaw.specs.shapes import make_shape
 
@@ -32,6 +34,37 @@ def test_steps_are_training_steps_of_the_whole_batch(block: str, monkeypatch: py
     assert set(seen) == {(2, 16)}
     assert len(seen) >= len(found.seconds) + speed.WARM_UP[0]
     assert not torch.equal(weights[0], weights[-1])  # the optimizer steps too
+
+
+@pytest.mark.parametrize("options", [{"block": "gpt2"}, {"block": "llama", "kv_heads": 1}])
+def test_a_decoding_step_is_the_decoder_s_and_attends_to_its_cache(options: dict[str, Any]) -> None:
+    shape, alone = make_shape(2, 32, 2, 50, 1, **options), replace(SETTING, decodes=True, context=1)
+    torch.manual_seed(0)
+    step = speed.decoding_step(shape, alone)
+    torch.manual_seed(0)
+    model, ids = speed.Decoder(shape), torch.randint(0, shape.vocab_size, (2, 1))
+    torch.testing.assert_close(step(), model.logits(ids).detach())
+    torch.manual_seed(0)
+    longer = speed.decoding_step(shape, replace(alone, context=9))  # eight empty keys and values
+    assert not torch.allclose(longer(), step())
+
+
+def test_a_roofline_is_found_again() -> None:
+    rows = [
+        {
+            "depth": depth,
+            "read_bytes": f"{read:.6g}",
+            "seconds_per_step": f"{read / 18e9 + depth * 95e-6:.6g}",
+            "tokens_per_step": 2,
+            "context_length": 512,
+            "precision": "float32",
+        }
+        for depth, read in ((2, 4.1e8), (8, 4.2e8), (32, 4.7e8))
+    ]
+    found = serving_of(roofline_of(rows), None)
+    assert (found.batch, found.context, found.number_bytes) == (2, 512, 4)
+    assert found.bandwidth == pytest.approx(18e9, rel=1e-3)
+    assert found.layer_seconds == pytest.approx(95e-6, rel=1e-2)
 
 
 def test_a_shape_takes_no_longer_than_it_may() -> None:

@@ -7,6 +7,7 @@ import pytest
 from commands import script, sentence_of
 
 from shapelaw.advice.answer import speed
+from shapelaw.advice.answer.serving import Serving
 
 SMALL = ("--size", "100k", "--vocab", 100, "--depths", "4,2,2", "--seconds", 0.2, "--tokens-per-step", 128)
 
@@ -31,7 +32,7 @@ def test_a_size_s_shapes_are_timed_and_written(tmp_path: Path) -> None:
         assert (row["device"], row["block"], row["tied"]) == ("cpu", "llama", "False")
     assert "[1/2] 2 layers of width" in done.stderr
     assert done.stdout.splitlines()[0].split() == [
-        *("depth", "width", "heads", "parameters", "in", "blocks", "s", "a", "step", "tokens/s", "time")
+        *("depth", "width", "heads", "parameters", "in", "blocks", "s", "per", "step", "tokens/s", "time")
     ]
     assert done.stdout.endswith("shapelaw shape 100k --speed speed.csv\n")
 
@@ -78,3 +79,43 @@ def test_shapes_without_room_or_memory_are_said_and_left_out(
 def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
     assert sentence in sentence_of("speed", *SMALL, *arguments, cwd=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = speed.step_times
+
+    def by_a_roofline(shape, setting):  # type: ignore[no-untyped-def]
+        assert measure(shape, setting).seconds  # such small shapes have times of no roofline
+        return speed.StepTimes((Serving(3, 32, 18e9, 95e-6, 4).of(shape)[2],))
+
+    monkeypatch.setattr(speed, "step_times", by_a_roofline)
+    asked = ("100k", "--vocab", 100, "--depths", "2,8", "--seconds", 0.2, "--decode")
+    done = script("speed", *asked, "--batch", 3, "--context", 32, cwd=tmp_path)
+    assert done.returncode == 0
+    with (tmp_path / "decode.csv").open(encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    assert {(row["tokens_per_step"], row["context_length"]) for row in found} == {("3", "32")}
+    cache = [2 * 3 * 32 * int(row["depth"]) * int(row["width"]) for row in found]
+    weights = [int(row["block_params"]) + 100 * int(row["width"]) for row in found]
+    assert [float(row["read_bytes"]) for row in found] == pytest.approx(
+        [4 * (read + kept) for read, kept in zip(weights, cache, strict=True)], rel=1e-5
+    )
+    serve = done.stdout.split()[-1]
+    assert serve == "batch=3,context=32,bandwidth=18GB/s,layer=95us,bytes=4"
+    assert script("shape", "1.3B", "--size", "latency", "--serve", serve, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--batch", 2), "--batch is of --decode; leave it out, or add --decode."),
+        (
+            ("--decode", "--tokens-per-step", 8),
+            "--tokens-per-step is of training; leave it out, or leave out",
+        ),
+        (("--decode", "--depths", "2"), "--decode needs two --depths at least"),
+    ],
+)
+def test_options_of_the_other_kind_of_step_are_refused(tmp_path: Path, options, said: str) -> None:
+    asked = ("--size", "100k", "--vocab", 100, "--depths", "2,4", "--seconds", 0.1)
+    assert said in sentence_of("speed", *asked, *options, cwd=tmp_path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -99,6 +99,29 @@ class Serving:
         weights = decoding_weights(shape)
         cache = self.cache_bytes(shape.depth, shape.kv_width)
         return self.number_bytes * weights, cache, self.seconds(weights, shape.depth, shape.kv_width)
+
+
+def roofline_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The roofline through measured steps of decoding, as --serve takes it: relative least squares by bytes and layers.
+
+    Args:
+        rows: of `shapelaw speed --decode`, with `depth`, `read_bytes` and `seconds_per_step`; two at least.
+
+    Raises:
+        UserError: the times don't grow with the bytes.
+    """
+    from scipy import optimize  # type: ignore[import-untyped]  # half a second, which answers don't take
+
+    design = np.array([[row["read_bytes"], row["depth"]] for row in rows], dtype=np.float64)
+    seconds = np.array([float(row["seconds_per_step"]) for row in rows])
+    (per_byte, per_layer), _ = optimize.nnls(design / seconds[:, None], np.ones(len(rows)))
+    if not per_byte > 0:
+        raise UserError("No roofline fits these times; give more --depths, far apart, of a larger SIZE.")
+    first = rows[0]
+    return (
+        f"batch={first['tokens_per_step']},context={first['context_length']},bandwidth={1e-9 / per_byte:.4g}GB/s,"
+        f"layer={1e6 * per_layer:.3g}us,bytes={2 if first['precision'] == 'bfloat16' else 4}"
+    )
 
 
 def training_memory(shape: Shape) -> tuple[int, float]:

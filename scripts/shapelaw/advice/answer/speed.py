@@ -1,4 +1,4 @@
-"""How long a training step of a shape takes on this machine: our decoder, AdamW and random tokens, nothing recorded."""
+"""How long a step of a shape takes on this machine, of training or of decoding: our decoder and random tokens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from shapelaw.models import decoder_kernels
-from shapelaw.models.decoder import Decoder
+from shapelaw.models.decoder import Attention, Decoder
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Shape
 from shapelaw.training.hardware import micro_batch_size, peak_flops, start_afresh
@@ -40,9 +42,10 @@ class Setting:
         device: where they run.
         precision: of matrix products.
         batch_size: sequences of a step.
-        context: tokens of a sequence.
+        context: tokens of a sequence; of decoding those in its cache.
         seconds: the most that is measured of a shape, after the warm-up.
         compiled: the part that torch.compile takes; None leaves the model as it is, as training on a CPU does.
+        decodes: a step decodes a token of each sequence; else it trains.
     """
 
     device: torch.device
@@ -51,11 +54,17 @@ class Setting:
     context: int
     seconds: float
     compiled: CompiledPart | None
+    decodes: bool = False
 
     @property
     def tokens(self) -> int:
         """Tokens of a step."""
-        return self.batch_size * self.context
+        return self.batch_size * (1 if self.decodes else self.context)
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of a number in the precision."""
+        return 2 if self.precision == "bfloat16" else 4
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ def step_times(shape: Shape, setting: Setting) -> StepTimes:
     _check_memory(shape, setting)
     start_afresh(setting.device)
     try:
-        step = _step(shape, setting)
+        step = (decoding_step if setting.decodes else _step)(shape, setting)
         _timed(step, setting.seconds, *WARM_UP)
         return StepTimes(tuple(_timed(step, setting.seconds, 1, _MOST_STEPS)))
     except (MemoryError, RuntimeError) as error:
@@ -115,7 +124,7 @@ def step_times(shape: Shape, setting: Setting) -> StepTimes:
         gc.collect()
 
 
-def _timed(step: Callable[[], None], limit: float, least: int, most: int) -> list[float]:
+def _timed(step: Callable[[], object], limit: float, least: int, most: int) -> list[float]:
     """Seconds of steps: at least so many, and then as many as end within the limit."""
     seconds: list[float] = []
     begun = time.perf_counter()
@@ -156,14 +165,66 @@ def _step(shape: Shape, setting: Setting) -> Callable[[], None]:
     return step
 
 
+class CachedAttention(nn.Module):
+    """An attention whose one token of each sequence attends to a whole cache of keys and values, itself the last."""
+
+    def __init__(self, attention: Attention, batch_size: int, context: int) -> None:
+        super().__init__()
+        self.attention = attention
+        sizes = batch_size, attention.kv_heads, context, attention.attention_dim
+        self.keys, self.values = (attention.qkv.weight.new_zeros(sizes) for _ in range(2))
+
+    def forward(self, x_B1D: Tensor) -> Tensor:
+        of = self.attention
+        maps_B1E = of.qkv(x_B1D)
+        if of.rotary is not None:
+            maps_B1E = of.rotary(maps_B1E)
+        parts = (part.unflatten(-1, (-1, of.attention_dim)) for part in maps_B1E.split(of.maps, -1))
+        query_BH1K, self.keys[:, :, -1:], self.values[:, :, -1:] = (part.transpose(1, 2) for part in parts)
+        out_BH1K = F.scaled_dot_product_attention(
+            query_BH1K, self.keys, self.values, scale=of.scale, enable_gqa=of.kv_heads < of.heads
+        )
+        out: Tensor = of.out(out_BH1K.transpose(1, 2).flatten(2))
+        return out
+
+
+def decoding_step(shape: Shape, setting: Setting) -> Callable[[], Tensor]:
+    """A step that decodes a token of each sequence after a full context; it returns their logits, [B, 1, V].
+
+    Weights, keys and values have the setting's precision; nothing is compiled.
+    """
+    device = setting.device
+    dtype = torch.bfloat16 if setting.precision == "bfloat16" else torch.float32
+    with device:
+        model = Decoder(shape).to(dtype).eval()
+        ids_B1 = torch.randint(0, shape.vocab_size, (setting.batch_size, 1))
+    for block in model.blocks:
+        attention = block.attention
+        assert isinstance(attention, Attention)
+        block.attention = CachedAttention(attention, setting.batch_size, setting.context)
+
+    @torch.inference_mode()
+    def step() -> Tensor:
+        logits = model.logits(ids_B1)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return logits
+
+    return step
+
+
 def _check_memory(shape: Shape, setting: Setting) -> None:
     """Refuse a shape before the system kills the process for it.
 
     Raises:
         DoesNotFit: weights, Adam's moments and the activations of one sequence take more than is free.
     """
-    number_bytes = 2 if setting.precision == "bfloat16" else 4
-    needed = _STATE_BYTES * shape.total_params + shape.activation_bytes(1, number_bytes)
+    number_bytes = setting.number_bytes
+    if setting.decodes:
+        cache = 2 * setting.batch_size * setting.context * shape.depth * shape.kv_width
+        needed = number_bytes * (shape.total_params + cache)
+    else:
+        needed = _STATE_BYTES * shape.total_params + shape.activation_bytes(1, number_bytes)
     free = _free_memory(setting.device)
     if free is not None and needed > free:
         raise DoesNotFit(f"it takes at least {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} are free")

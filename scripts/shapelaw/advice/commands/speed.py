@@ -1,14 +1,16 @@
-"""Measure on this machine how long a training step of each shape of one size takes.
+"""Measure on this machine how long a step of each shape of one size takes, of training or of decoding.
 
   shapelaw speed 1.3B --depths 12,16,24,32,48 --device cuda
   shapelaw speed 20M --vocab 8192 --tied --depths 4,8,16 --out speed.csv
+  shapelaw speed 1.3B --decode --batch 1 --context 4096
 
 The shapes are those of `shapelaw shape`: a width for each depth, heads of 64 to 128, and a feed-forward width that
 makes up the size. Each takes two or three steps to warm up and then at most 10 seconds; a GPU compiles the model first,
 which takes longer the deeper it is (--compiled-part blocks is quicker). A step is our decoder's forward and backward
 pass and AdamW on random tokens, in bfloat16 on a GPU. A shape that doesn't fit in memory is said and left out.
-`shapelaw shape SIZE --speed speed.csv` sets loss against time by it. Exit codes: 0 written, 2 unusable input or nothing
-fits.
+`shapelaw shape SIZE --speed speed.csv` sets loss against time by it. With --decode a step decodes a token of each
+sequence after --context others, uncompiled; printed is the roofline that fits, as `shapelaw shape --serve` takes it.
+Exit codes: 0 written, 2 unusable input or nothing fits.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ MOST_DEPTH = 1000
 def main() -> None:
     """Parse the command line, measure the shapes one after the other, and write the table."""
     given = parser().parse_args()
+    given.out = given.out or Path("decode.csv" if given.decode else "speed.csv")
     shapes = asked_shapes(given)
     check_writable(given.out)
     rows = measured(shapes, given)
@@ -47,7 +50,12 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(rows)
     print(table_of(rows))
-    print(f"\nWritten: {given.out}. Loss against time: shapelaw shape {given.size} --speed {given.out}")
+    follows = f"Loss against time: shapelaw shape {given.size} --speed {given.out}"
+    if given.decode:
+        from shapelaw.advice.answer.serving import roofline_of
+
+        follows = f"As a roofline: shapelaw shape {given.size} --size latency --serve {roofline_of(rows)}"
+    print(f"\nWritten: {given.out}. {follows}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
     add("--precision", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
     add("--compiled-part", choices=("model", "blocks"), default="model", help="what a GPU compiles at once")
     add("--seconds", type=float, default=10.0, help="the most that is measured of a shape (default: 10)")
-    add("--out", type=Path, default=Path("speed.csv"), metavar="FILE.csv", help="default: speed.csv")
+    add("--decode", action="store_true", help="decode tokens in place of training")
+    add("--batch", metavar="N", help="sequences that are decoded together (default: 1)")
+    add("--out", type=Path, metavar="FILE.csv", help="default: speed.csv, or decode.csv")
     return found
 
 
@@ -81,6 +91,14 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
         UserError: an option is no such number, or no depth has room.
     """
     size = number(given.size, "SIZE", "a number of parameters, such as 1.3B", least=1000)
+    for option, other, wrong in (
+        ("--batch", "--decode", given.batch is not None and not given.decode),
+        ("--tokens-per-step", "training", given.tokens_per_step is not None and given.decode),
+    ):
+        if wrong:
+            raise UserError(
+                f"{option} is of {other}; leave it out, or {'add' if other[0] == '-' else 'leave out'} --decode."
+            )
     if not 0 < given.seconds <= 3600:
         raise UserError(f"--seconds is {given.seconds:g}; it must be above 0 and at most 3,600.")
     if given.out.suffix != ".csv":
@@ -100,6 +118,10 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
             reasons.append(str(error))
     if not found:
         raise UserError(reasons[0])
+    if given.decode and len(found) < 2:
+        raise UserError(
+            "--decode needs two --depths at least, far apart: a roofline goes through their times."
+        )
     for reason in reasons:
         say(f"Left out: {reason}")
     for one in found:
@@ -132,15 +154,18 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     """
     import torch
 
+    from shapelaw.advice.answer.serving import Serving
     from shapelaw.advice.answer.speed import DoesNotFit, step_times
     from shapelaw.training.hardware import device_name
 
     setting = setting_of(shapes, given)
+    by_byte = Serving(setting.batch_size, setting.context, 1.0, 0.0, setting.number_bytes)  # a second a byte
     name = device_name(setting.device)
     where = name if setting.device.type == "cuda" else f"{name}, {torch.get_num_threads()} threads"
     say(
         f"{len(shapes)} shapes of {big(shapes[0].asked)} parameters on {where}, {setting.precision}: "
-        f"{setting.tokens:,} tokens per step in sequences of {setting.context:,}."
+        f"{setting.tokens:,} tokens per step in sequences of {setting.context:,}"
+        f"{', which are decoded' if setting.decodes else ''}."
     )
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if setting.device.type == "cpu" and load > cores:
@@ -158,7 +183,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
             continue
         low, high = times.spread
         say(
-            f"{said}: {times.median:.3g} s a step (68% of {len(times.seconds)}: {low:.3g} to {high:.3g}), "
+            f"{said}: {times.median:.3g} s per step (68% of {len(times.seconds)}: {low:.3g} to {high:.3g}), "
             f"{setting.tokens / times.median:,.0f} tokens per second."
         )
         rows.append(
@@ -170,6 +195,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
                 "ff_width": shape.hidden_width,
                 "total_params": one.size,
                 "block_params": shape.block_params,
+                **({"read_bytes": f"{by_byte.of(shape)[2]:.6g}"} if setting.decodes else {}),
                 "tokens_per_step": setting.tokens,
                 "context_length": setting.context,
                 "steps": len(times.seconds),
@@ -203,6 +229,9 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
     precision: Precision = given.precision or ("bfloat16" if on_gpu else "float32")
     choose_device(given.device, precision)  # bfloat16 needs a GPU
     context = None if given.context is None else number(given.context, "--context", "tokens of a sequence")
+    if given.decode:
+        batch = number(given.batch or "1", "--batch", "a number of sequences")
+        return Setting(device, precision, batch, context or CONTEXT, given.seconds, None, decodes=True)
     if given.tokens_per_step is not None:
         tokens = number(given.tokens_per_step, "--tokens-per-step", "tokens of a step, such as 16384")
     else:
@@ -222,7 +251,7 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
 def table_of(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a small table, with the time of each over the least."""
     least = min(float(row["seconds_per_token"]) for row in rows)
-    cells = [("depth", "width", "heads", "parameters", "in blocks", "s a step", "tokens/s", "time")]
+    cells = [("depth", "width", "heads", "parameters", "in blocks", "s per step", "tokens/s", "time")]
     for row in rows:
         seconds, speed = float(row["seconds_per_step"]), float(row["tokens_per_second"])
         times = f"{seconds:.3g}", f"{speed:,.0f}", f"{float(row['seconds_per_token']) / least:.2f}"
