@@ -52,8 +52,8 @@ TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
 OWN = Path("docs/results/h200_llama.csv")
 CLASSES = 50257
 OWN_SIZES, LAW_SIZES, PUBLIC_SIZES = (3e4, 1e5, 5.7e5), (6e6, 6e7, 2.4e8), (6e7, 3.5e8, 1.3e9)
-EQUAL = 100  # tokens a parameter
-LAW_TOKENS = 1e6 * 512 * 128  # Levine et al. 2020, section 5.1: steps, windows a step, tokens a window
+EQUAL = 100  # tokens per parameter
+LAW_TOKENS = 1e6 * 512 * 128  # Levine et al. 2020, section 5.1: steps, windows a step, tokens per window
 SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
 BUDGETS = (1e18, 1e19, 1e20, 1e21, 1e22)  # FLOPs
 MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
@@ -198,7 +198,7 @@ def _models() -> str:
 
 
 def _sources() -> str:
-    """The best depth of some sizes of blocks by three sources, with their tokens a parameter, and how fast it grows."""
+    """The best depth of some sizes of blocks by three sources, with their tokens per parameter, and how fast it grows."""
     runs = check_runs(pd.read_csv(ROOT / OWN), str(OWN))
     surface, law = fit_surface(shapes_of(runs, SizeAxis.BLOCK), pooled_noise(runs)), read_law(PUBLISHED)
     ours = float(runs[TOKENS_TRAINED].iloc[0])
@@ -224,7 +224,7 @@ def _sources() -> str:
         rows.append((big(size), *(cells.get(size, "–") for cells, _ in columns)))
     rows.append(("depth grows as the size to the power of", *(power for _, power in columns)))
     equal = {size: public(size, EQUAL * size) for size in PUBLIC_SIZES}
-    rows.append((f"the same at {EQUAL} tokens a parameter", "not measured", "not measured", _power(equal)))
+    rows.append((f"the same at {EQUAL} tokens per parameter", "not measured", "not measured", _power(equal)))
     return pipe_table(rows)
 
 
