@@ -198,7 +198,7 @@ def _models() -> str:
 
 
 def _sources() -> str:
-    """The best depth of some sizes of blocks by three sources, with their tokens per parameter, and how fast it grows."""
+    """Best depths of some sizes of blocks by three sources, with tokens per parameter, and how fast they grow."""
     runs = check_runs(pd.read_csv(ROOT / OWN), str(OWN))
     surface, law = fit_surface(shapes_of(runs, SizeAxis.BLOCK), pooled_noise(runs)), read_law(PUBLISHED)
     ours = float(runs[TOKENS_TRAINED].iloc[0])

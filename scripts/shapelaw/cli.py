@@ -5,6 +5,7 @@ Each is a script of the project, and takes the script's arguments. Nothing heavy
 
 from __future__ import annotations
 
+import difflib
 import os
 import runpy
 import sys
@@ -65,9 +66,10 @@ COMMANDS = {
     "perplexity": Command("perplexity", "stride-1 perplexity and bits per byte of a model"),
     "plan": Command(SNAKEMAKE, "what the studies of config.yaml would cost", ("plan",)),
     "run": Command(
-        SNAKEMAKE, "run them; --profile slurm on a cluster, --config scale=laptop for another scale"
+        SNAKEMAKE,
+        "train the studies and analyse them; --profile slurm on a cluster, --config scale=laptop for larger ones",
     ),
-    "status": Command("status", "how far the runs are"),
+    "status": Command("status", "progress of the runs"),
     "ui": Command("browse_runs", "the runs in MLflow's UI", ("--config", "config.yaml")),
     "report": Command(SNAKEMAKE, "one page of all results", ("--report", "results/report.html")),
 }
@@ -87,7 +89,7 @@ def help_text() -> str:
     """A line for each command."""
     width = max(map(len, COMMANDS))
     lines = [
-        "usage: shapelaw COMMAND [ARGUMENTS] [OPTIONS]      (shapelaw COMMAND --help has them)",
+        "usage: shapelaw COMMAND [ARGUMENTS] [OPTIONS]      (options: shapelaw COMMAND --help)",
         "",
     ]
     lines += [f"  {name:<{width}}  {command.about}" for name, command in COMMANDS.items()]
@@ -137,7 +139,9 @@ def main(given: Sequence[str] | None = None) -> int:
             print(help_text())
             return 0 if words else 2
         if words[0] not in COMMANDS:
-            raise UserError(f"{words[0]!r} is not a command of shapelaw; it has {', '.join(COMMANDS)}.")
+            near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+            meant = f"did you mean {near[0]}? It" if near else "it"
+            raise UserError(f"{words[0]!r} is not a command of shapelaw; {meant} has {', '.join(COMMANDS)}.")
         return run(words[0], words[1:])
 
     return exit_code(work)

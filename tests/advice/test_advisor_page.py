@@ -488,7 +488,7 @@ def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any) 
             {"size": "plenty"},
             "The number of parameters is plenty; give a number from 10k to 10T, such as 1.3B",
         ),
-        ({"size": "1,3B"}, "commas part groups of three digits; the decimal sign is a point"),
+        ({"size": "1,3B"}, "commas separate thousands; use a point for decimals"),
         ({"size": ""}, "The number of parameters is empty"),
         (
             {"size": "1M", "vocab": "300k"},

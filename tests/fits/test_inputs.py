@@ -141,7 +141,7 @@ def test_text_tables_of_every_kind(tmp_path, name, content):
         ("absent.csv", None, "There is no file"),
         ("runs.xlsx", b"x", "give a .csv or a .parquet file"),
         ("empty.csv", b"", "is empty"),
-        ("header.csv", b"depth,width,seed,test_loss\n", "has no rows"),
+        ("header.csv", b"depth,width,seed,test_loss\n", "has a header but no rows"),
         ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "can't be read as csv"),
         ("binary.csv", b"\xff\xfe\x00a,b\n\x80", "can't be read as csv"),
         ("text.parquet", b"depth,width\n", "can't be read as parquet"),

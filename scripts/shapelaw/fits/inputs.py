@@ -65,7 +65,7 @@ def read_table(path: Path) -> pd.DataFrame:
     ) as error:  # Arrow's, JSON's, Unicode's and pandas' are ValueErrors
         raise UserError(f"{path} can't be read as {suffix[1:]} ({reason_of(error)}).") from error
     if table.empty:
-        raise UserError(f"{path} has no rows.")
+        raise UserError(f"{path} has a header but no rows; add one row per run.")
     return table
 
 

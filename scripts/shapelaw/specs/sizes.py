@@ -94,8 +94,8 @@ def option_number(option: str, text: str, least: float, whole: bool = False) -> 
     if value < least or (whole and not value.is_integer()):
         kind = "a whole number" if whole else "a number"
         raise UserError(
-            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
-            "groups of three digits; the decimal sign is a point)."
+            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas "
+            "separate thousands; use a point for decimals)."
         )
     return value
 

@@ -60,10 +60,10 @@ def main() -> None:
     parser = command_line(__doc__, "TABLE [OPTIONS]")
     add = parser.add_argument
     one = parser.add_mutually_exclusive_group(required=True)
-    about = "the losses, a CSV; lines that begin with # are none"
+    about = "the losses, a CSV; lines that begin with # are comments"
     add_subject(one, "table", "--table", "TABLE", about, Path)
     add("--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}")
-    add("--checks", type=Path, metavar="FILE", help="the checks as CSV; default: none written")
+    add("--checks", type=Path, metavar="FILE", help="the checks as CSV; default: not written")
     add("--draws", type=int, default=80, help="draws of each series of losses (default: 80)")
     add("--seed", type=int, default=0, help="of the draws (default: 0)")
     arguments = parser.parse_args()

@@ -64,7 +64,8 @@ def _arguments() -> argparse.Namespace:
         "--within",
         type=float,
         metavar="LOSS",
-        help=f"a cost that is none, in the unit of the loss: bits where the column's name has bits, bpb or the like, "
+        help=f"treat excess losses up to this as zero, in the unit of the loss: bits where the column's name has bits, "
+        "bpb or the like, "
         f"else nats (default: {WITHIN:g} nats)",
     )
     add("--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)")

@@ -3,7 +3,7 @@
   shapelaw predict workflow/reference/bian_morph.csv --out DIR
 
 The table has a row for each run: name, budget, depth, width, vocab_size, tied, total_params, tokens, loss; lines that
-begin with # are none. Written to DIR: predicted.csv (each run's told cost with its interval, and the measured one),
+begin with # are comments. Written to DIR: predicted.csv (each run's told cost with its interval, and the measured one),
 predicted_budgets.csv, and the figure predicted.svg. Predict a grid before its runs become evidence, and keep the files:
 afterwards the answer has seen them.
 Exit codes: 0 written, 2 unusable input.

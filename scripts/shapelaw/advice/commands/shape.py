@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--block",
         choices=["llama", "gpt2"],
-        help="how parameters are counted, and which witness stands first (default: llama, or that of --model)",
+        help="how parameters are counted, and which source comes first (default: llama, or that of --model)",
     )
     add(
         "--flops",
@@ -175,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=WITHIN,
         metavar="NATS",
-        help=f"a cost that is none, in nats (default: {WITHIN})",
+        help=f"treat excess losses up to this as zero, in nats per token (default: {WITHIN})",
     )
     add("--depth", type=int, help="layers of a shape to price")
     add("--width", type=int, help="width of a shape to price; needs --depth (default: what SIZE leaves)")
@@ -368,7 +368,7 @@ def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> A
             raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
         return architecture_of(model)
     if arguments.depth is None and arguments.width is not None:
-        raise UserError("--width is of a shape to price; give its --depth too.")
+        raise UserError("--width needs --depth: together they name the shape to price.")
     if arguments.depth is None:
         if arguments.heads is not None or arguments.attention_dim is not None:
             raise UserError("--heads and --attention-dim belong to a shape to price; give its --depth too.")

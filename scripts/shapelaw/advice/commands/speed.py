@@ -7,7 +7,7 @@
 The shapes are those of `shapelaw shape`: a width for each depth, heads of 64 to 128, and a feed-forward width that
 makes up the size. Each takes two or three steps to warm up and then at most 10 seconds; a GPU compiles the model first,
 which takes longer the deeper it is (--compiled-part blocks is quicker). A step is our decoder's forward and backward
-pass and AdamW on random tokens, in bfloat16 on a GPU. A shape that doesn't fit in memory is said and left out.
+pass and AdamW on random tokens, in bfloat16 on a GPU. A shape that doesn't fit in memory is listed and skipped.
 `shapelaw shape SIZE --speed speed.csv` sets loss against time by it. With --decode a step decodes a token of each
 sequence after --context others, uncompiled; printed is the roofline that fits, as `shapelaw shape --serve` takes it.
 Exit codes: 0 written, 2 unusable input or nothing fits.

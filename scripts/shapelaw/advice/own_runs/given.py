@@ -65,7 +65,7 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ROLE=NAME",
-        help=f"the column of a role, where its name doesn't tell; roles: {', '.join(ROLES)}, and what networks may "
+        help=f"the column of a role, if its name isn't recognized; roles: {', '.join(ROLES)}, and what networks may "
         f"differ in: {', '.join(SETTINGS)}; may be repeated",
     )
     parser.add_argument(

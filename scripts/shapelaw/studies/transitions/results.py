@@ -239,13 +239,13 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
         choices=[axis.value for axis in SizeAxis],
         default=SizeAxis.BLOCK.value,
         help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
-        "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
+        "all parameters (total_params) or FLOPs of a step (step_flops); the others are reported too",
     )
     parser.add_argument(
         "--draws",
         type=int,
         default=Options.draws,
-        help=f"bootstrap draws (default: {Options.draws:,}); fewer leave more statuses undecided",
+        help=f"bootstrap draws (default: {Options.draws:,}); with fewer, more results are undecided",
     )
 
 

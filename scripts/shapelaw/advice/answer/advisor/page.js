@@ -147,7 +147,7 @@ function read(id, name, [least, most], { optional = false, integer = true } = {}
   if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
     throw new UserError(
       `${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} `
-        + `to ${short(most)}, such as ${DATA.examples[id]} (commas part groups of three digits; the decimal sign is a point).`,
+        + `to ${short(most)}, such as ${DATA.examples[id]} (commas separate thousands; use a point for decimals).`,
     );
   }
   return value;
