@@ -1,11 +1,15 @@
 """How commands end: with a sentence and a code, never with a traceback for the user's mistake."""
 
+import io
 import shlex
 import subprocess
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS
 
 from shapelaw.corpora.sources import read_source
@@ -168,6 +172,22 @@ def test_limits_of_the_machine_are_one_line(
     said = capsys.readouterr().err
     assert said.startswith(words)
     assert said.count("\n") == 1
+
+
+@given(
+    st.sampled_from([MemoryError, RecursionError, UserError, KeyboardInterrupt]),
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1),
+)
+def test_whatever_ends_a_command_it_is_one_line_and_a_code(kind: type[BaseException], text: str) -> None:
+    def work() -> None:
+        raise kind(text)
+
+    said = io.StringIO()
+    with redirect_stderr(said):
+        code = exit_code(work)
+    assert code == (130 if kind is KeyboardInterrupt else 2)
+    assert said.getvalue().count("\n") == 1
+    assert "Traceback" not in said.getvalue()
 
 
 STAND_INS = [

@@ -58,20 +58,20 @@ def test_a_public_ladder_has_a_surface_for_each_number_of_tokens_a_parameter(tmp
     )
     assert "3 token budgets, one surface each." in said
     assert "left out" not in said
-    fits = [fit_in(tmp_path / "out" / f"tokens-{ratio}-a-parameter") for ratio in (20.1, 40.5, 161)]
+    fits = [fit_in(tmp_path / "out" / f"tokens-{ratio}-per-parameter") for ratio in (20.1, 40.5, 161)]
     assert [fit["shapes"] for fit in fits] == [35, 23, 18]
     assert all(
         float(str(fit["left_out"])) < most for fit, most in zip(fits, (0.009, 0.004, 0.003), strict=True)
     )
     best = [
-        pd.read_csv(tmp_path / "out" / f"tokens-{ratio}-a-parameter" / "best_depth.csv")
+        pd.read_csv(tmp_path / "out" / f"tokens-{ratio}-per-parameter" / "best_depth.csv")
         for ratio in (20.1, 40.5)
     ]
     first, second = (table[table["model"] == "average"].set_index("total_params") for table in best)
     assert first["depth_low"][1.18e8] - 0.5 < 11.8 < first["depth_high"][1.18e8] + 0.5
     assert 13.0 < second["depth"][1.18e8] < 20.0  # more tokens, deeper
     assert first["status"][8e8].startswith("at a bound: deeper")  # the largest shapes are too shallow to tell
-    again = own_surface(str(tmp_path / "out" / "tokens-20.1-a-parameter")).surface
+    again = own_surface(str(tmp_path / "out" / "tokens-20.1-per-parameter")).surface
     assert again.left_out == pytest.approx(float(str(fits[0]["left_out"])), rel=0.01)
 
 

@@ -11,6 +11,7 @@ import torch
 from shapelaw.advice.answer import speed
 from shapelaw.advice.answer.serving import roofline_of, serving_of
 from shapelaw.advice.answer.speed import DoesNotFit, Setting, StepTimes, step_times, tokens_for
+from shapelaw.errors import UserError
 from shapelaw.specs.shapes import make_shape
 
 CPU = torch.device("cpu")
@@ -57,10 +58,13 @@ def test_a_roofline_is_found_again() -> None:
             "seconds_per_step": f"{read / 18e9 + depth * 95e-6:.6g}",
             "tokens_per_step": 2,
             "context_length": 512,
-            "precision": "float32",
+            "number_bytes": 4,
         }
         for depth, read in ((2, 4.1e8), (8, 4.2e8), (32, 4.7e8))
     ]
+    for none in (rows[:1], [row | {"seconds_per_step": row["depth"]} for row in rows]):
+        with pytest.raises(UserError, match="No roofline fits these times; give more --depths"):
+            roofline_of(none)
     found = serving_of(roofline_of(rows), None)
     assert (found.batch, found.context, found.number_bytes) == (2, 512, 4)
     assert found.bandwidth == pytest.approx(18e9, rel=1e-3)

@@ -34,7 +34,7 @@ def test_a_size_s_shapes_are_timed_and_written(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0].split() == [
         *("depth", "width", "heads", "parameters", "in", "blocks", "s", "per", "step", "tokens/s", "time")
     ]
-    assert done.stdout.endswith("shapelaw shape 100k --speed speed.csv\n")
+    assert done.stdout.endswith("shapelaw shape 100k --vocab 100 --block llama --speed speed.csv\n")
 
 
 def test_shapes_without_room_or_memory_are_said_and_left_out(
@@ -102,7 +102,13 @@ def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch
     )
     serve = done.stdout.split()[-1]
     assert serve == "batch=3,context=32,bandwidth=18GB/s,layer=95us,bytes=4"
+    assert "shapelaw shape 100k --vocab 100 --block llama --size latency --serve" in done.stdout
     assert script("shape", "1.3B", "--size", "latency", "--serve", serve, cwd=tmp_path).returncode == 0
+    for asked in (("shape", "1.3B"), ("advisor_page",)):  # times of decoding are none of training
+        assert "--speed decode.csv has times of decoding" in sentence_of(
+            *asked, "--speed", "decode.csv", cwd=tmp_path
+        )
+    assert "--speed no can't be read" in sentence_of("advisor_page", "--speed", "no", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +119,7 @@ def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch
             ("--decode", "--tokens-per-step", 8),
             "--tokens-per-step is of training; leave it out, or leave out",
         ),
+        (("--decode", "--compiled-part", "blocks"), "--compiled-part is of training; leave it out"),
         (("--decode", "--depths", "2"), "--decode needs two --depths at least"),
     ],
 )

@@ -45,9 +45,26 @@ def test_tokens_of_nominal_sizes_are_a_ladder():
         budgets_of(table, "runs.csv", least=8)
     both = pd.concat([table, table.assign(tokens=40 * nominal)], ignore_index=True)
     parts = budgets_of(both, "runs.csv", least=8, ladders=True)
-    assert [part.folder for part in parts] == ["tokens-20-a-parameter", "tokens-40-a-parameter"]
+    assert [part.folder for part in parts] == ["tokens-20-per-parameter", "tokens-40-per-parameter"]
     assert [len(part.runs) for part in parts] == [10, 10]
-    assert "a level of their own at each of 3 numbers of tokens" in parts[0].rule
+    assert "each of 3 numbers of tokens has a level of its own" in parts[0].rule
+    blocks = both.rename(columns={"total_params": "block_params"})
+    assert [part.ratio for part in budgets_of(blocks, "runs.csv", least=8, ladders=True)] == [
+        part.ratio for part in parts
+    ]
+    odd = both.assign(
+        total_params=both["total_params"] * np.geomspace(1, 9, 20), block_params=both["total_params"]
+    )
+    assert [len(part.runs) for part in budgets_of(odd, "runs.csv", least=8, ladders=True)] == [10, 10]
+
+
+def test_ladders_leave_a_budget_that_has_enough_shapes():
+    nominal = np.repeat([1e8, 2e8, 4e8], [4, 3, 3])
+    steps = [SHAPES.assign(total_params=nominal, tokens=ratio * nominal) for ratio in (20, 40)]
+    one = at(5e11).assign(total_params=2e6 * SHAPES["depth"])
+    parts = budgets_of(pd.concat([*steps, one], ignore_index=True), "runs.csv", least=8, ladders=True)
+    assert [len(part.runs) for part in parts] == [10, 10, 10]
+    assert parts[-1].tokens == 5e11
 
 
 def test_runs_that_equal_tokens_compare_are_no_ladder():

@@ -154,6 +154,11 @@ def test_files_that_are_no_tables(tmp_path, name, content, words):
         read_table(tmp_path / name)
 
 
+def test_comments_come_before_a_header_that_may_begin_with_a_number_sign(tmp_path):
+    (tmp_path / "runs.csv").write_text("# source: a page\n# licence: MIT\n#,depth,width\n0,2,64\n")
+    assert read_table(tmp_path / "runs.csv").to_dict("list") == {"#": [0], "depth": [2], "width": [64]}
+
+
 def test_an_index_is_numbers_or_columns_and_names_are_texts(tmp_path):
     """As `concat` and `groupby` of pandas leave them."""
     table = pd.DataFrame({"depth": [1, 2], "test_loss": [3.0, 2.5]})

@@ -75,7 +75,7 @@ def test_runs_of_packs_cost_what_their_packs_do(gpus: int) -> None:
     said = cost_line("memorization_heads", Counts(5, 0, 0), runs, execution, MODEL)
     flops = sum(run.steps * run.step_flops for run in runs)
     assert f"{flops:.2e} FLOPs ({flops:.2e} in 3 packs)" in said
-    assert ("1.3 ms a step of a pack" in said) == bool(gpus)
+    assert ("1.3 ms per step of a pack" in said) == bool(gpus)
     if gpus:  # steps are so small that their launches decide
         assert f"about {duration(3 * 50_000 * 1.3e-3)} of one device" in said
 

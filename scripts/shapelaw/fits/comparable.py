@@ -10,7 +10,7 @@ run that is off by less is a misfit and no divergence, and counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -47,7 +47,7 @@ class Budget:
     def folder(self) -> str:
         """A name for a folder of this budget's results."""
         if self.ratio:
-            return f"tokens-{self.ratio:.3g}-a-parameter"
+            return f"tokens-{self.ratio:.3g}-per-parameter"
         return f"tokens-{self.tokens:.3g}".replace("+", "")
 
 
@@ -75,22 +75,23 @@ def budgets_of(
     tokens = runs["tokens"].to_numpy(dtype=np.float64)
     if only is None and np.ptp(np.log(tokens)) <= SAME:
         return [_equal(runs)]
-    for column, unit in SIZES.items() if only is None else ():
-        if column not in runs and column != "block_params":
-            continue
-        sizes = runs[column] if column in runs else standard_params(runs["depth"], runs["width"])
-        ratio = tokens / np.asarray(sizes, dtype=np.float64)
+    columns = [column for column in SIZES if column in runs or column == "block_params"]
+    for column in columns if only is None else ():
+        ratio = tokens / _sizes(runs, column)
         if np.ptp(np.log(ratio)) <= SAME:
-            rule = f"tokens grow with the size, {np.median(ratio):.3g} for each {unit}"
+            rule = f"tokens grow with the size, {np.median(ratio):.3g} for each {SIZES[column]}"
             return [Budget(runs, math.nan, rule)]
     label = budget_labels(runs["tokens"])
     parts = [_equal(runs[label == number]) for number in range(int(label.max()) + 1)]
     if only is not None:
         return [_nearest(parts, source, only)]
     enough = [part for part in parts if _shapes(part.runs) >= least]
-    steps = _ladders(runs, least) if ladders else []
-    if sum(len(part.runs) for part in steps) > sum(len(part.runs) for part in enough):
-        return steps
+    if ladders:
+        steps = max((_ladders(runs, column, least) for column in columns), key=_count)
+        taken = {row for part in steps for row in part.runs.index}
+        steps += [part for part in enough if taken.isdisjoint(part.runs.index)]
+        if _count(steps) > _count(enough):
+            return steps
     if not enough and _shapes(runs) >= least:
         raise UserError(
             f"{source} has mixed token budgets: {len(parts)} of them, {tokens.min():.3g} to {tokens.max():.3g} tokens, "
@@ -100,16 +101,23 @@ def budgets_of(
     return enough or parts
 
 
-def _ladders(runs: pd.DataFrame, least: int) -> list[Budget]:
-    """The ladders of `least` shapes or more, by growing tokens for each parameter.
+def _count(parts: Iterable[Budget]) -> int:
+    return sum(len(part.runs) for part in parts)
+
+
+def _sizes(runs: pd.DataFrame, column: str) -> Floats:
+    """(n,) sizes by a column, or where there is none those of standard blocks."""
+    found = runs[column] if column in runs else standard_params(runs["depth"], runs["width"])
+    return np.asarray(found, dtype=np.float64)
+
+
+def _ladders(runs: pd.DataFrame, column: str, least: int) -> list[Budget]:
+    """The ladders of `least` shapes or more by a column of sizes, by growing tokens for each parameter.
 
     In a ladder a shape has one number of tokens, there are several of these, and tokens for each parameter differ by
     less than `LADDER`.
     """
-    column = next((name for name in SIZES if name in runs), None)
-    if column is None:
-        return []
-    ratio = runs["tokens"] / runs[column]
+    ratio = runs["tokens"] / _sizes(runs, column)
     labels = budget_labels(ratio, LADDER)
     found = []
     for _, part in runs.groupby(labels):
@@ -119,9 +127,9 @@ def _ladders(runs: pd.DataFrame, least: int) -> list[Budget]:
         if steps and math.log(span.max() / span.min()) < LADDER:
             usual = part["tokens"][budgets == np.bincount(budgets).argmax()].median()
             rule = (
-                f"tokens follow the size, {span.min():.3g} to {span.max():.3g} for each {SIZES[column]}: losses have a "
-                f"level of their own at each of {budgets.nunique()} numbers of tokens, those of one more run that of "
-                f"{usual:.3g}"
+                f"tokens follow the size, {span.min():.3g} to {span.max():.3g} for each {SIZES[column]}: each of "
+                f"{budgets.nunique()} numbers of tokens has a level of its own, and losses of one more run are for "
+                f"{usual:.3g} tokens"
             )
             found.append(Budget(part, math.nan, rule, float(span.median())))
     return found

@@ -95,14 +95,14 @@ def _no_unique_names(names: Sequence[str], name: str) -> ValueError:
 def csv_cells(path: Path) -> tuple[list[str], list[list[str]], list[int], str]:
     """The header, the rows as text, the line of each and the delimiter: of comma, semicolon and tab the header's.
 
-    Lines before the header that begin with # are none.
+    Lines before the header that begin with `# ` are comments.
 
     Raises:
         ValueError: a line has more fields than the header, or fewer.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         comments = 0
-        while (first := file.readline()).startswith("#"):
+        while (first := file.readline()).startswith("# "):
             comments += 1
         delimiter = max(",;\t", key=first.count)
         reader = csv.reader(chain([first], file), delimiter=delimiter)

@@ -141,13 +141,13 @@ def cost_line(study: str, counts: Counts, left: Sequence[AnyRun], execution: Exe
         by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
     else:
         by = f"at {rate:.1e} FLOP/s" + (
-            "" if packed else f", {1000 * LEAST_STEP_SECONDS:g} ms a step at least"
+            "" if packed else f", {1000 * LEAST_STEP_SECONDS:g} ms per step at least"
         )
         if packed:
             packs = in_packs(packed, execution.models_per_pack, execution.padding)
             least = packed_step_seconds(execution.gpus)
             flops += f" ({sum(map(pack_flops, packs)):.2e} in {len(packs)} packs)"
-            by += f" or {1000 * least:g} ms a step of a pack" if least else ""
+            by += f" or {1000 * least:g} ms per step of a pack" if least else ""
     return (
         f"{study}: {counts.words}; networks up to {cost.largest_total_params:,} parameters, {flops}, about "
         f"{_time(hours)} of one device {by}, at most {_disk(cost.disk_bytes)} on disk"

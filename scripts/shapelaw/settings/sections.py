@@ -143,8 +143,10 @@ def kind_not_read(path: Path) -> str:
 def not_read(folder: Path, passed_over: Counter[str]) -> str:
     """A sentence for the files of a folder that are not read, by their kinds."""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in passed_over.most_common(8))
+    several = passed_over.total() > 1
     return (
-        f"the folder {folder} has {passed_over.total():,} files that are not read ({kinds}): text is read from "
+        f"the folder {folder} has {passed_over.total():,} {'files that are' if several else 'file that is'} not read "
+        f"({kinds}): text is read from "
         f"{', '.join(TEXT_SUFFIXES)}"
     )
 

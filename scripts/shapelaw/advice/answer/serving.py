@@ -51,7 +51,7 @@ class Serving:
     @property
     def source(self) -> str:
         """The numbers that it rests on."""
-        return f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs a layer"
+        return f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs per layer"
 
     @property
     def log_depth(self) -> Floats:
@@ -105,22 +105,22 @@ def roofline_of(rows: Sequence[Mapping[str, Any]]) -> str:
     """The roofline through measured steps of decoding, as --serve takes it: relative least squares by bytes and layers.
 
     Args:
-        rows: of `shapelaw speed --decode`, with `depth`, `read_bytes` and `seconds_per_step`; two at least.
+        rows: of `shapelaw speed --decode`.
 
     Raises:
-        UserError: the times don't grow with the bytes.
+        UserError: the times don't grow with bytes and layers, or there is one shape.
     """
     from scipy import optimize  # type: ignore[import-untyped]  # half a second, which answers don't take
 
     design = np.array([[row["read_bytes"], row["depth"]] for row in rows], dtype=np.float64)
     seconds = np.array([float(row["seconds_per_step"]) for row in rows])
     (per_byte, per_layer), _ = optimize.nnls(design / seconds[:, None], np.ones(len(rows)))
-    if not per_byte > 0:
+    if len(rows) < 2 or not (per_byte > 0 and per_layer > 0):
         raise UserError("No roofline fits these times; give more --depths, far apart, of a larger SIZE.")
     first = rows[0]
     return (
         f"batch={first['tokens_per_step']},context={first['context_length']},bandwidth={1e-9 / per_byte:.4g}GB/s,"
-        f"layer={1e6 * per_layer:.3g}us,bytes={2 if first['precision'] == 'bfloat16' else 4}"
+        f"layer={1e6 * per_layer:.3g}us,bytes={first['number_bytes']}"
     )
 
 

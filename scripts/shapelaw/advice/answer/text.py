@@ -113,8 +113,8 @@ def _costs(found: ShapeAnswer) -> str:
         same = "Size: all parameters that decode as quickly"
     lines.append(
         ("Excess losses are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
-        + "Excess loss: above the best shape's. Wasted: the share of the parameters without which the best shape "
-        "reaches this shape's loss. " + f"{same}; by {question.clock.source}."
+        + "Excess loss: above the best shape's. Wasted: 15% means that the best shape reaches this loss with 15% fewer "
+        f"parameters. {same}; by {question.clock.source}."
     )
     if serving:
         lines.append(
@@ -255,7 +255,7 @@ def _by_witness(one: Witness) -> str:
     if one.said:
         return one.said
     if not math.isfinite(one.depth):
-        return "no depth is worth so much"
+        return "no depth pays at this size"
     if not math.isfinite(one.high):
         return f"{one.depth:,.0f} ({one.low:,.0f} to no limit)"
     digits = 0 if round(one.high) > round(one.low) else 1
@@ -366,8 +366,9 @@ def paragraph(found: ShapeAnswer) -> list[str]:
     state, per_token = training_memory(shape)
     context = found.question.context
     said.append(
-        f"Training takes {state / 1e9:.3g} GB for weights, gradients and AdamW's moments, and "
-        f"{per_token * context / 1e9:.2g} GB for the activations of each sequence of {context:,} tokens."
+        f"In mixed precision training takes {state / 1e9:.3g} GB for weights, gradients and AdamW's moments, and about "
+        f"{per_token * context / 1e9:.2g} GB for the activations of each sequence of {context:,} tokens (fused "
+        "attention, nothing recomputed; logits come on top)."
     )
     said.append(
         "Go deeper where parameters are what you count: a large untied vocabulary makes width expensive, more so with "

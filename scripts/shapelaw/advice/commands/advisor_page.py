@@ -19,6 +19,7 @@ from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import CONTEXT, content_of
 from shapelaw.advice.answer.template import page_of
+from shapelaw.advice.evidence.clocks import read_clock
 from shapelaw.advice.evidence.public import (
     MI250X,
     machine_clock,
@@ -51,11 +52,15 @@ def main() -> None:
     own_laws = (
         [] if arguments.fit in (None, PUBLISHED) else [transitions_of(own_law(arguments.fit), own=True)]
     )
-    machines = [*([arguments.speed] if arguments.speed else []), *PUBLIC_MACHINES]
+    evidence = public_evidence()
+    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
+    if arguments.speed:
+        own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, evidence.clock)
+        clocks = {str(arguments.speed): own} | clocks
     content = content_of(
-        public_evidence(),
+        evidence,
         [*own_laws, published_law()],
-        {str(machine): machine_clock(machine, GPT2_VOCAB_SIZE, CONTEXT) for machine in machines},
+        clocks,
         shipped_models(SizeAxis.TOTAL),
         published_redundancies(),
     )

@@ -114,11 +114,13 @@ def _flops(arguments: argparse.Namespace) -> float | None:
         return None
     beside = {"SIZE": arguments.size, "--tokens": arguments.tokens, "--model": arguments.model}
     beside |= {"--depth": arguments.depth, "--width": arguments.width}
-    # a surface of one's own is of one number of tokens, so that it shares out no budget
-    beside |= {} if arguments.fit == PUBLISHED else {"--fit": arguments.fit}
     if twice := [name for name, value in beside.items() if value is not None]:
         raise UserError(
             f"{' and '.join(twice)} can't stand beside a budget, from which size and tokens follow; leave out one."
+        )
+    if arguments.fit != PUBLISHED:
+        raise UserError(
+            "--fit can't answer a budget: its runs don't tell size from tokens; leave it out, or give SIZE."
         )
     if arguments.flops is not None:
         if any(parts.values()):
@@ -167,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rank", help="rank of a factored token embedding; left out: full")
     add(
         "--context",
-        help="tokens a window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
+        help="tokens per window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
         f"{USUAL_CONTEXT:,})",
     )
     add(
@@ -211,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
         "--fit",
         default=PUBLISHED,
         metavar="DIR",
-        help="a folder of `shapelaw fit` or `shapelaw transitions`, as a witness",
+        help="a folder of `shapelaw fit` or `shapelaw transitions`, as another source",
     )
     add("--json", action="store_true", help="print JSON")
     return parser

@@ -42,20 +42,21 @@ def main() -> None:
     check_writable(given.out)
     rows = measured(shapes, given)
     if not rows:
-        raise UserError(
-            "No shape of these fits in the memory; take a smaller SIZE or fewer --tokens-per-step."
-        )
+        fewer = "a smaller --batch or --context" if given.decode else "fewer --tokens-per-step"
+        raise UserError(f"No shape of these fits in the memory; take a smaller SIZE or {fewer}.")
     with replacing(given.out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    print(table_of(rows))
-    follows = f"Loss against time: shapelaw shape {given.size} --speed {given.out}"
+    print(f"{table_of(rows)}\n\nWritten: {given.out}.")
+    counted = f"shapelaw shape {given.size} --vocab {given.vocab} --block {given.block}"
+    counted += " --tied" if given.tied else ""
     if given.decode:
         from shapelaw.advice.answer.serving import roofline_of
 
-        follows = f"As a roofline: shapelaw shape {given.size} --size latency --serve {roofline_of(rows)}"
-    print(f"\nWritten: {given.out}. {follows}")
+        print(f"As a roofline: {counted} --size latency --serve {roofline_of(rows)}")
+    else:
+        print(f"Loss against time: {counted} --speed {given.out}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--context", metavar="N", help=f"tokens of a sequence (default: {CONTEXT:,}, or those of a step)")
     add("--precision", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
-    add("--compiled-part", choices=("model", "blocks"), default="model", help="what a GPU compiles at once")
+    add("--compiled-part", choices=("model", "blocks"), help="what a GPU compiles at once (default: model)")
     add("--seconds", type=float, default=10.0, help="the most that is measured of a shape (default: 10)")
     add("--decode", action="store_true", help="decode tokens in place of training")
     add("--batch", metavar="N", help="sequences that are decoded together (default: 1)")
@@ -94,6 +95,7 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
     for option, other, wrong in (
         ("--batch", "--decode", given.batch is not None and not given.decode),
         ("--tokens-per-step", "training", given.tokens_per_step is not None and given.decode),
+        ("--compiled-part", "training", given.compiled_part is not None and given.decode),
     ):
         if wrong:
             raise UserError(
@@ -164,8 +166,11 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     where = name if setting.device.type == "cuda" else f"{name}, {torch.get_num_threads()} threads"
     say(
         f"{len(shapes)} shapes of {big(shapes[0].asked)} parameters on {where}, {setting.precision}: "
-        f"{setting.tokens:,} tokens per step in sequences of {setting.context:,}"
-        f"{', which are decoded' if setting.decodes else ''}."
+        + (
+            f"decoding {setting.tokens:,} at once, each after {setting.context:,} tokens."
+            if setting.decodes
+            else f"{setting.tokens:,} tokens per step in sequences of {setting.context:,}."
+        )
     )
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if setting.device.type == "cpu" and load > cores:
@@ -195,7 +200,11 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
                 "ff_width": shape.hidden_width,
                 "total_params": one.size,
                 "block_params": shape.block_params,
-                **({"read_bytes": f"{by_byte.of(shape)[2]:.6g}"} if setting.decodes else {}),
+                **(
+                    {"read_bytes": f"{by_byte.of(shape)[2]:.6g}", "number_bytes": setting.number_bytes}
+                    if setting.decodes
+                    else {}
+                ),
                 "tokens_per_step": setting.tokens,
                 "context_length": setting.context,
                 "steps": len(times.seconds),
@@ -223,6 +232,7 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
     """
     from shapelaw.advice.answer.speed import Precision, Setting, tokens_for
     from shapelaw.training.hardware import choose_device
+    from shapelaw.training.trainer import CompiledPart
 
     device = choose_device(given.device, "float32")
     on_gpu = device.type == "cuda"
@@ -244,8 +254,8 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
             f"--tokens-per-step is {tokens:,}, which sequences of {context:,} don't divide; take "
             f"{max(context, tokens // context * context):,}, or another --context."
         )
-    part = given.compiled_part if on_gpu else None
-    return Setting(device, precision, tokens // context, context, given.seconds, part)
+    part: CompiledPart = given.compiled_part or "model"
+    return Setting(device, precision, tokens // context, context, given.seconds, part if on_gpu else None)
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> str:

@@ -256,6 +256,10 @@ def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:
     try:
         with path.open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+        if any("read_bytes" in row for row in rows):
+            raise UserError(
+                f"--speed {path} has times of decoding; give a file of `shapelaw speed` without --decode."
+            )
         usual = {"vocab_size": vocab_size, "context_length": context}
         numbers = [
             [float(row[name] or "nan") for name in needed]

@@ -63,6 +63,8 @@ LEFT_OUT = 1e4  # nats: an error with which a loss says nothing
 FEWER = 0.5  # standard deviation of what steepens the ridge where tokens are few, before the losses speak
 STARTS = (-0.6, 0.0, 0.6)  # of the ridge, in log depths from the middle
 SKEWS = (-0.7, 0.7)
+SCALED, SKEW = 8, 9  # where theta has the scale of the other recipe, and the skew, if the form has one
+INDICES = ("shape", "budget", "slope")
 # by what the costs told without them had to be multiplied for runs of other labs, the least and the greatest that is
 # known: their recipes differ by it
 SCALES = (0.8, 1.7)
@@ -126,10 +128,6 @@ class Losses:
         """The smallest and the largest number of tokens of the series' own runs."""
         own = np.exp(self.log_tokens[~self.other])
         return float(own.min()), float(own.max())
-
-
-SKEW = 9  # where theta has the skew, if the form has one
-INDICES = ("shape", "budget", "slope")
 
 
 def _counted(values: npt.NDArray[Any]) -> Ints:
@@ -332,8 +330,8 @@ def _parameters(losses: Losses, form: str, theta: Floats, coefficients: Floats) 
     terms = slope_terms(losses.mean_log_tokens(losses.slope), losses.tokens)
     square = np.linalg.lstsq(terms, slopes.T, rcond=None)[0].T
     scale = np.log(np.maximum(coefficients[:, -1:], LEAST)) if in_nats else theta[:, 6:7]
-    scale = scale + theta[:, 8:9] / 2.0  # of a recipe in the middle
-    others = theta[:, 6:8] if in_nats else np.column_stack([theta[:, 7], np.zeros(len(theta))])
+    scale = scale + theta[:, SCALED:SKEW] / 2.0  # of a recipe in the middle
+    others = theta[:, 6:SCALED] if in_nats else np.column_stack([theta[:, 7], np.zeros(len(theta))])
     skew = theta[:, SKEW:] if theta.shape[1] > SKEW else np.zeros((len(theta), 1))
     own = np.unique(losses.budget[~losses.other])
     u, degree = losses.mean_log_tokens(losses.budget)[own] - MIDDLE_TOKENS, min(3, len(own) - 1)

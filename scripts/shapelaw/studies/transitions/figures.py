@@ -193,9 +193,9 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
         used = crossings(analysis.transitions, analysis.method)
         depth = np.linspace(max(used["depth"].min() - 1, 0.5), used["depth"].max() + 1, 100)
         width, err = projection.transition_width(fit, depth)
-        law = _law_that_fits(analysis)
-        name = "exponential law of ours" if law is None else "exponential law of ours, rejected"
-        marks.append(Points(depth, width, name, SECOND, line="-" if law is None else ":", more={"zorder": 1}))
+        law, rejected = _law_that_fits(analysis), fit.p_value < SIGNIFICANT
+        name = f"exponential law of ours{', rejected' if rejected else ''}"
+        marks.append(Points(depth, width, name, SECOND, line=":" if rejected else "-", more={"zorder": 1}))
         title = (
             f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
             f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, {chance_words(fit.p_value)})"
@@ -210,8 +210,7 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
             band = Band(depth, *_log_band(width, width * log_err), "its ± one standard error", ACCENT, 0.18)
             marks.append(band)
             title = (
-                f"log d = {projection.FORMS[law.name][0]}, b = {law.coefficients[1]:.3f} ± "
-                f"{math.sqrt(law.covariance[1, 1]):.3f} ({chance_words(law.p_value)})\n"
+                f"log d = {projection.FORMS[law.name][0]}, {_slopes(law)} ({chance_words(law.p_value)})\n"
                 f"log d = a + b L is rejected ({chance_words(fit.p_value)})"
             )
     equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
@@ -225,6 +224,13 @@ def _law_that_fits(analysis: TransitionAnalysis) -> projection.Form | None:
     best = next(iter(analysis.forms), None)
     rejected = analysis.fit.p_value < SIGNIFICANT
     return best if best is not None and rejected and best.p_value >= SIGNIFICANT else None
+
+
+def _slopes(law: projection.Form) -> str:
+    """`b = 0.339 ± 0.030`: its coefficients but the first."""
+    errors = np.sqrt(np.diag(law.covariance))
+    values = zip("bc", law.coefficients[1:], errors[1:], strict=False)
+    return ", ".join(f"{name} = {value:.3f} ± {err:.3f}" for name, value, err in values)
 
 
 def _widths(analysis: TransitionAnalysis) -> Iterator[Mark]:

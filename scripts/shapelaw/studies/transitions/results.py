@@ -93,7 +93,7 @@ METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
 ANSWERING = ("fit", "transitions")  # tables that the answer is read from
 THROUGHOUT = (TransitionStatus.SHALLOWER_BETTER, TransitionStatus.DEEPER_BETTER)  # one depth is better
-# worth a sentence: runs that lie off their curves by this many times the seed noise
+NOTABLE_SCALE = 1.5  # seed noises by which runs lie off smooth curves, worth a sentence
 NO_SEED_NOISE = (
     "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
 )
@@ -268,6 +268,7 @@ def summary(analysis: TransitionAnalysis) -> str:
         lines.append(NO_SEED_NOISE if runs.noise is None else noise_sentence(runs.noise))
         if no_common_sizes(runs.curves):
             return "\n".join([*lines, NO_COMMON_SIZES])
+    lines += _doubts(analysis)
     lines += _what_could_be_found(analysis)
     for method, fit in analysis.fits.items():
         main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
@@ -292,6 +293,16 @@ def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
         min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
     ]
     return max(common, default=0) < LEAST_SIZES
+
+
+def _doubts(analysis: TransitionAnalysis) -> Iterator[str]:
+    """Runs that lie off their curves by many times the seed noise, and by how much the paper's rule lags."""
+    for row in analysis.transitions.to_dict("records"):
+        pair = f"Depth {row['depth']} against {row['deeper_depth']}"
+        if row["noise_scale"] > NOTABLE_SCALE:
+            yield f"{pair}: runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves."
+        if row["lag"] > 0:
+            yield f"{pair}: the paper's rule lags by about {row['lag']:.0%}."
 
 
 def _forms_sentence(analysis: TransitionAnalysis) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -91,14 +91,18 @@ def read_transitions(transitions: pd.DataFrame) -> pd.DataFrame:
     )
     shown = transitions.drop(columns=[*left_out], errors="ignore")
     rows = transitions.to_dict("records")
-    shown["result"] = [
-        (row.get("caution") or "") if row["status"] == TransitionStatus.CROSSING else status_sentence(row)
-        for row in rows
-    ]
+    shown["result"] = [_result(row) for row in rows]
     shown["status"] = [row["status"] if row["status"] in SILENT else None for row in rows]
     if "size_axis" in shown:
         shown["size_axis"] = [SIZE_LABELS[SizeAxis(axis)] for axis in shown["size_axis"]]
     return shown
+
+
+def _result(row: Mapping[Hashable, Any]) -> str:
+    """What was found but for a width, and what makes it doubtful."""
+    found = "" if row["status"] == TransitionStatus.CROSSING else status_sentence(row)
+    caution = row.get("caution")
+    return "; ".join(filter(None, [found, caution if isinstance(caution, str) else ""]))
 
 
 def read_gaps(gaps: pd.DataFrame) -> pd.DataFrame:

@@ -203,7 +203,7 @@ function serving({ batch, context, bandwidth, layerSeconds, kvHeads }) {
   const bytes = C.NUMBER_BYTES;
   return {
     name: "latency",
-    source: `a roofline of ${Number((bandwidth / 1e12).toPrecision(3))} TB/s and ${Number((1e6 * layerSeconds).toPrecision(3))} µs a layer`,
+    source: `a roofline of ${Number((bandwidth / 1e12).toPrecision(3))} TB/s and ${Number((1e6 * layerSeconds).toPrecision(3))} µs per layer`,
     logDepth: [0, 99],
     logTime(logBlocks, logDepth, vocab) {
       const depth = Math.exp(logDepth);

@@ -115,7 +115,7 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   add(
     "text",
     { class: "tick", x: LEFT, y: ratios[0] - 8 },
-    `${asked.equalTime ? "parameters" : "training time a token"}, over that of the best`,
+    `${asked.equalTime ? "parameters" : "training time per token"}, over that of the best`,
   );
   add("path", { class: "time", d: path(drawn.map((depth, i) => [x(depth), atRatio(relative[i])])) });
   describe({ asked, found, judged, rows });
@@ -139,7 +139,7 @@ function describe({ asked, found, judged, rows }) {
   const middle = "Middle: the best depth and its 68% interval, for your network and by each source. ";
   const bottom = asked.equalTime
     ? `Bottom: parameters of the shapes that are as quick, over those of the best, by ${asked.clock.source}.`
-    : `Bottom: training time a token, over that of the best, by ${asked.machine.source}.`;
+    : `Bottom: training time per token, over that of the best, by ${asked.machine.source}.`;
   say("figure-text", found.told ? top : "", found.told && !asked.equalTime ? circles : "", middle, bottom);
 }
 

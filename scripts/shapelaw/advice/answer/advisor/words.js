@@ -71,7 +71,7 @@ function sourcesOf(asked, found) {
 }
 
 function saidBy(source, asked) {
-  if (!Number.isFinite(source.depth)) return asked.equalTime ? "compares equal sizes alone" : "no depth is worth so much";
+  if (!Number.isFinite(source.depth)) return asked.equalTime ? "compares equal sizes alone" : "no depth pays at this size";
   return Number.isFinite(source.high) ? ends(source).join(" to ") : `${Math.round(source.low)} to no limit`;
 }
 
@@ -140,7 +140,7 @@ function sayJudged(asked, judged) {
       machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab, context),
     );
     const share = Math.expm1(mine - theirs);
-    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time a token to train on ${machine.name}`;
+    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time per token to train on ${machine.name}`;
   }
   return say("given", `${said}.`);
 }
@@ -207,7 +207,7 @@ function sayTables(asked, found, rows, sources, models) {
   const milliseconds = (1e3 * found.seconds(best.depth)).toPrecision(3);
   const captions = {
     time: `Depths that train as quickly on ${asked.machine.name}`,
-    latency: `Depths that decode as quickly: ${milliseconds} ms a token`,
+    latency: `Depths that decode as quickly: ${milliseconds} ms per token`,
   };
   fill(
     "costs",
