@@ -51,7 +51,9 @@ class Serving:
     @property
     def source(self) -> str:
         """The numbers that it rests on."""
-        return f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs per layer"
+        return (
+            f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs per layer"
+        )
 
     @property
     def log_depth(self) -> Floats:

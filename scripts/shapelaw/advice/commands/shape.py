@@ -169,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rank", help="rank of a factored token embedding; left out: full")
     add(
         "--context",
-        help="tokens per window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
+        help="tokens per window: learned positions of GPT-2's block, and time (default: of --model, else none and "
         f"{USUAL_CONTEXT:,})",
     )
     add(
