@@ -260,6 +260,18 @@ def test_of_a_model_that_cannot_be_built_the_text_is_described_or_the_library_na
         read_model(written(tmp_path, {"model_type": "sam_mask_decoder"}))
 
 
+@settings(max_examples=10)
+@given(depth=st.integers(20, 60), heads=st.sampled_from([4, 8]), vocab=st.integers(300, 300_000))
+def test_whatever_the_text_of_a_model_that_cannot_be_built_has_is_described(
+    depth: int, heads: int, vocab: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = {"num_hidden_layers": depth, "num_attention_heads": heads, "vocab_size": vocab}
+    folder = written(tmp_path_factory.mktemp("model"), {"model_type": "gemma3n", "text_config": text})
+    found = read_model(folder)
+    assert (found.kind, found.depth, found.heads, found.vocab_size) == (DECODER, depth, heads, vocab)
+    assert "requires the timm library" in found.notes[0]
+
+
 def test_code_of_a_folder_is_never_run_and_weights_formats_need_no_package(tmp_path: Path) -> None:
     folder = written(
         tmp_path,
