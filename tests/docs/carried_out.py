@@ -103,7 +103,7 @@ MADE_BY = {
 
 # words that a page quotes of what a command prints
 SAID = {
-    "shapelaw shape 1.3B --vocab": "Best depth: 35 layers",
+    "shapelaw shape 1.3B --vocab": "Best depth: 36 layers",
     "shapelaw bottlenecks ESM-1b": "ESM-1b",
     "shapelaw bottlenecks --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
