@@ -120,7 +120,7 @@ def test_a_budget_in_flops_or_hours_has_an_answer(tmp_path: Path) -> None:
             ("--flops", "1e20", "--tokens", "1B", "--depth", 3),
             "--tokens and --depth can't stand beside a budget",
         ),
-        (("--flops", "1e20", "--fit", "mine"), "--fit can't stand beside a budget"),
+        (("--flops", "1e20", "--fit", "mine"), "--fit can't answer a budget"),
         (("--flops", "1e20", "--gpus", 2), "--flops is the whole budget"),
         (("--hours", 24), "A budget by time needs --flops-per-gpu too"),
         (("--flops", "many"), "--flops is many; give a number"),
