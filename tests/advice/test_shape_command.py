@@ -66,7 +66,7 @@ def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
         (("1B", "--rank", 0), "--rank is 0; give a whole number of at least 1"),
         (("1B", "--rank", 8, "--tied"), "--rank and --tied exclude each other"),
         (("1B", "--within", 0), "--within is 0.0"),
-        (("1B", "--width", 512), "give its --depth too"),
+        (("1B", "--width", 512), "--width needs --depth: together they name the shape"),
         (("1B", "--depth", 0), "--depth is 0; give a whole number of at least 1"),
         (("1B", "--heads", 8), "--heads and --attention-dim belong to a shape to price"),
         (("1B", "--depth", 0, "--width", 8), "depth is 0; it must be at least 1"),
@@ -281,7 +281,7 @@ def test_decoding_reads_exact_bytes_and_takes_their_time(tmp_path: Path) -> None
         seconds = (weights + 4 * 8000 * cache) / 2e12 + row["depth"] * 50e-6
         assert row["decode_seconds"] == pytest.approx(seconds)
     said = output_of("shape", *asked, "--serve", serve, cwd=tmp_path)
-    assert "KV a token" in said
+    assert "KV per token" in said
     assert "at equal latency of decoding" in " ".join(said.split())
 
 
