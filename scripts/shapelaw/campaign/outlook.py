@@ -25,11 +25,11 @@ from shapelaw.settings.sections import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import STATE_BYTES
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.pool import read_keys
 
 _MOST_GB = 4000  # of one process: no machine has more
-_STATE_BYTES = 16  # of a parameter: weight, gradient and two moments
 _USUAL_RATE = 1.0  # peak rates of Adam are far below
 _TOKEN_BYTES = 105  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
 _LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
@@ -97,7 +97,7 @@ def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
 def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:
     def gigabytes(run: AnyRun) -> float:
         window = run.shape.activation_bytes(1) if isinstance(run, Run) else 0
-        return (_STATE_BYTES * run.total_params + window) / 1e9
+        return (STATE_BYTES * run.total_params + window) / 1e9
 
     largest = max(runs, key=gigabytes, default=None)
     if largest is not None and gigabytes(largest) > _MOST_GB:

@@ -19,6 +19,7 @@ from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import LEAST_STEP_SECONDS, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, kind_of
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import STATE_BYTES
 
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
@@ -34,7 +35,6 @@ _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same for each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
 _MOST_MEMORY = 2  # times the estimate: a run that needs more will not fit into six times of it either
-_STATE_BYTES = 16  # of each parameter: weight, gradient, two moments, in float32
 _GPU_STATE_BYTES = 24  # of each parameter, on the host: two copies of a checkpoint in the making
 
 
@@ -109,7 +109,7 @@ def _memory_mb(run: Run, gpus: int) -> float:
     if gpus:
         return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.total_params / 1e6
     activations = shape.activation_bytes(run.training.batch_size)
-    return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
+    return _START_MB + (STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
 def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:

@@ -11,7 +11,7 @@ import numpy as np
 from shapelaw.advice.evidence.clocks import log_width
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import Shape
+from shapelaw.specs.shapes import STATE_BYTES, Shape
 from shapelaw.specs.sizes import option_number, size_of
 
 Real = TypeVar("Real", float, Floats)
@@ -68,6 +68,10 @@ class Serving:
         """Bytes of keys and values for each token of context: 2 L kv_heads head_dim numbers."""
         return self.number_bytes * 2.0 * depth * kv_width
 
+    def bytes_read(self, weights: Real, depth: Real, kv_width: Real) -> Real:
+        """Bytes that a step reads: the weights, and the caches of all sequences; arguments as of `seconds`."""
+        return self.number_bytes * weights + self.batch * self.context * self.cache_bytes(depth, kv_width)
+
     def seconds(self, weights: Real, depth: Real, kv_width: Real) -> Real:
         """Seconds of a step, in which each sequence of the batch gets a token; numbers or (p,) arrays.
 
@@ -76,8 +80,7 @@ class Serving:
             depth: layers.
             kv_width: the heads of keys times their dimension.
         """
-        cache = self.batch * self.context * self.cache_bytes(depth, kv_width)
-        return (self.number_bytes * weights + cache) / self.bandwidth + depth * self.layer_seconds
+        return self.bytes_read(weights, depth, kv_width) / self.bandwidth + depth * self.layer_seconds
 
     def log_times(
         self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
@@ -129,10 +132,10 @@ def roofline_of(rows: Sequence[Mapping[str, Any]]) -> str:
 def training_memory(shape: Shape) -> tuple[int, float]:
     """Bytes for the weights, gradients and AdamW's moments of a shape, and for the activations of each token.
 
-    Mixed precision keeps 16 bytes per parameter (Rajbhandari et al. 2020, section 3.1). Activations are bfloat16's,
-    with fused attention and without recomputation; logits are not among them.
+    Mixed precision keeps as many bytes per parameter as float32 (Rajbhandari et al. 2020, section 3.1). Activations are
+    bfloat16's, with fused attention and without recomputation; logits are not among them.
     """
-    return 16 * shape.total_params, shape.activation_bytes(1, 2, scores=False) / shape.context_length
+    return STATE_BYTES * shape.total_params, shape.activation_bytes(1, 2, scores=False) / shape.context_length
 
 
 def decoding_weights(shape: Shape) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -16,10 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shapelaw.advice.answer.serving import Serving
 from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Attention, Decoder
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import Shape
+from shapelaw.specs.shapes import STATE_BYTES, Shape
 from shapelaw.training.hardware import micro_batch_size, peak_flops, start_afresh
 from shapelaw.training.trainer import CompiledDecoder, CompiledPart, make_optimizer
 
@@ -27,7 +29,6 @@ MOST_TOKENS = 16_384  # of a step, unless asked for
 Precision = Literal["float32", "bfloat16"]
 WARM_UP = (2, 3)  # steps, at least and at most: the first compiles, and Adam's moments come to be
 _MOST_STEPS = 200
-_STATE_BYTES = 16  # of a weight: itself, its gradient, and Adam's two moments, in float32
 _USED_SHARE = 0.4  # of the peak of a matrix product that a step reaches, about
 _WANTED_SECONDS = 1.0  # of a step whose tokens are chosen here
 _MEMORY = Path("/proc/meminfo")
@@ -62,9 +63,15 @@ class Setting:
         return self.batch_size * (1 if self.decodes else self.context)
 
     @property
-    def number_bytes(self) -> int:
-        """Bytes of a number in the precision."""
-        return 2 if self.precision == "bfloat16" else 4
+    def dtype(self) -> torch.dtype:
+        """The type of numbers in the precision."""
+        found: torch.dtype = getattr(torch, self.precision)
+        return found
+
+    def bytes_read(self, shape: Shape, weights: float) -> float:
+        """Bytes that a step of decoding reads: so many weights, and the caches of all sequences."""
+        serving = Serving(self.batch_size, self.context, math.inf, number_bytes=self.dtype.itemsize)
+        return serving.bytes_read(weights, float(shape.depth), float(shape.kv_width))
 
 
 @dataclass(frozen=True)
@@ -194,9 +201,8 @@ def decoding_step(shape: Shape, setting: Setting) -> Callable[[], Tensor]:
     Weights, keys and values have the setting's precision; nothing is compiled.
     """
     device = setting.device
-    dtype = torch.bfloat16 if setting.precision == "bfloat16" else torch.float32
     with device:
-        model = Decoder(shape).to(dtype).eval()
+        model = Decoder(shape).to(setting.dtype).eval()
         ids_B1 = torch.randint(0, shape.vocab_size, (setting.batch_size, 1))
     for block in model.blocks:
         attention = block.attention
@@ -219,12 +225,10 @@ def _check_memory(shape: Shape, setting: Setting) -> None:
     Raises:
         DoesNotFit: weights, Adam's moments and the activations of one sequence take more than is free.
     """
-    number_bytes = setting.number_bytes
     if setting.decodes:
-        cache = 2 * setting.batch_size * setting.context * shape.depth * shape.kv_width
-        needed = number_bytes * (shape.total_params + cache)
+        needed = setting.bytes_read(shape, shape.total_params)
     else:
-        needed = _STATE_BYTES * shape.total_params + shape.activation_bytes(1, number_bytes)
+        needed = STATE_BYTES * shape.total_params + shape.activation_bytes(1, setting.dtype.itemsize)
     free = _free_memory(setting.device)
     if free is not None and needed > free:
         raise DoesNotFit(f"it takes at least {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} are free")

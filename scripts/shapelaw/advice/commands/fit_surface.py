@@ -65,8 +65,7 @@ def _arguments() -> argparse.Namespace:
         type=float,
         metavar="LOSS",
         help=f"treat excess losses up to this as zero, in the unit of the loss: bits where the column's name has bits, "
-        "bpb or the like, "
-        f"else nats (default: {WITHIN:g} nats)",
+        f"bpb or the like, else nats (default: {WITHIN:g} nats)",
     )
     add("--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)")
     add(

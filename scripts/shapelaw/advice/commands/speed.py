@@ -156,12 +156,11 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     """
     import torch
 
-    from shapelaw.advice.answer.serving import Serving
+    from shapelaw.advice.answer.serving import decoding_weights
     from shapelaw.advice.answer.speed import DoesNotFit, step_times
     from shapelaw.training.hardware import device_name
 
     setting = setting_of(shapes, given)
-    by_byte = Serving(setting.batch_size, setting.context, 1.0, 0.0, setting.number_bytes)  # a second a byte
     name = device_name(setting.device)
     where = name if setting.device.type == "cuda" else f"{name}, {torch.get_num_threads()} threads"
     say(
@@ -201,7 +200,10 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
                 "total_params": one.size,
                 "block_params": shape.block_params,
                 **(
-                    {"read_bytes": f"{by_byte.of(shape)[2]:.6g}", "number_bytes": setting.number_bytes}
+                    {
+                        "read_bytes": f"{setting.bytes_read(shape, decoding_weights(shape)):.6g}",
+                        "number_bytes": setting.dtype.itemsize,
+                    }
                     if setting.decodes
                     else {}
                 ),
