@@ -287,18 +287,23 @@ def markdown_of(reading: Reading, caption: str = "") -> str:
     if reading.texts.empty:
         return f"{caption}\n"
     escaped = reading.texts.rename(columns=_escape_pipe).map(_escape_pipe)
-    sides = ["right" if number else "left" for number in reading.numbers]
-    markdown = escaped.to_markdown(index=False, disable_numparse=True, colalign=sides)
-    return (f"{caption}\n\n" if caption else "") + markdown + "\n"
+    return (f"{caption}\n\n" if caption else "") + _tabulated(escaped, reading.numbers, "pipe") + "\n"
 
 
 def text_of(reading: Reading, name: str, file: Path) -> str:
     """The first rows of the table for a terminal, below its name, with the file that has all of them."""
-    shown, rest = reading.texts.head(FIRST_ROWS), len(reading.texts) - FIRST_ROWS
-    sides = ["right" if number else "left" for number in reading.numbers]
-    rows = shown.to_markdown(index=False, tablefmt="simple", disable_numparse=True, colalign=sides or None)
+    rows, rest = (
+        _tabulated(reading.texts.head(FIRST_ROWS), reading.numbers, "simple"),
+        len(reading.texts) - FIRST_ROWS,
+    )
     more = f"{rest:,} more rows: {file}. " if rest > 0 else ""
     return "\n".join(filter(None, [f"{name}:", rows, f"{more}{reading.note}".strip()])) + "\n"
+
+
+def _tabulated(texts: pd.DataFrame, numbers: Sequence[bool], form: str) -> str:
+    """A table in one of tabulate's forms, its numbers on the right; nothing for one without columns."""
+    sides = ["right" if number else "left" for number in numbers]
+    return texts.to_markdown(index=False, tablefmt=form, disable_numparse=True, colalign=sides or None)
 
 
 def _escape_pipe(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -52,7 +52,7 @@ class Table:
     read: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
     counted: bool = False
 
-    @property
+    @cached_property
     def reading(self) -> Reading:
         """The table as it is read."""
         return reading_of(self.read(self.frame), self.formats, self.counted, self.caption)

@@ -146,8 +146,7 @@ def not_read(folder: Path, passed_over: Counter[str]) -> str:
     several = passed_over.total() > 1
     return (
         f"the folder {folder} has {passed_over.total():,} {'files that are' if several else 'file that is'} not read "
-        f"({kinds}): text is read from "
-        f"{', '.join(TEXT_SUFFIXES)}"
+        f"({kinds}): text is read from {', '.join(TEXT_SUFFIXES)}"
     )
 
 
