@@ -314,7 +314,7 @@ function begin() {
   say(
     "source",
     `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. `,
-    "The interval is for your network: it holds what sources differ by.",
+    "The interval is for your network: it includes what sources differ by.",
   );
   for (const [name, [base, text]] of Object.entries(SLIDERS)) {
     byId(`${name}-slider`).addEventListener("input", ({ target }) => {
