@@ -56,7 +56,7 @@ EQUAL = 100  # tokens per parameter
 LAW_TOKENS = 1e6 * 512 * 128  # Levine et al. 2020, section 5.1: steps, windows a step, tokens per window
 SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
 BUDGETS = (1e18, 1e19, 1e20, 1e21, 1e22)  # FLOPs
-MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
+MODELS = ("OLMo-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "SmolLM2-1.7B", "MobileLLM-125M", "Cerebras-GPT-111M")
 SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
 NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
 ROOM = 0.085  # log depth between two of them, so that their names can be read
@@ -184,16 +184,18 @@ def _times() -> str:
 
 
 def _models() -> str:
-    rows = [("model", "its shape", "vocabulary", "excess loss, nats (68%)", "wasted", "best at its size")]
+    head = ("model", "its shape", "vocabulary", "tokens")
+    rows = [(*head, "excess loss, nats (68%)", "wasted", "best at its size")]
     by_name = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
     for name in MODELS:
         one = by_name[name]
         found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
         assert found.cost is not None
+        assert one.tokens is not None
         shape = f"{one.depth} x {one.width:,}, {big(one.size())}"
         vocabulary = f"{one.counting.vocab_size:,}{', tied' if one.counting.tied else ''}"
         cost, worth = cost_text(found.cost), f"{found.cost.params_worth:.0%}"
-        rows.append((name, shape, vocabulary, cost, worth, f"{found.best_depth:.0f}"))
+        rows.append((name, shape, vocabulary, big(one.tokens), cost, worth, f"{found.best_depth:.0f}"))
     return pipe_table(rows)
 
 

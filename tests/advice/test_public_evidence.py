@@ -1,5 +1,6 @@
 """The committed evidence, laws of transitions (published, one's own, a witness), and the answers they give."""
 
+import csv
 import math
 from pathlib import Path
 
@@ -27,9 +28,11 @@ from shapelaw.specs.sizes import Counting, SizeAxis
 def test_what_was_shipped_says_where_each_row_comes_from() -> None:
     assert len(shipped_models(SizeAxis.TOTAL)) == 140
     head, *rows = MODELS.read_text(encoding="utf-8").splitlines()
-    assert head.split(",")[-2] == "source"
+    assert head.split(",")[-3:-1] == ["source", "tokens_source"]
     kinds = (".json", "config", "README", "metadata", "table", ".py")
     assert all(any(kind in row for kind in kinds) for row in rows)
+    facts = list(csv.DictReader([head, *rows]))
+    assert all(bool(one["tokens"] or one["origin"]) == bool(one["tokens_source"]) for one in facts)
 
 
 def test_the_evidence_reaches_as_far_as_its_networks() -> None:

@@ -40,7 +40,7 @@ def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
     assert 25 <= found.best.depth <= 50
     assert [one.name for one in found.witnesses] == [EVIDENCE.name, LAW.source]
     assert len(found.shipped) == 3
-    assert all(one.cost is not None and one.cost.value >= 0 for one in found.shipped)
+    assert all((one.cost is None) == bool(one.network.origin) for one in found.shipped)
     assert found.equal_times["MI250X"].depth < found.best.depth
     assert found.by == EVIDENCE.name
 
@@ -87,6 +87,16 @@ def test_a_given_shape_is_priced_at_its_own_size() -> None:
         found = price(Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs)
         assert found.cost is not None
         assert low <= found.cost.value <= high
+
+
+def test_a_shipped_model_is_priced_at_its_own_tokens_and_not_if_it_was_made_from_another() -> None:
+    models = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
+    few, unknown, distilled = models["Cerebras-GPT-111M"], models["GPT-2-small"], models["gemma-3-270m"]
+    assert (few.tokens, unknown.tokens, distilled.origin) == (2.22e9, None, "distilled")
+    at = {tokens: ask(EVIDENCE, Question(1.3e9, LLAMA, tokens, EVIDENCE.clock)) for tokens in (2.22e9, 3e11)}
+    assert {price(few, costs).best_depth for costs in at.values()} == {price(few, at[2.22e9]).best_depth}
+    assert price(unknown, at[3e11]).best_depth > price(unknown, at[2.22e9]).best_depth
+    assert price(distilled, at[3e11]).cost is None
 
 
 def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:

@@ -41,6 +41,9 @@ class Network:
         counting: what size means, with its own vocabulary, which is tied or not.
         year: of its release; 0 where it has none.
         kv_width: heads of keys times their dimension; None where it isn't known.
+        tokens: that it was trained on; None where they aren't known.
+        origin: `pruned`, `distilled` or `upscaled` where it was made from another network, to which its loss owes much;
+            else empty.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Network:
     counting: Counting
     year: int = 0
     kv_width: int | None = None
+    tokens: float | None = None
+    origin: str = ""
 
     def size(self) -> float:
         """Its size as `counting` has it."""
@@ -63,7 +68,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Priced:
-    """A network with its cost against the best of its own size; `cost` is None where the evidence can't tell it."""
+    """A network with its cost against the best of its own size.
+
+    `cost` is None where the evidence can't tell it, and for a network that was made from another.
+    """
 
     network: Network
     size: float
@@ -435,8 +443,10 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 
 
 def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
-    """The cost of a network against the best of its own size, at the question's tokens, by who answers it."""
+    """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
     size = network.size()
+    if network.origin:
+        return Priced(network, size, math.nan, None)
     own = (tells or partial(costs_if_any, costs.evidence))(of_own_size(network, costs.question))
     if own is None:
         return Priced(network, size, math.nan, None)
@@ -445,8 +455,9 @@ def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
 
 
 def of_own_size(network: Network, question: Question) -> Question:
-    """The same question at a network's own size and vocabulary."""
-    return replace(question, size=network.size(), counting=network.counting, equal_time=False)
+    """The same question at a network's own size, vocabulary and, where they are known, tokens."""
+    tokens = network.tokens or question.tokens
+    return replace(question, size=network.size(), counting=network.counting, tokens=tokens, equal_time=False)
 
 
 def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:

@@ -133,6 +133,8 @@ def _priced(priced: Priced) -> dict[str, Any]:
         "depth": one.depth,
         "width": one.width,
         "size": priced.size,
+        "tokens": one.tokens,
+        "origin": one.origin or None,
         "cost": cost and cost.value,
         "cost_low": cost and cost.low,
         "cost_high": cost and cost.high,

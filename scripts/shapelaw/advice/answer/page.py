@@ -91,6 +91,8 @@ def content_of(
                 "tied": one.counting.tied,
                 "blocks": one.block_params,
                 "params": one.total_params,
+                "tokens": one.tokens,
+                "origin": one.origin,
             }
             for one in models
         ],

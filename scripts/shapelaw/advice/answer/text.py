@@ -43,7 +43,7 @@ def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
     parts.append(_witnesses(found.witnesses))
     if found.given is not None:
         parts.append(_given(found.given, found))
-    parts.append(_shipped(found.shipped, found.question.equal_time))
+    parts.append(_shipped(found))
     parts.append("\n".join([*notes, *_vocabulary(found)]))
     parts.append(" ".join(paragraph(found)))
     parts.append(verdict(found))
@@ -276,9 +276,10 @@ def _given(priced: Priced, found: ShapeAnswer) -> str:
     )
 
 
-def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
-    cost = f"excess loss{' at its own size' if timed else ''}, nats (68%)"
-    rows = [("shipped at this size", "layers", "width", "V", "size", cost)]
+def _shipped(found: ShapeAnswer) -> str:
+    shipped, most = found.shipped, found.costs.evidence.tokens[1]
+    cost = f"excess loss{' at its own size' if found.question.equal_time else ''}, nats (68%)"
+    rows = [("shipped at this size", "layers", "width", "V", "size", "tokens", cost)]
     for one in shipped:
         network = one.network
         rows.append(
@@ -288,10 +289,20 @@ def _shipped(shipped: Sequence[Priced], timed: bool) -> str:
                 f"{network.width:,}",
                 f"{network.counting.vocab_size:,}{' tied' if network.counting.tied else ''}",
                 big(one.size),
-                "can't tell" if one.cost is None else cost_text(one.cost),
+                "unknown" if network.tokens is None else big(network.tokens),
+                network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
             )
         )
-    return aligned(rows)
+    far = any(not one.network.origin and (one.network.tokens or 0.0) > most for one in shipped)
+    said = [
+        "Each is compared with the best of its own size and vocabulary, at its own tokens where they are known"
+        + (f"; beyond {big(most)} its excess loss is extrapolated." if far else ".")
+    ]
+    if any(one.network.origin for one in shipped):
+        said.append(
+            "A pruned, distilled or upscaled model isn't priced: its loss owes much to the model it came from."
+        )
+    return "\n".join([aligned(rows), *said])
 
 
 def verdict(found: ShapeAnswer) -> str:

@@ -70,7 +70,7 @@ def published_law() -> Transitions:
 
 @cache
 def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
-    """The networks of models.csv with their own vocabularies, sized as an axis counts them."""
+    """The networks of models.csv with their own vocabularies and tokens, sized as an axis counts them."""
     with MODELS.open(encoding="utf-8") as lines:
         return tuple(
             Network(
@@ -81,6 +81,8 @@ def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
                 float(row["total_params"]),
                 Counting(axis, int(row["vocab"]), row["tied"] == "True"),
                 int(row["year"]),
+                tokens=float(row["tokens"]) if row["tokens"] else None,
+                origin=row["origin"],
             )
             for row in csv.DictReader(line for line in lines if not line.startswith("#"))
         )

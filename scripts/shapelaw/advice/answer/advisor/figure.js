@@ -67,7 +67,7 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
     add("text", { class: "tick", x: LEFT + 4, y: costs[0] + 12 }, "excess loss, nats");
     const points = asked.equalTime
       ? []
-      : models.map((one) => ({
+      : models.filter((one) => !one.origin).map((one) => ({
           ...one,
           kind: "model",
           title: `${one.name} (${one.year}): ${layers(one.depth)} of width ${whole.format(one.width)}, ${one.cost.toFixed(3)} nats`,
@@ -135,7 +135,7 @@ function describe({ asked, found, judged, rows }) {
   }
   byId("figure").setAttribute("aria-label", said);
   const top = "Top: loss above the best depth, with its 68% interval; dotted: what counts as nothing. ";
-  const circles = "Circles: released models of about this size, each against the best of its own size and vocabulary. ";
+  const circles = "Circles: released models of about this size, each against the best of its own size, vocabulary and tokens. ";
   const middle = "Middle: the best depth and its 68% interval, for your network and by each source. ";
   const bottom = asked.equalTime
     ? `Bottom: parameters of the shapes that are as quick, over those of the best, by ${asked.clock.source}.`

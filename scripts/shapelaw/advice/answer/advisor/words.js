@@ -55,8 +55,11 @@ function modelsNear(asked) {
   for (const one of near) if (!shapes.has(`${one.depth} ${one.width}`)) shapes.set(`${one.depth} ${one.width}`, one);
   return [...shapes.values()]
     .slice(0, 12)
-    .map((one) => ({ ...one, cost: priceOf(one, sizeOf(one, axis), { axis, vocab: one.vocab, tied: one.tied }, asked.tokens) }))
-    .filter((one) => one.cost !== null)
+    .map((one) => {
+      const counting = { axis, vocab: one.vocab, tied: one.tied };
+      return { ...one, cost: one.origin ? null : priceOf(one, sizeOf(one, axis), counting, one.tokens ?? asked.tokens) };
+    })
+    .filter((one) => one.cost !== null || one.origin)
     .sort((a, b) => a.depth - b.depth);
 }
 
@@ -229,11 +232,13 @@ function sayTables(asked, found, rows, sources, models) {
   fill(
     "shipped",
     "Released at about this size",
-    ["model", "layers", "width", "V", "size", asked.equalTime ? "excess loss at its own size" : "excess loss"],
+    ["model", "layers", "width", "V", "size", "tokens", asked.equalTime ? "excess loss at its own size" : "excess loss"],
     models.map((one) => {
       const size = short(sizeOf(one, asked.counting.axis));
       const vocab = `${short(one.vocab)}${one.tied ? " tied" : ""}`;
-      return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, size, one.cost.toFixed(3)];
+      const tokens = one.tokens === null ? "unknown" : short(one.tokens);
+      const cost = one.origin || one.cost.toFixed(3);
+      return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, size, tokens, cost];
     }),
   );
 }
