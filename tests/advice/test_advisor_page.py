@@ -486,7 +486,7 @@ def test_the_valley_slides_with_the_switch(browser: Any) -> None:
 
 
 @in_browser
-def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any) -> None:
+def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any, tmp_path: Path) -> None:
     for fields, sentence in (
         (
             {"size": "plenty"},
@@ -516,6 +516,9 @@ def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any) 
     give(browser, size="70B")
     assert text_of(browser, "problem") == ""
     assert text_of(browser, "answer").startswith("Best depth: can't tell")
+    near = json.loads(output_of("shape", "70B", "--json", cwd=tmp_path))["nearest_told"]
+    said = f"{near['size'] / 1e9:.3g}B: {near['depth']} layers ({near['low']} to {near['high']})."
+    assert f"The nearest that it can tell is {said}" in text_of(browser, "flat")
     assert browser.find_elements("css selector", "#figure path.curve") == []
     give(browser, size="650M", vocab="33")
     assert "The vocabulary binds" in text_of(browser, "bottleneck")

@@ -15,8 +15,10 @@ LLAMA, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
 GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, LLAMA)
 
 
-def answered(size: float, equal_time: bool = False, given: Network | None = None) -> ShapeAnswer:
-    question = Question(size, LLAMA, 3e10, public_evidence().clock, equal_time=equal_time)
+def answered(
+    size: float, equal_time: bool = False, given: Network | None = None, tokens: float = 3e10
+) -> ShapeAnswer:
+    question = Question(size, LLAMA, tokens, public_evidence().clock, equal_time=equal_time)
     return public_answer(question, given=given)
 
 
@@ -52,6 +54,12 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
     assert numbers["best"]["depth"] is None
     assert numbers["best"]["low"] < numbers["best"]["high"]
     assert numbers["costs"] == []
+    near = numbers["nearest_told"]
+    assert answered(near["size"]).by
+    assert not answered(1.05 * near["size"]).by
+    few = as_json(answered(1.3e9, tokens=1e6))["nearest_told"]
+    assert (few["size"], few["tokens"]) == (1.3e9, 1e9)
+    assert as_json(answered(1.3e9))["nearest_told"] is None
 
 
 def test_the_json_has_the_named_numbers() -> None:

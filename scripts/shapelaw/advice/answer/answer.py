@@ -26,6 +26,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, big, shape_of_size
 
 NEAREST = 3
+NEARLY = 0.02  # log size
 BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
 FEW = 4  # transitions that are fewer widen a law's interval
 
@@ -238,6 +239,7 @@ class ShapeAnswer:
             question.
         verdict: on the user's shape, where its cost is known.
         vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
+        nearest: where nobody can tell the best depth, the costs of the nearest question that the evidence answers.
     """
 
     question: Question
@@ -253,6 +255,7 @@ class ShapeAnswer:
     equal_times: Mapping[str, Best]
     verdict: Verdict | None
     vocabulary: tuple[float, float] | None
+    nearest: Costs | None
 
 
 def answer(
@@ -313,6 +316,7 @@ def answer(
         {name: found.best for name, found in timed.items() if found is not None},
         None if priced is None else _verdict(priced, question, tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
+        None if by else _nearest_told(evidence, question),
     )
 
 
@@ -339,6 +343,20 @@ def _told(evidence: Evidence, question: Question) -> Costs | None:
     """The same; None too where the evidence doesn't reach."""
     found = costs_if_any(evidence, question)
     return found if found is not None and found.told else None
+
+
+def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of the nearest question that the evidence answers, in tokens first, else in size, to a fiftieth."""
+    asked = replace(question, tokens=max(question.tokens, evidence.least_tokens))
+    outside_at, inside_at = math.log(question.size), sum(map(math.log, evidence.totals)) / 2
+    found = _told(evidence, asked) or _told(evidence, replace(asked, size=math.exp(inside_at)))
+    while found is not None and found.question.size != question.size and abs(outside_at - inside_at) > NEARLY:
+        middle = (outside_at + inside_at) / 2
+        if (nearer := _told(evidence, replace(asked, size=math.exp(middle)))) is None:
+            outside_at = middle
+        else:
+            found, inside_at = nearer, middle
+    return found
 
 
 def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None:

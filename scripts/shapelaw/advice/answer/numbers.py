@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
-from shapelaw.advice.answer.costs import Question
+from shapelaw.advice.answer.costs import Costs, Question
 from shapelaw.advice.answer.serving import training_memory
 from shapelaw.advice.answer.text import ends, paragraph
 from shapelaw.specs.sizes import SizedShape
@@ -33,6 +33,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             "high": high,
             "by": found.by or None,
         },
+        "nearest_told": None if found.nearest is None else _nearest(found.nearest),
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
         "shape": None
         if found.advised is None
@@ -72,6 +73,13 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
         "bottlenecks": list(notes),
         "advice": " ".join(paragraph(found)),
     }
+
+
+def _nearest(costs: Costs) -> dict[str, float]:
+    """The question nearest to the asked one that the evidence answers, and its best depth."""
+    low, high = ends(costs.best)
+    named = {"size": costs.question.size, "tokens": costs.question.tokens}
+    return named | {"depth": whole(costs.best.depth), "low": low, "high": high}
 
 
 def _means(question: Question) -> str:

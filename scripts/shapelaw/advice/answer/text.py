@@ -183,7 +183,7 @@ def _best(found: ShapeAnswer) -> str:
     low, high = ends(found.best)
     if not found.by:
         said = f"can't tell. What the evidence leaves open lies between {low} and {high} layers (68%)."
-        return f"Best depth: {said} {_why(found)}"
+        return f"Best depth: {said} {_why(found)}{_nearest(found)}"
     depth = whole(found.best.depth)
     return f"Best depth: {depth} layers (68%: {low} to {high}), by {found.by}. {_spread(found)}"
 
@@ -204,6 +204,15 @@ def _why(found: ShapeAnswer) -> str:
         f"Its networks have {big(low)} to {big(high)} parameters in blocks, and these have about {big(costs.blocks)}: "
         f"more than {OUTSIDE:g} times outside."
     )
+
+
+def _nearest(found: ShapeAnswer) -> str:
+    if (near := found.nearest) is None:
+        return ""
+    asked, depth = near.question, whole(near.best.depth)
+    same = asked.size == found.question.size
+    at = f"{big(asked.tokens)} tokens" if same else f"{big(asked.size)} {SIZES[asked.counting.axis]}"
+    return f" The nearest that it can tell is {at}: {_depths(depth, depth)} {_interval(near.best)}."
 
 
 def _spread(found: ShapeAnswer) -> str:

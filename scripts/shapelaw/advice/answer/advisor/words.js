@@ -88,6 +88,23 @@ const EQUAL = {
   latency: () => "equal latency of decoding",
 };
 
+// The answer to the nearest question that the evidence can tell: in tokens first, else in size, to a fiftieth.
+function nearestTold(asked) {
+  const { leastTokens, totals } = DATA.evidence;
+  const at = (logSize) => askOrNull({ ...asked, size: Math.exp(logSize), tokens: Math.max(asked.tokens, leastTokens) });
+  let [outer, inner] = [Math.log(asked.size), (Math.log(totals[0]) + Math.log(totals[1])) / 2];
+  let found = at(outer);
+  if (found !== null) return found;
+  found = at(inner);
+  while (found !== null && Math.abs(outer - inner) > 0.02) {
+    const middle = (outer + inner) / 2;
+    const nearer = at(middle);
+    if (nearer === null) outer = middle;
+    else [found, inner] = [nearer, middle];
+  }
+  return found;
+}
+
 function cantTell(found) {
   const { depth } = found.best;
   const { depths, blocks } = DATA.evidence;
@@ -95,7 +112,10 @@ function cantTell(found) {
     outside(depth, depths) > Math.log(C.OUTSIDE)
       ? [`${depths.join(" to ")} layers`, `the best depth by it would be about ${depth}`]
       : [`${blocks.map(short).join(" to ")} parameters in blocks`, `these have about ${short(found.blocksAt(depth))}`];
-  return `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
+  const why = `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
+  const near = nearestTold(found.question);
+  if (near === null) return why;
+  return `${why} The nearest that it can tell is ${short(near.question.size)}: ${layers(near.best.depth)} (${ends(near.best).join(" to ")}).`;
 }
 
 function sayAnswer(asked, found, beside) {
