@@ -26,9 +26,8 @@ import pandas as pd
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.write import Answer, Results, Table, check_declared, show_results
 from shapelaw.studies.grid.study import grid_study
-from shapelaw.studies.published import ANSWER, published
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import Study
+from shapelaw.studies.study import ANSWER, Study, published
 from shapelaw.studies.study_runs import diverged_in
 
 

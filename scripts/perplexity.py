@@ -46,7 +46,7 @@ from shapelaw.settings.sections import parse_source
 from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import check_writable, has, replacing
-from shapelaw.studies.published import published_of
+from shapelaw.studies.study import published_of
 from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (
     DocumentLoss,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.studies.attention_ratio import results as attention_ratio
-from shapelaw.studies.embedding_rank import results as embedding_rank
+from shapelaw.studies.decoders import attention_ratio, embedding_rank
 
 ROOMS = {"embedding_rank": embedding_rank, "attention_ratio": attention_ratio}
 

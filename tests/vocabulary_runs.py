@@ -6,8 +6,8 @@ import loss_surfaces
 import pandas as pd
 
 from shapelaw.specs.shapes import make_shape
+from shapelaw.studies.decoders.vocabulary_analysis import VocabularyAnalysis, analyse_series
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
 
 DEPTHS = (24, 48)
 SERIES: dict[tuple[int, int | None], float] = {

@@ -13,7 +13,7 @@ from shapelaw.advice.models.bottlenecks import (
 )
 from shapelaw.fits.redundancy import Basis, Estimate
 from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.redundancies import known_redundancies, published_redundancies
+from shapelaw.studies.decoders.redundancies import known_redundancies, published_redundancies
 
 PUBLISHED = published_redundancies()
 ESM = make_architecture("ESM-1b", width=1280, vocab_size=33, heads=20, depth=33)

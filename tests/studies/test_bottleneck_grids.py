@@ -16,7 +16,7 @@ from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape
-from shapelaw.studies.published import published_of
+from shapelaw.studies.study import published_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 WIDE: dict[str, Any] = {"widths": {2: [64]}, "vocab_size": 500, "context_length": 16, "dropout": 0.1}

@@ -15,9 +15,7 @@ from recipes import with_another, with_recipe
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
 from shapelaw.report.write import check_declared, write_results
-from shapelaw.studies.attention_ratio import results as attention_ratio
-from shapelaw.studies.embedding_rank import results as embedding_rank
-from shapelaw.studies.positional_rank import results as positional_rank
+from shapelaw.studies.decoders import attention_ratio, embedding_rank, positional_rank
 from shapelaw.studies.registry import STUDIES
 
 Check = Callable[[pd.DataFrame, str], pd.DataFrame]

@@ -4,9 +4,15 @@ import csv
 import math
 import re
 
-from shapelaw.studies.published import ANSWER, DEPTH_WIDTH, published, published_log_width, published_of
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.study import (
+    ANSWER,
+    DEPTH_WIDTH,
+    REFERENCE,
+    published,
+    published_log_width,
+    published_of,
+)
 
 PAPER = re.compile(r"(Levine|Wies|Mahdavi) et al\. 202\d, (table|figure|section|appendix|eq\.) ")
 

@@ -8,14 +8,14 @@ from golden_tables import golden
 
 from shapelaw.fits.redundancy import AS_T5, RANK, RATIO, TOKENS, Basis, Redundancy, RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.published import published
-from shapelaw.studies.redundancies import (
+from shapelaw.studies.decoders.redundancies import (
     MEASURED,
     Drawn,
     compared_redundancy,
     known_redundancies,
     redundancy_figure,
 )
+from shapelaw.studies.study import published
 
 
 def found(status: RedundancyStatus, value: float) -> Redundancy:

@@ -31,9 +31,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @EVERY
 def test_a_study_has_its_room(study: Study) -> None:
     assert re.fullmatch("[a-z_]+", study.name)
-    assert study.room.parent == SCRIPTS / "shapelaw" / "studies"
-    assert study.room.name in ROOMS
-    assert study.results.startswith(f"shapelaw.studies.{study.room.name}.")
+    room = study.captions.relative_to(SCRIPTS / "shapelaw" / "studies").parts[0]
+    assert room in ROOMS
+    assert study.results.startswith(f"shapelaw.studies.{room}.")
     assert study.tables
     assert re.fullmatch(r"[A-Z].*\?", study.question)
     assert len({*study.artifacts, *study.copies}) == 2 * len(study.tables) + 2 + 2 * len(study.figures)
@@ -69,8 +69,8 @@ def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) ->
 
 
 def test_no_study_is_named_outside_its_room() -> None:
-    """`grep -rn depth_width` of all that runs finds the list and, beside the scales' entries and the files of committed
-    runs that the pages' tables are made from and the paper's line, nothing else.
+    """`grep -rn depth_width` of all that runs finds, beside the scales' entries, the files of committed runs that the
+    pages' tables are made from and the paper's line, nothing outside the studies of decoders.
     """
     places = [REPOSITORY / "Snakefile", REPOSITORY / "Makefile"]
     for folder, endings in ((SCRIPTS, "py cpp h"), (REPOSITORY / "workflow" / "rules", "smk")):
@@ -78,13 +78,11 @@ def test_no_study_is_named_outside_its_room() -> None:
     places += [
         path for folder in ("profiles", "slurm", "envs") for path in (REPOSITORY / folder).rglob("*.yaml")
     ]
-    room = SCRIPTS / "shapelaw" / "studies" / "depth_width"
+    studies = SCRIPTS / "shapelaw" / "studies"
     named = [
         path
-        for path in set(places) - {room.parent / "published.py"}  # the line of Levine et al.
-        if room not in path.parents
+        for path in set(places) - {studies / "study.py"}  # the line of Levine et al.
+        if studies / "decoders" not in path.parents
         and "depth_width" in path.read_text("utf-8").replace("results/depth_width.md", "")  # a verdict's page
     ]
-    assert [path.relative_to(room.parent) for path in named] == [Path("registry.py")]
-    (line,) = [line for line in named[0].read_text("utf-8").splitlines() if "depth_width" in line]
-    assert line.strip() == '"depth_width",'
+    assert not named

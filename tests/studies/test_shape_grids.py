@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.studies.shape_grids import repeated_problems, transition_warnings
+from shapelaw.studies.grid.expansion import repeated_problems
+from shapelaw.studies.grid.study import transition_warnings
 
 grids = st.dictionaries(st.integers(1, 4), st.lists(st.integers(1, 9), max_size=5), max_size=3)
 

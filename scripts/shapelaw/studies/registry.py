@@ -5,14 +5,7 @@ from importlib import import_module
 from shapelaw.studies.study import Study
 
 ROOMS = (
-    "depth_width",
-    "undertraining",
-    "todays_decoder",
-    "vocabulary",
-    "embedding_rank",
-    "attention_ratio",
-    "positional_rank",
-    "attention_degree",
+    "decoders",
     "memorization",
     "block_degree",
     "separation_rank",

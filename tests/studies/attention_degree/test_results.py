@@ -12,7 +12,7 @@ from recipes import with_another, with_recipe
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
 from shapelaw.report.write import Table
-from shapelaw.studies.attention_degree.results import analyse, answer, present, read_decoders
+from shapelaw.studies.decoders.attention_degree import analyse, answer, present, read_decoders
 from shapelaw.studies.study_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}

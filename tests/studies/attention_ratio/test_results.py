@@ -9,8 +9,7 @@ from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
 from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.attention_ratio.analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
-from shapelaw.studies.attention_ratio.results import (
+from shapelaw.studies.decoders.attention_ratio import (
     answer,
     best_depth_table,
     comparison_table,
@@ -18,6 +17,7 @@ from shapelaw.studies.attention_ratio.results import (
     losses_figure,
     spread_table,
 )
+from shapelaw.studies.decoders.ratio_analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
 
 
 def analysis_of(runs, axis=SizeAxis.BLOCK):
@@ -48,7 +48,7 @@ def test_best_depths_and_redundancies_are_found() -> None:
 @pytest.mark.slow
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """68% of them, with the choice of the depth in the draws."""
-    monkeypatch.setattr("shapelaw.studies.attention_ratio.analysis.SizeAxis", (SizeAxis.BLOCK,))
+    monkeypatch.setattr("shapelaw.studies.decoders.ratio_analysis.SizeAxis", (SizeAxis.BLOCK,))
     hits = []
     for seed in range(6):
         for one in analysis_of(ratio_runs(noise=0.004, seeds=2, seed=seed)).redundant:

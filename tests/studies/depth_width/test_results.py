@@ -8,8 +8,8 @@ from transition_runs import runs_of
 
 from shapelaw.errors import UserError
 from shapelaw.report.write import check_declared
-from shapelaw.studies.depth_width.results import add_options, results
-from shapelaw.studies.depth_width.study import FIGURES, TABLES
+from shapelaw.studies.decoders.depth_width import add_options, results
+from shapelaw.studies.decoders.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import present
 

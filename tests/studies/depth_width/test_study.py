@@ -14,9 +14,9 @@ from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
-from shapelaw.studies.depth_width.study import by_information
+from shapelaw.studies.decoders.study import by_information
 from shapelaw.studies.grid.study import grids_of
-from shapelaw.studies.published import published_log_width
+from shapelaw.studies.study import published_log_width
 
 
 def test_scale_paper_is_the_papers_grid() -> None:

@@ -9,7 +9,7 @@ from rank_runs import TRUE, rank_runs
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.embedding_rank.results import (
+from shapelaw.studies.decoders.embedding_rank import (
     EmbeddingAnalysis,
     analyse_runs,
     answer,

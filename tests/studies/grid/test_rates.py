@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 from grid_runs import grid_runs
 
-from shapelaw.studies.grid.cells import cells_of
-from shapelaw.studies.grid.rates import (
+from shapelaw.studies.decoders.rates import (
     OTHER_SEEDS,
     OWN_LOSS,
     RatesStudy,
@@ -18,6 +17,7 @@ from shapelaw.studies.grid.rates import (
     rate_of,
     with_recipe,
 )
+from shapelaw.studies.grid.cells import cells_of
 from shapelaw.studies.transitions.analysis import Options
 
 

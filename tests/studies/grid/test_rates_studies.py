@@ -12,14 +12,14 @@ from recipes import with_another, with_recipe
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
 from shapelaw.report.write import Table, check_declared
+from shapelaw.studies.decoders import todays_decoder as todays
+from shapelaw.studies.decoders import undertraining
+from shapelaw.studies.decoders.rates import RatesAnalysis, rates_figure
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.rates import RatesAnalysis, rates_figure
 from shapelaw.studies.grid.tables import NO_RATIO, losses_table
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.todays_decoder import results as todays
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
-from shapelaw.studies.undertraining import results as undertraining
 
 FAST = Options(draws=150)
 ONE = {("gpt2", 1000, 0.001): 120.0}

@@ -17,10 +17,10 @@ from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered
 from shapelaw.specs.runs import Run
+from shapelaw.studies.decoders.vocabulary_analysis import name_of
 from shapelaw.studies.grid.study import FIGURES, RESERVED, Grid, declared_study
-from shapelaw.studies.published import published_of
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.vocabulary.analysis import name_of
+from shapelaw.studies.study import published_of
 
 
 def submitted(config: Config, name: str) -> Config:

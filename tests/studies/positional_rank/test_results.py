@@ -7,7 +7,7 @@ from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
 
 from shapelaw.fits.redundancy import Needed
 from shapelaw.report.write import Table
-from shapelaw.studies.positional_rank.results import (
+from shapelaw.studies.decoders.positional_rank import (
     FACTORED,
     PLAIN,
     PositionalAnalysis,

@@ -14,7 +14,7 @@ from shapelaw.fits.line import FitStatus
 from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.report.write import Table, check_declared
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.depth_width.study import FIGURES, TABLES
+from shapelaw.studies.decoders.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import (
     NO_COMMON_SIZES,

@@ -6,8 +6,8 @@ from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary.analysis import (
+from shapelaw.studies.decoders.vocabulary import present
+from shapelaw.studies.decoders.vocabulary_analysis import (
     analyse_series,
     comparison_table,
     fit_relations,
@@ -15,7 +15,7 @@ from shapelaw.studies.vocabulary.analysis import (
     relation_table,
     spread_of_seeds,
 )
-from shapelaw.studies.vocabulary.results import present
+from shapelaw.studies.transitions.analysis import Options
 
 
 def test_series_are_ordered_by_their_bottleneck_and_each_kind_has_a_relation() -> None:

@@ -7,14 +7,14 @@ import pytest
 from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
 
 from shapelaw.report.write import Answer, Table, check_declared
-from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.vocabulary.results import (
+from shapelaw.studies.decoders.vocabulary import (
     answer,
     bits_per_byte_figure,
     losses_figure,
     present,
     relation_figure,
 )
+from shapelaw.studies.registry import STUDIES
 
 
 def test_all_that_is_declared_is_made() -> None:

@@ -40,7 +40,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.specs.sizes import SizeAxis, size_of
 from shapelaw.storage.files import replacing
-from shapelaw.studies.redundancies import known_redundancies
+from shapelaw.studies.decoders.redundancies import known_redundancies
 from shapelaw.studies.study import REFERENCE
 
 FLAGS = {  # option: field of an architecture, help

@@ -407,7 +407,7 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
     said = []
     if binding:
         from shapelaw.advice.models.bottlenecks import findings_of, sentences  # pandas, and our measurements
-        from shapelaw.studies.redundancies import known_redundancies
+        from shapelaw.studies.decoders.redundancies import known_redundancies
 
         measured = known_redundancies()
         said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]

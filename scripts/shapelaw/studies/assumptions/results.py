@@ -29,7 +29,7 @@ from shapelaw.studies.assumptions.findings import (
     read_rows,
 )
 from shapelaw.studies.assumptions.study import NAME
-from shapelaw.studies.published import Published, published
+from shapelaw.studies.study import Published, published
 from shapelaw.theory.memorization import TOLERANCE
 
 ASSUMPTIONS = {

@@ -74,7 +74,7 @@ STUDIES = (
         NAME,
         "Assumptions",
         "the theorem's assumptions on real networks",
-        Path(__file__).parent,
+        Path(__file__).parent / "captions",
         ("verdicts", "layers", "sensitivity", "pass_rate"),
         {"pass_rate": "figure 1 of the memorization paper"},
         "shapelaw.studies.assumptions.results",

@@ -23,8 +23,7 @@ from shapelaw.specs.degrees import (
     layers_of_budget,
 )
 from shapelaw.specs.kinds import DEGREE
-from shapelaw.studies.shape_grids import seed_warnings
-from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.study import OURS, Key, Study, seed_warnings
 
 NAME = "block_degree"
 
@@ -121,7 +120,7 @@ STUDIES = (
         NAME,
         "Degree of the building block",
         "comparing degrees of the building block",
-        Path(__file__).parent,
+        Path(__file__).parent / "captions",
         ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
         dict.fromkeys(("losses", "differences", "speed", "mixtures", "rank"), OURS),
         "shapelaw.studies.block_degree.results",

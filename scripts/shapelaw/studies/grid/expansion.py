@@ -25,7 +25,7 @@ from shapelaw.specs.shapes import (
     make_shape,
     with_attention_degree,
 )
-from shapelaw.specs.sizes import LEAST_SIZES
+from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 from shapelaw.studies.grid.settings import (
     AFTER,
     BEFORE,
@@ -35,8 +35,8 @@ from shapelaw.studies.grid.settings import (
     RECIPE_AXES,
     Ratio,
 )
-from shapelaw.studies.shape_grids import Widths, common_sizes
 
+Widths = Mapping[int, Sequence[int]]  # `depth: widths`
 Settings = Mapping[str, Any]  # a value for each name
 DEFAULTS = {"vocab_size": 2000, "context_length": 128}
 HEADS = 2  # where neither heads nor their dimension are given
@@ -414,3 +414,20 @@ def _dim_of_ratio(ratio: float, heads: int, width: int) -> int:
             f"width {' or '.join(near)}, or other heads"
         ]
     )
+
+
+def repeated_problems(widths: Widths, repeated: Widths, where: str) -> list[str]:
+    """A sentence where a grid, whose place in the config is `where`, repeats shapes that it does not have."""
+    absent = ", ".join(
+        f"depth {depth} width {width}"
+        for depth, row in repeated.items()
+        for width in sorted(set(row) - set(widths.get(depth, [])))
+    )
+    if not absent:
+        return []
+    return [f"{where}.repeated names shapes that the grid does not have: {absent}; repeat shapes of the grid"]
+
+
+def common_sizes(rows: Sequence[Iterable[float]]) -> tuple[float, float]:
+    """The least and the largest of the sizes (logarithms) that some depths both cover."""
+    return max(map(min, rows)) - SAME_SIZE, min(map(max, rows)) + SAME_SIZE

@@ -26,9 +26,9 @@ from shapelaw.studies.grid.expansion import (
     expanded,
     lengths,
     number_of_runs,
+    repeated_problems,
 )
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
-from shapelaw.studies.shape_grids import repeated_problems
 
 IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,16 +24,16 @@ from shapelaw.studies.grid.expansion import (
     Defaults,
     Network,
     all_pairings,
+    common_sizes,
     networks_of,
     runs_of_networks,
     shapes_by_depth,
     widths_to_add,
 )
 from shapelaw.studies.grid.settings import BlockKeys
-from shapelaw.studies.shape_grids import size_of, transition_warnings
 from shapelaw.studies.study import OTHER_FOLDERS, OURS, Study
 
-ROOM = Path(__file__).parent
+CAPTIONS = Path(__file__).parent / "captions"
 RESULTS = "shapelaw.studies.grid.results"
 TABLES = (
     *("losses", "transitions", "size_axes", "gaps", "fit", "projection"),
@@ -50,6 +51,7 @@ RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can
     )
 )
 FEW = 3  # cells that are named
+LEAST_TRANSITIONS = 3  # for a line and its error
 
 Keys = BlockKeys | Sequence[BlockKeys]
 
@@ -72,7 +74,7 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
         name,
         "Grid",
         f"losses, transitions and effects of {name}",
-        ROOM,
+        CAPTIONS,
         TABLES,
         FIGURES,
         RESULTS,
@@ -92,7 +94,7 @@ def study_of(config: Settings, name: str) -> Study:
 
 def declared_study(
     grid: Grid,
-    room: Path,
+    captions: Path,
     blocks: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     figures: Mapping[str, str] = FIGURES,
@@ -102,7 +104,7 @@ def declared_study(
 
     Args:
         grid: by the study's name, under which a scale or a config sets other blocks in `grids`.
-        room: its folder; captions/ in it has `tables.rst` and a text for each figure.
+        captions: the folder of `tables.rst` and a text for each figure.
         blocks: its block or blocks where none does.
         figures: its figures, with where each was published; without `results` of its own it has those of a grid too.
         own: the other attributes of `Study`, the question among them.
@@ -112,7 +114,7 @@ def declared_study(
         own = {"options": grid.sized, "answering": (), **own}
     else:
         figures = {**FIGURES, **figures}
-    return replace(made, room=room, figures=figures, grid=blocks, **own)
+    return replace(made, captions=captions, figures=figures, grid=blocks, **{"subtitle": "", **own})
 
 
 def question(axes: Sequence[str]) -> str:
@@ -437,3 +439,53 @@ def unknown_study(name: str, place: str, known: Sequence[str]) -> str:
     """A sentence on a study that is neither on the list nor a grid."""
     quoted = [f"'{one}'" for one in known]
     return f"{place} is {name!r}: it must be {', '.join(quoted[:-1])} or {quoted[-1]}{did_you_mean(name, list(known))}"
+
+
+def size_of(axis: str) -> Callable[[Shape], float]:
+    """The size of a shape on one of the axes of `size_axis`."""
+    sizes: dict[str, Callable[[Shape], float]] = {
+        "block": lambda shape: shape.block_params,
+        "total": lambda shape: shape.total_params,
+        "flops": lambda shape: shape.step_flops(1),
+    }
+    return sizes[axis]
+
+
+def transition_warnings(
+    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool
+) -> dict[str, tuple[int, ...]]:
+    """A sentence for each result about transitions that a grid can't give, with the depths that need more networks.
+
+    Args:
+        where: place of the grid in the config.
+        sizes: the sizes of each depth's networks.
+        repeats: True where some network has two seeds.
+        line: True where the study draws a line through its transitions.
+    """
+    depths = sorted(sizes)
+    if len(depths) < 2:
+        return {f"{where} has one depth, so no transition: one needs a shallower and a deeper network": ()}
+    found: dict[str, tuple[int, ...]] = {}
+    if not repeats:
+        found[
+            f"{where}: every network has one seed, and without seed noise no transition is told; put each depth's "
+            "smallest and largest width into repeated, and leave repeated_seeds at 2 or more"
+        ] = ()
+    good = 0
+    for shallow, deep in pairwise(depths):
+        both = [{math.log(size) for size in sizes[depth]} for depth in (shallow, deep)]
+        low, high = common_sizes(both)
+        common = [sum(low <= size <= high for size in row) for row in both]
+        good += min(common) >= LEAST_SIZES
+        if min(common) < LEAST_SIZES:
+            found[
+                f"{where}: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
+                f"{common[1]} networks; a transition needs {LEAST_SIZES} of each"
+            ] = shallow, deep
+    if line and good < LEAST_TRANSITIONS:
+        counted = "1 transition" if good == 1 else f"{good or 'no'} transitions"
+        found[
+            f"{where} can give {counted}; a line through them and a projection need "
+            f"{LEAST_TRANSITIONS}, so {LEAST_TRANSITIONS + 1} depths"
+        ] = ()
+    return found

@@ -30,7 +30,7 @@ from shapelaw.report.tables import Columns, frame_of, plain_rows, says
 from shapelaw.report.write import Results, TableOf, tables_of
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.study import SATURATION
-from shapelaw.studies.published import beside_published, published
+from shapelaw.studies.study import beside_published, published
 from shapelaw.theory.memorization import memorizable_examples
 
 LARGEST = "largest T memorized perfectly"

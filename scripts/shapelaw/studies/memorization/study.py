@@ -31,7 +31,7 @@ from shapelaw.studies.study import OURS, Key, Study
 ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
 ALONG_HEAD_DIM = "memorization_head_dim"
 SATURATION, RELU = "memorization_saturation", "relu"
-ROOM = Path(__file__).parent
+CAPTIONS = Path(__file__).parent / "captions"
 
 
 class Memorization(Section):
@@ -153,7 +153,7 @@ def _study(name: str, what: str, question: str, tables: Sequence[str], figures: 
         name,
         "Memorization",
         f"fits and figures of {name}",
-        ROOM,
+        CAPTIONS,
         tables,
         figures,
         "shapelaw.studies.memorization.results",
@@ -210,7 +210,7 @@ STUDIES = (
         RELU,
         "Memorization",
         "what ReLU networks memorize beside attention heads",
-        ROOM,
+        CAPTIONS,
         (RELU,),
         {},
         "shapelaw.studies.memorization.relu",

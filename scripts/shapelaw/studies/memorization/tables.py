@@ -28,7 +28,7 @@ from shapelaw.studies.memorization.analysis import (
     MemorizationAnalysis,
     guaranteed_examples,
 )
-from shapelaw.studies.published import beside_published
+from shapelaw.studies.study import beside_published
 
 TOLD = 0.05  # of the share: a gain that a test must be able to show before its silence says anything
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")

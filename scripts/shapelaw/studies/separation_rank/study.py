@@ -41,7 +41,7 @@ STUDIES = (
         NAME,
         "Separation rank",
         "tables and figures of the separation ranks",
-        Path(__file__).parent,
+        Path(__file__).parent / "captions",
         ("ranks", "bounds", "theorems", "residual", "degree_budget", "degree_ranking", "fractional_degree"),
         {
             "rank_depth": "theorems 1 and 2 of the depth-width paper",

@@ -21,8 +21,7 @@ from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.published import DEPTH_WIDTH, published_of
-from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.study import DEPTH_WIDTH, REFERENCE, published_of
 
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
 OPTIONAL_COLUMNS = (

@@ -19,7 +19,7 @@ from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
-from shapelaw.studies.published import published_log_width
+from shapelaw.studies.study import published_log_width
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Pair,

@@ -30,7 +30,7 @@ from shapelaw.parts import Parts
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
 from shapelaw.specs.sizes import LEAST_SIZES, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
-from shapelaw.studies.published import DEPTH_WIDTH, published, published_log_width, published_of
+from shapelaw.studies.study import DEPTH_WIDTH, published, published_log_width, published_of
 from shapelaw.studies.transitions import tables as tabled
 from shapelaw.studies.transitions.analysis import (
     PUBLISHED,

@@ -18,7 +18,7 @@ from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
-from shapelaw.studies.published import DEPTH_WIDTH, Published, published, published_log_width, published_of
+from shapelaw.studies.study import DEPTH_WIDTH, Published, published, published_log_width, published_of
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     PUBLISHED,

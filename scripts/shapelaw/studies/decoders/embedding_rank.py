@@ -25,11 +25,12 @@ from shapelaw.report.charts import Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.tables import frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies import redundancies as shared
-from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.published import published, published_of
+from shapelaw.studies.decoders import redundancies as shared
+from shapelaw.studies.study import published, published_of
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions.tables import pooled_row, stacked
+
+NAME = "embedding_rank"
 
 FULL, LOW = "full rank", "low rank"
 POSITIONS = {True: "of that rank too", False: "of full rank"}

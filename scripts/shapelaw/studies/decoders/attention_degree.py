@@ -28,7 +28,6 @@ from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
-from shapelaw.studies.attention_degree.study import NAME
 from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
 SOFTMAX, REFERENCE = "softmax", "degree 3"
@@ -116,7 +115,7 @@ def present(analysis: AttentionDegreeAnalysis) -> Results:
     tables = tables_of(TABLES, TABLES, analysis)
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
     fit = {
-        "study": NAME,
+        "study": "attention_degree",
         "model": "test loss minus that of the reference, mean over seeds, Student's 95% interval",
         "status": "converged" if compared else "too few points",
         "decoders": len(analysis.decoders),

@@ -23,10 +23,11 @@ from shapelaw.specs.sizes import SIZE_LABELS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
-from shapelaw.studies.published import published
+from shapelaw.studies.study import published
 from shapelaw.studies.transitions.analysis import Options, limits_of, points_of, usable
 from shapelaw.studies.transitions.tables import mean_losses
-from shapelaw.studies.vocabulary.study import NAME
+
+NAME = "vocabulary"
 
 KEYS = ("vocab_size", "embedding_rank", "patch_embedding")
 NAT = math.log(2)  # a bit in nats

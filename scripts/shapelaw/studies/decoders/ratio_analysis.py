@@ -19,7 +19,7 @@ from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, redundancy_of_
 from shapelaw.fits.significance import MonotonyTest, monotony
 from shapelaw.specs.shapes import MLP_RATIO
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
-from shapelaw.studies import redundancies as shared
+from shapelaw.studies.decoders import redundancies as shared
 
 ATTENTION, WIDTH = "4 H d_a", "4 d"  # what the feed-forward width is
 _WHOLE = ("depth", "width", "heads", "attention_dim")

@@ -22,10 +22,7 @@ from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, ordered_look
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.grid.results import cell_tables, results_of
-from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
-from shapelaw.studies.transitions.results import add_size_options as add_options
-from shapelaw.studies.vocabulary.analysis import (
+from shapelaw.studies.decoders.vocabulary_analysis import (
     LEAST_CHANCE,
     LEVEL,
     POWER,
@@ -40,7 +37,9 @@ from shapelaw.studies.vocabulary.analysis import (
     relation_table,
     spread_of_seeds,
 )
-from shapelaw.studies.vocabulary.study import NAME
+from shapelaw.studies.grid.results import cell_tables, results_of
+from shapelaw.studies.transitions.figures import MOST_PANELS, NO_TRANSITION, curves_panel, transition_points
+from shapelaw.studies.transitions.results import add_size_options as add_options
 
 __all__ = ["add_options", "results"]
 CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
@@ -102,7 +101,7 @@ def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
 def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
     """The content of fit.json."""
     return {
-        "study": NAME,
+        "study": "vocabulary",
         "models": {
             POWER: "log width = a + b log min(V, r)",
             LEVEL: "width = min(ratio min(V, r), flat_width)",

@@ -20,13 +20,12 @@ from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table, TableOf
-from shapelaw.studies.grid import rates
+from shapelaw.studies.decoders import rates
+from shapelaw.studies.decoders.rates import RATE, RatesAnalysis
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Cell, Value, cells_of, differing_in_one, order_of, said
-from shapelaw.studies.grid.rates import RATE, RatesAnalysis
 from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
-from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
 from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options
@@ -181,7 +180,7 @@ def results(arguments: argparse.Namespace) -> Results:
 
 
 STUDY = rates.RatesStudy(
-    NAME,
+    "todays_decoder",
     SERIES,
     named,
     series_of,

@@ -35,8 +35,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.published import Published, published_of
-from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.study import REFERENCE, Published, published_of
 
 SIZES = tuple(SIZE_COLUMNS.values())
 REDUNDANCY: Columns = {

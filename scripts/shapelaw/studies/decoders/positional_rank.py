@@ -24,10 +24,11 @@ from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
-from shapelaw.studies import redundancies as shared
-from shapelaw.studies.positional_rank.study import NAME
-from shapelaw.studies.published import published
+from shapelaw.studies.decoders import redundancies as shared
+from shapelaw.studies.study import published
 from shapelaw.studies.study_runs import study_runs
+
+NAME = "positional_rank"
 
 PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
 FACTORED = "factored at full rank"

@@ -22,8 +22,8 @@ from shapelaw.report.plots import short_number
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies import redundancies as shared
-from shapelaw.studies.attention_ratio.analysis import (
+from shapelaw.studies.decoders import redundancies as shared
+from shapelaw.studies.decoders.ratio_analysis import (
     ATTENTION,
     WIDTH,
     Found,
@@ -32,9 +32,10 @@ from shapelaw.studies.attention_ratio.analysis import (
     analyse_runs,
     check_ratio_runs,
 )
-from shapelaw.studies.attention_ratio.study import NAME
-from shapelaw.studies.published import published, published_of
+from shapelaw.studies.study import published, published_of
 from shapelaw.studies.study_runs import study_runs
+
+NAME = "attention_ratio"
 
 FALL = "largest fall of the loss from a ratio to a larger one"
 SPREAD = "spread of the loss over ratios, less that over depths"

@@ -16,16 +16,15 @@ from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Answer, Results, Table, TableOf
-from shapelaw.studies.grid import rates
+from shapelaw.studies.decoders import rates
+from shapelaw.studies.decoders.rates import RATE, RatesAnalysis
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
-from shapelaw.studies.grid.rates import RATE, RatesAnalysis
 from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.figures import NO_TRANSITION
 from shapelaw.studies.transitions.results import add_size_options as add_options
-from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
 
@@ -64,7 +63,7 @@ def steps_of(one: CellAnalysis) -> str:
 
 
 STUDY = rates.RatesStudy(
-    NAME,
+    "undertraining",
     ("steps",),
     named,
     steps_of,
