@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.settings.problems import sentence
-from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_problems
-from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
+from shapelaw.studies.separation_rank.study import RankGrids, asked_of, rank_problems
+from shapelaw.studies.separation_rank.tables import measure_all, write_measurements
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
 """A small grid of separation ranks, its tables, and measurements that are made up."""
 
-from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes
-from shapelaw.studies.separation_rank.measurements import Measured, network_of
-from shapelaw.studies.separation_rank.tables import ranks_table
+from shapelaw.studies.separation_rank.study import Asked, AttentionSizes, DegreeSizes
+from shapelaw.studies.separation_rank.tables import Measured, network_of, ranks_table
 
 GRIDS = {
     "separation_rank": [

@@ -31,7 +31,7 @@ from snakemake_server import run_snakemake  # noqa: E402
 from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
 from shapelaw.settings.sections import Settings  # noqa: E402
 from shapelaw.studies.registry import STUDIES as REGISTRY  # noqa: E402
-from shapelaw.studies.separation_rank.grids import Asked, asked_of, digest, rank_grids  # noqa: E402
+from shapelaw.studies.separation_rank.study import Asked, asked_of, digest, rank_grids  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))

@@ -15,7 +15,7 @@ from project import CONFIG, Project
 from small import REPOSITORY
 
 from shapelaw.storage.pool import read_asked
-from shapelaw.studies.separation_rank.measurements import KEPT
+from shapelaw.studies.separation_rank.tables import KEPT
 from shapelaw.tracking.command import default_uri
 
 pytestmark = pytest.mark.slow

@@ -2,8 +2,7 @@
 # ReLU networks on the memorizers' data.
 from shapelaw.studies.assumptions.study import measuring_options, section
 from shapelaw.studies.memorization.study import ALONG_HEADS
-from shapelaw.studies.separation_rank.grids import rank_grids
-from shapelaw.studies.separation_rank.study import measuring_minutes
+from shapelaw.studies.separation_rank.study import measuring_minutes, rank_grids
 
 RANK_MB = 6000  # of the largest grids
 ASSUMPTION_MINUTES = 60  # a model; of 2,000 examples the slowest takes 11 on one thread

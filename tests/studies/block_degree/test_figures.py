@@ -9,7 +9,7 @@ import pytest
 from degree_runs import TRUE_LOSS, digits, table, tuned_of, with_mixtures
 from matplotlib.figure import Figure
 
-from shapelaw.studies.block_degree import figures
+from shapelaw.studies.block_degree import results as figures
 from shapelaw.studies.block_degree.analysis import differences
 
 

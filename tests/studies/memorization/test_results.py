@@ -1,6 +1,5 @@
 """The memorization studies from a table of runs to files, and what is said of them."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import Table
 from shapelaw.studies.memorization.analysis import ALONG_CONTEXT
-from shapelaw.studies.memorization.relu import COLUMNS, results
 from shapelaw.studies.memorization.results import (
     FITS,
     NUMBERS,
@@ -24,6 +22,7 @@ from shapelaw.studies.memorization.results import (
     answer,
     present,
 )
+from shapelaw.studies.memorization.saturation import RELU_COLUMNS, relu_results
 from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 
 NAN = float("nan")
@@ -137,12 +136,12 @@ def test_the_clearest_fit_follows_with_its_interval():
 
 def row(**values: Any) -> dict[str, Any]:
     shared = {"task": "classification", "measure": "accuracy", "heads": 4, "context": 32, "examples": 550}
-    return dict.fromkeys(COLUMNS, 0) | shared | values
+    return dict.fromkeys(RELU_COLUMNS, 0) | shared | values
 
 
 def results_of(table: pd.DataFrame, path: Path) -> Any:
     table.to_csv(path, index=False)
-    return results(argparse.Namespace(input=path, keep=False))
+    return relu_results(path)
 
 
 def test_networks_stand_by_size_and_their_means_by_task(tmp_path: Path) -> None:

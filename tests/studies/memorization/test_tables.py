@@ -10,16 +10,16 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.plateau import KneeStatus
-from shapelaw.studies.memorization import figures, tables
+from shapelaw.studies.memorization import analysis as tables
+from shapelaw.studies.memorization import results as figures
 from shapelaw.studies.memorization.analysis import (
     ALONG_CONTEXT,
     ALONG_HEAD_DIM,
     ALONG_HEADS,
-    examples_of,
+    comparison_table,
     guaranteed_examples,
 )
 from shapelaw.studies.memorization.results import present, warnings
-from shapelaw.studies.memorization.tables import comparison_table
 
 
 def test_the_theorem_guarantees_each_point_of_its_sizes():
@@ -29,7 +29,7 @@ def test_the_theorem_guarantees_each_point_of_its_sizes():
     assert along_heads.guaranteed.tolist() == [0.0032, 0.0125, 0.0249]
     (along_head_dim,) = study_of(head_dims, ALONG_HEAD_DIM).curves
     assert guaranteed_examples(along_head_dim.curve).tolist() == [22, 94, 94]
-    assert examples_of(along_head_dim.curve).tolist() == [10000] * 3
+    assert along_head_dim.guaranteed.tolist() == [0.0022, 0.0094, 0.0094]
 
 
 def test_the_knee_is_at_the_context(head_dims):
@@ -74,7 +74,7 @@ def test_no_curve_is_a_sentence():
 
 
 def test_the_papers_findings_are_recovered_along_heads(heads):
-    lines = tables.linear_table(heads).set_index(["task", "examples"])
+    lines = tables.TABLES["linear_part"].frame(heads).set_index(["task", "examples"])
     assert (lines["status"] == "converged").all()
     assert (lines["curvature_p"] > 0.05).all()
     for (task, examples), row in lines.iterrows():
@@ -132,7 +132,7 @@ def growth_of(runs):
     """The row of one curve, with the p-value of its line."""
     study = study_of(runs, ALONG_HEADS)
     (growth,) = tables.growth_table(study).to_dict("records")
-    return growth | {"linear_p": tables.linear_table(study)["curvature_p"].item()}
+    return growth | {"linear_p": tables.TABLES["linear_part"].frame(study)["curvature_p"].item()}
 
 
 def test_a_curve_that_bends_does_not_agree():

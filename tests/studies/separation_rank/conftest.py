@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from measured_grids import GRIDS
 
-from shapelaw.studies.separation_rank.grids import RankGrids, asked_of
-from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
 from shapelaw.studies.separation_rank.results import Frames, analyse
+from shapelaw.studies.separation_rank.study import RankGrids, asked_of
+from shapelaw.studies.separation_rank.tables import measure_all, write_measurements
 
 
 @pytest.fixture(scope="session")

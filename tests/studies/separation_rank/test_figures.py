@@ -5,9 +5,8 @@ import math
 import pandas as pd
 from measured_grids import asked_one, ranks_of
 
-from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
-from shapelaw.studies.separation_rank.measurements import Measured
-from shapelaw.studies.separation_rank.tables import degree_table, fractional_table, ranks_table
+from shapelaw.studies.separation_rank.results import degree_figure, depth_figure, residual_figure
+from shapelaw.studies.separation_rank.tables import Measured, degree_table, fractional_table, ranks_table
 
 
 def test_figures_of_nothing_say_so():

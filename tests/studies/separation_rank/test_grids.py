@@ -4,7 +4,7 @@ import pytest
 from measured_grids import GRIDS, asked_one
 from shipped import problems_of
 
-from shapelaw.studies.separation_rank.grids import (
+from shapelaw.studies.separation_rank.study import (
     DegreeSizes,
     RankGrids,
     asked_of,

@@ -8,29 +8,30 @@ import pytest
 from measured_grids import GRIDS, asked_one
 
 from shapelaw.errors import UserError
-from shapelaw.studies.separation_rank.grids import (
+from shapelaw.studies.separation_rank.results import analyse
+from shapelaw.studies.separation_rank.study import (
     Asked,
     DegreeSizes,
     RankGrids,
     asked_of,
     digest,
 )
-from shapelaw.studies.separation_rank.measurements import (
+from shapelaw.studies.separation_rank.tables import (
     Measured,
+    bounds_table,
     measure_all,
     network_of,
+    ranks_table,
     read_measurements,
     write_measurements,
 )
-from shapelaw.studies.separation_rank.results import analyse
-from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table
 
 
 def test_a_network_is_measured_once(measured, monkeypatch):
     asked = asked_of(RankGrids(**GRIDS))
     before = [result for _, result in read_measurements(measured / "measured.json")]
     monkeypatch.setattr(
-        "shapelaw.studies.separation_rank.measurements.separation_rank", None
+        "shapelaw.studies.separation_rank.tables.separation_rank", None
     )  # would fail if it were called
     assert [result for _, result in measure_all(asked, measured / "kept")] == before
     more = [*asked, asked_one(2, 2, 4)]

@@ -5,8 +5,8 @@ import math
 import pytest
 from measured_grids import asked_one, degree_rows, ranks_of
 
-from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.studies.separation_rank.tables import (
+    Measured,
     bounds_table,
     degree_table,
     ranking_table,

@@ -14,6 +14,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
+from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs import columns
@@ -409,3 +410,9 @@ def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[
     )
     mean = mean_of(log_ratios_TS.mean(axis=0))
     return Pooled(name, rates, tuple(chosen), mean, log_ratios_TS.size, int((log_ratios_TS > 0).sum()))
+
+
+def exp_bars(means: Sequence[Mean]) -> tuple[Floats, Floats]:
+    """Means of logarithms as values, (n,), and as lengths of the bars below and above, (2, n); NaN with one seed."""
+    value, low, high = np.exp([(mean.value, mean.low, mean.high) for mean in means]).T
+    return value, np.array([value - low, high - value])

@@ -27,8 +27,7 @@ from shapelaw.fits.significance import RankCorrelation, rank_correlation
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
-from shapelaw.studies.block_degree.analysis import Tuned, of_task
-from shapelaw.studies.block_degree.figures import exp_bars
+from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors

@@ -1,4 +1,4 @@
-"""Saturated heads (figure 3), and the largest T memorized perfectly (Mahdavi et al. 2024, appendix H).
+"""Saturated heads (figure 3), the largest T memorized perfectly (Mahdavi et al. 2024, appendix H), and ReLU networks.
 
 A head is saturated for an example if one of its softmax coefficients is above `SATURATED_WEIGHT`. Theorem 1 gives each
 head its own examples and saturates it for the others; the paper finds that trained networks look alike: most heads are
@@ -22,14 +22,16 @@ from matplotlib.patches import Patch
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
+from shapelaw.fits.significance import mean_of
 from shapelaw.report.charts import Across, Chart, Panel, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, key
 from shapelaw.report.tables import Columns, frame_of, plain_rows, says
-from shapelaw.report.write import Results, TableOf, tables_of
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
-from shapelaw.studies.memorization.study import SATURATION
+from shapelaw.studies.memorization.study import RELU, SATURATION
 from shapelaw.studies.study import beside_published, published
 from shapelaw.theory.memorization import memorizable_examples
 
@@ -331,3 +333,43 @@ def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
     for sizes, runs in shares_table(found).groupby(["heads", "examples"], sort=True):
         heads, examples = (int(str(size)) for size in sizes)
         yield heads, examples, runs
+
+
+RELU_COLUMNS = (
+    *("task", "context_type", "heads", "context", "head_dim", "examples", "seed", "steps"),
+    *("attention_params", "relu_units", "relu_params", "measure", "attention", "relu"),
+    *("attention_at_least", "relu_at_most"),
+)
+
+
+def relu_results(path: Path) -> Results:
+    """ReLU networks and attention heads of equal parameters on the same examples: one row per network.
+
+    Raises:
+        UserError: the table lacks columns or can't be read.
+    """
+    table = read_table(path)
+    if missing := [name for name in RELU_COLUMNS if name not in table]:
+        raise UserError(f"{path} has no {', '.join(missing)}; make it again: rm {path} && snakemake relu")
+    table = table.sort_values(["task", "context", "heads", "examples", "seed"], ignore_index=True)
+    lines, differences = [], []
+    for (task, measure), rows in table.groupby(["task", "measure"], sort=True):
+        ours, theirs = rows["attention"].mean(), rows["relu"].mean()
+        lines.append(
+            f"{task}: {measure} {ours:.3f} of attention and {theirs:.3f} of ReLU networks, means over {len(rows)}."
+        )
+        differences.append((f"{task}: {measure}", mean_of(rows["relu"] - rows["attention"])))
+    fit = {"study": RELU, "status": "measured", "networks": len(table), "rows": plain_rows(table)}
+    caption = "Attention and ReLU networks of equal parameters on the same examples."
+    shown = Table(table, caption, {"attention": ".3f", "relu": ".3f"})
+    said = "; ".join(
+        f"{what} {mean.value:+.3f} "
+        + ("(one network)" if mean.seeds == 1 else f"({mean.low:+.3f} to {mean.high:+.3f})")
+        for what, mean in differences
+    )
+    answer = Answer(
+        f"ReLU networks minus attention heads, means over networks with 95% intervals: {said}.",
+        any(mean.significant for _, mean in differences),
+        "proposition 3 of Mahdavi et al. 2024 bounds both.",
+    )
+    return Results({RELU: shown}, {}, fit, "\n".join(lines), answer=answer)

@@ -213,7 +213,7 @@ STUDIES = (
         CAPTIONS,
         (RELU,),
         {},
-        "shapelaw.studies.memorization.relu",
+        "shapelaw.studies.memorization.results",
         question="Does a ReLU network memorize more than attention heads of equal parameters?",
         verdict="results/memorization.md#relu-networks-of-equal-parameters",
         subtitle="ReLU networks",
