@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from commands import script, sentence_of
 
-from shapelaw.studies.assumptions import inputs as given
+from shapelaw.studies.assumptions import check as given
 from shapelaw.studies.assumptions import networks
-from shapelaw.studies.assumptions.inputs import bert_tokenizer
+from shapelaw.studies.assumptions.check import bert_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from PIL import Image
 
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
-from shapelaw.studies.assumptions.inputs import (
+from shapelaw.studies.assumptions.check import (
     batches,
     images_of_folder,
     random_crops,
