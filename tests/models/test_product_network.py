@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm as normal
 
 from shapelaw.models.product_network import (
     forward,
@@ -22,6 +23,9 @@ networks = st.builds(
     inputs=st.integers(1, 6),
     outputs=st.integers(1, 3),
     mixture=st.booleans(),
+    activation=st.sampled_from(["none", "relu", "gelu"]),
+    residual=st.booleans(),
+    heads=st.integers(1, 2),
 )
 
 
@@ -34,15 +38,21 @@ def plain(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> np.ndar
     """One network at one input, as its docstring says."""
     w = {name: value.numpy() for name, value in p.items()}
     h = x @ w["embedding"] + w["embedding_bias"]
+    activation = {"none": lambda x: x, "relu": lambda x: x.clip(min=0), "gelu": lambda x: x * normal.cdf(x)}
     for place, degree in enumerate(n.degrees):
-        product = np.ones(n.width)
-        for k in range(degree):
-            factor = norm(h) @ w[f"layer{place}"][k] + w[f"layer{place}_bias"][k]
-            if n.mixture and k == degree - 1:
-                share = 1 / (1 + np.exp(-w["shares"][place]))
-                factor = 1 - share + share * factor
-            product = product * factor
-        h = h + norm(product) / np.sqrt(n.depth)
+        total = np.zeros(n.width)
+        for head in range(n.heads):
+            product = np.ones(n.width)
+            for k in range(degree):
+                row = head * degree + k
+                factor = norm(h) @ w[f"layer{place}"][row] + w[f"layer{place}_bias"][row]
+                if n.mixture and k == degree - 1:
+                    share = 1 / (1 + np.exp(-w["shares"][place]))
+                    factor = 1 - share + share * factor
+                product = product * factor
+            total = total + product
+        layer = activation[n.activation](norm(total))
+        h = h + layer / np.sqrt(n.depth) if n.residual else layer
     return norm(h) @ w["read_out"] + w["bias"]
 
 
@@ -60,6 +70,19 @@ def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> 
             np.testing.assert_allclose(
                 found[model, example], plain(p, n, x[model, example]), rtol=1e-9, atol=1e-9
             )
+
+
+def test_batch_normalization_is_over_the_examples_of_each_model() -> None:
+    """Scaling an entry's weights, or moving its bias, changes nothing; other examples do."""
+    n = ProductShape((2, 2), 4, 3, 1, activation="relu", residual=False, normalization="batch")
+    p = {name: torch.stack([value, value + 0.1]).double() for name, value in initial_parameters(n, 0).items()}
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 20, 3)))
+    found = forward(p, n, x)
+    scaled = {**p, "embedding": 3 * p["embedding"], "embedding_bias": p["embedding_bias"] + 1}
+    torch.testing.assert_close(forward(scaled, n, x), found, rtol=1e-4, atol=1e-4)
+    alone = {name: value[1:] for name, value in p.items()}
+    torch.testing.assert_close(forward(alone, n, x[1:]), found[1:])
+    assert not torch.allclose(forward(p, n, x[:, :10]), found[:, :10], atol=1e-2)
 
 
 @given(networks)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +17,7 @@ from shapelaw.jobs.packs import in_packs
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.degree_pack import (
     DegreePack,
+    converged_at,
     draw_batch,
     draw_separable,
     held_out,
@@ -75,6 +80,65 @@ def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
     sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
     network = ProductShape((degree,), 4, *sizes[:2])
     return DegreeRun(network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
+
+
+def until_converged(steps: int = 4000) -> DegreeRun:
+    network = ProductShape((1,), 2, 4, 1)  # too small for its target
+    return DegreeRun(network, "separable", 8, steps, 0, 32, 1e-2, evaluate_every=20, until_converged=True)
+
+
+def trained(pack: DegreePack, steps: int | None = None) -> tuple[list[float], dict[str, Any]]:
+    """The rates of a pack of one, and its record at its end or after some steps."""
+    rates, ended = [], []
+    while not ended and (steps is None or len(rates) < steps):
+        pack.step()
+        rates.append(pack.rates[0])
+        ended = pack.ended()
+    return rates, ended[0].numbers if ended else {}
+
+
+def test_a_network_trains_until_half_of_its_steps_gain_little_and_then_lets_its_rate_fall() -> None:
+    whole = DegreePack([until_converged()], torch.device("cpu"))
+    rates, record = trained(whole)
+    done, begin = len(rates), converged_at(whole.rows[0], 250)
+    assert record["converged"]
+    assert record["steps_done"] == done < 2500
+    assert begin is not None
+    assert rates[70 : begin + 1] == [1e-2] * (begin - 69)
+    assert rates[-1] == pytest.approx(1e-2 / (done - begin))
+    assert done == pytest.approx(1.25 * begin, abs=20)
+    # stopped and resumed, bit for bit
+    first, second = (DegreePack([until_converged()], torch.device("cpu")) for _ in range(2))
+    begun, _ = trained(first, begin + 25)
+    second.load(copy.deepcopy(first.state()))
+    rest, again = trained(second)
+    assert begun + rest == rates
+    assert again["final_loss"] == record["final_loss"]
+
+
+def test_a_network_that_gains_to_its_last_step_has_not_converged() -> None:
+    def rows(falls: float) -> list[list[float]]:
+        return [[20.0 * place, 1.0, 1e-2, falls**place, math.nan] for place in range(1, 17)]
+
+    assert converged_at(rows(0.96), 0) == 40
+    assert converged_at(rows(0.96), 50) is None  # from then on half of the steps are two evaluations
+    assert converged_at(rows(0.9), 0) is None
+    _, record = trained(DegreePack([until_converged(60)], torch.device("cpu")))
+    assert record["steps_done"] == 60
+    assert not record["converged"]
+
+
+def test_signs_are_classes_of_the_same_inputs_and_numbers_have_errors() -> None:
+    numbers = DegreeRun(ProductShape((2,), 8, 4, 1), "separable", 4, 20, 0, 32)
+    signs = DegreeRun(ProductShape((2,), 8, 4, 2), "signs", 4, 20, 0, 32)
+    one, other = (draw_batch(run, make_task(run), 3) for run in (numbers, signs))
+    assert torch.equal(one.inputs, other.inputs)
+    assert torch.equal((one.labels > 0).long(), other.labels)
+    _, of_numbers = trained(DegreePack([numbers], torch.device("cpu")))
+    _, of_signs = trained(DegreePack([signs], torch.device("cpu")))
+    assert 0 < of_numbers["mean_error"] < of_numbers["final_loss"] ** 0.5 < of_numbers["largest_error"]
+    assert 0.4 < of_signs["final_accuracy"] < 1
+    assert "mean_error" not in of_signs
 
 
 @pytest.mark.parametrize("target", ["separable", "digits"])

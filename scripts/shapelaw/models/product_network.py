@@ -6,7 +6,7 @@ Suffixes: P models, B examples, i inputs, d width, k factors of a layer, o outpu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -22,8 +22,8 @@ def parameter_shapes(n: ProductShape) -> dict[str, tuple[int, ...]]:
     d = n.width
     shapes: dict[str, tuple[int, ...]] = {"embedding": (n.inputs, d), "embedding_bias": (d,)}
     for place, degree in enumerate(n.degrees):
-        shapes[f"layer{place}"] = (degree, d, d)
-        shapes[f"layer{place}_bias"] = (degree, d)
+        shapes[f"layer{place}"] = (n.heads * degree, d, d)
+        shapes[f"layer{place}_bias"] = (n.heads * degree, d)
     if n.mixture:
         shapes["shares"] = (n.depth,)
     return shapes | {"read_out": (d, n.outputs), "bias": (n.outputs,)}
@@ -39,7 +39,7 @@ def initial_parameters(n: ProductShape, seed: int) -> Parameters:
     parameters = {}
     for name, shape in parameter_shapes(n).items():
         if name.startswith("layer") and name.endswith("bias"):
-            parameters[name] = torch.full(shape, float(shape[0] > 1))
+            parameters[name] = torch.full(shape, float(shape[0] > n.heads))
         elif name == "shares":
             parameters[name] = torch.full(shape, math.log(n.initial_share / (1 - n.initial_share)))
         elif name.endswith("bias"):
@@ -51,24 +51,42 @@ def initial_parameters(n: ProductShape, seed: int) -> Parameters:
 
 def forward(p: Mapping[str, Tensor], n: ProductShape, x_PBi: Tensor) -> Tensor:
     """Outputs [P, B, o] for inputs [P, B, i]."""
+    norm, activation = _NORMS[n.normalization], _ACTIVATIONS[n.activation]
     h_PBd = torch.baddbmm(p["embedding_bias"][:, None], x_PBi, p["embedding"])
     for place, degree in enumerate(n.degrees):
-        u_PBd = _norm(h_PBd)
+        u_PBd = norm(h_PBd)
         w_Pkdd, b_Pkd = p[f"layer{place}"], p[f"layer{place}_bias"]
-        factors = [torch.baddbmm(b_Pkd[:, k, None], u_PBd, w_Pkdd[:, k]) for k in range(degree)]
-        if n.mixture:
-            share_P11 = torch.sigmoid(p["shares"][:, place])[:, None, None]
-            factors[-1] = 1 - share_P11 + share_P11 * factors[-1]
-        product_PBd = factors[0]
-        for factor_PBd in factors[1:]:
-            product_PBd = product_PBd * factor_PBd
-        h_PBd = h_PBd + _norm(product_PBd) / math.sqrt(n.depth)
-    return torch.baddbmm(p["bias"][:, None], _norm(h_PBd), p["read_out"])
+        products = []
+        for head in range(0, n.heads * degree, degree):
+            factors = [
+                torch.baddbmm(b_Pkd[:, k, None], u_PBd, w_Pkdd[:, k]) for k in range(head, head + degree)
+            ]
+            if n.mixture:
+                share_P11 = torch.sigmoid(p["shares"][:, place])[:, None, None]
+                factors[-1] = 1 - share_P11 + share_P11 * factors[-1]
+            products.append(math.prod(factors[1:], start=factors[0]))
+        layer_PBd = activation(norm(sum(products[1:], start=products[0])))
+        h_PBd = h_PBd + layer_PBd / math.sqrt(n.depth) if n.residual else layer_PBd
+    return torch.baddbmm(p["bias"][:, None], norm(h_PBd), p["read_out"])
 
 
 def _norm(x_PBd: Tensor) -> Tensor:
     """Each example's vector, scaled to mean square 1."""
     return x_PBd * torch.rsqrt(x_PBd.square().mean(-1, keepdim=True) + _EPSILON)
+
+
+def _batch_norm(x_PBd: Tensor) -> Tensor:
+    """Each entry with mean 0 and variance 1 over a model's examples."""
+    centred_PBd = x_PBd - x_PBd.mean(1, keepdim=True)
+    return centred_PBd * torch.rsqrt(centred_PBd.square().mean(1, keepdim=True) + _EPSILON)
+
+
+_NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {"example": _norm, "batch": _batch_norm}
+_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda x_PBd: x_PBd,
+    "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu,
+}
 
 
 def mean_degrees(p: Mapping[str, Tensor], n: ProductShape) -> Tensor:

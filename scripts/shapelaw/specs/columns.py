@@ -104,6 +104,10 @@ DEGREE_PARAMS = (
     Column("degrees", str),  # of the layers, such as 3.3.3.3
     Column("mixture", str),
     Column("initial_share", float),  # of a mixture; null: half
+    Column("activation", str),
+    Column("residual", str),
+    Column("normalization", str),
+    Column("heads", int),
     Column("width", int),
     Column("inputs", int),
     Column("seed", int),
@@ -113,10 +117,15 @@ DEGREE_PARAMS = (
     Column("batch_size", int),
     Column("learning_rate", float),
     Column("evaluate_every", int),
+    Column("until_converged", str),
 )
 DEGREE_METRICS = (
     Column("loss", float),  # held-out, at the end: share of the variance, or nats
     Column("accuracy", float),
+    Column("mean_error", float),  # absolute, held-out, at the end; of numbers alone
+    Column("largest_error", float),
+    Column("steps_done", int),
+    Column("converged", str),  # before its last step; null: not asked for
     DIVERGED,
     Column("mean_degree", float),  # of the layers, at the end
     *(Column(f"steps_to_{loss:g}", float) for loss in _THRESHOLDS),

@@ -17,18 +17,29 @@ from shapelaw.specs.runs import below_one, digest_of, key_of, schedule_problems
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
 KIND = "degree"
-Target = Literal["separable", "digits"]
+Target = Literal["separable", "signs", "digits"]
+Activation = Literal["none", "relu", "gelu"]
+Normalization = Literal["example", "batch"]
 THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the steps to them
     "separable": (0.5, 0.2, 0.1),
+    "signs": (0.5, 0.3, 0.1),
     "digits": (1.0, 0.5, 0.2),
 }
 HALF = 0.5  # the share of the last factor that a mixture begins with by default
+CONVERGED = (
+    0.05  # share by which the last half of the steps lowers the loss of a network that has not converged
+)
+LEAST = 1 / 16  # of the most steps, before which nothing has converged: some losses begin on a plateau
+FALL = 0.25  # of the steps before, in which the rate then falls
+LATER = ("initial_share", "activation", "residual", "normalization", "heads")  # options that older specs lack
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
 @dataclass(frozen=True)
 class ProductShape:
     """Layers `h + norm(product over k of (W_k norm(h) + b_k)) / sqrt(depth)` between a linear embedding and read-out.
+
+    With the other options a layer is the note's `activation(norm(sum over heads of products))`, with or without h.
 
     Attributes:
         degrees: number of linear maps that each layer multiplies, first layer to last (comment 3.1).
@@ -38,6 +49,12 @@ class ProductShape:
         mixture: each layer multiplies its last factor in by a learned share m in (0, 1), as
             `1 - m + m (W_k norm(h) + b_k)`: a layer of degree 3 is then one of degree 2 + m (task 3).
         initial_share: m before training.
+        activation: after each layer's normalized product (equation 6).
+        residual: whether h is added to each layer.
+        normalization: `example` scales each vector to mean square 1; `batch` gives each of its entries mean 0 and
+            variance 1 over the examples at hand, held-out ones by their own.
+        heads: products that a layer adds up, each of its own maps. (Products that are concatenated are one product of
+            concatenated maps.)
     """
 
     degrees: tuple[int, ...]
@@ -46,6 +63,21 @@ class ProductShape:
     outputs: int
     mixture: bool = False
     initial_share: float = HALF
+    activation: Activation = "none"
+    residual: bool = True
+    normalization: Normalization = "example"
+    heads: int = 1
+
+    @property
+    def block(self) -> str:
+        """What sets its layers apart from `h + norm(product)`, in words; empty where nothing does."""
+        parts = [
+            {"none": "", "relu": "ReLU", "gelu": "GELU"}[self.activation],
+            "" if self.residual else "no residual",
+            "batch norm" if self.normalization == "batch" else "",
+            f"{self.heads} heads" if self.heads > 1 else "",
+        ]
+        return ", ".join(filter(None, parts))
 
     @property
     def depth(self) -> int:
@@ -55,7 +87,7 @@ class ProductShape:
     @property
     def matrices(self) -> int:
         """Square matrices in all layers: the budget in the note's unit, B / N_d (eq. 4)."""
-        return sum(self.degrees)
+        return self.heads * sum(self.degrees)
 
     @property
     def layer_params(self) -> int:
@@ -74,11 +106,14 @@ class DegreeRun:
 
     Attributes:
         target: "separable", a sum of products g(A) g'(B) of the two halves of the inputs, fresh inputs every step,
-            mean squared error; or "digits", scikit-learn's images of digits, cross-entropy.
+            mean squared error; "signs", whether such a sum is positive, cross-entropy; or "digits", scikit-learn's
+            images of digits, cross-entropy.
         target_rank: R, products in the sum; 0 for digits.
-        steps: optimizer steps.
+        steps: optimizer steps, at most.
         warmup: share of the steps.
         evaluate_every: steps between two test losses.
+        until_converged: the rate stays at its peak until the last half of the steps has lowered the least held-out loss
+            by less than `CONVERGED`, and then falls to zero over a quarter of the steps so far; a cosine otherwise.
     """
 
     network: ProductShape
@@ -90,6 +125,7 @@ class DegreeRun:
     learning_rate: float = 3e-3
     warmup: float = 0.05
     evaluate_every: int = 250
+    until_converged: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -106,9 +142,13 @@ class DegreeRun:
         parts = [self.target, *sizes, layers]
         if n.mixture:
             parts.append("mix" if n.initial_share == HALF else f"mix{n.initial_share:g}")
-        return "-".join(
-            [*parts, f"d{n.width}", f"lr{self.learning_rate:g}", f"t{self.steps}", f"s{self.seed}"]
-        )
+        parts += [] if n.activation == "none" else [n.activation]
+        parts += [
+            word for word, said in (("plain", not n.residual), ("bn", n.normalization == "batch")) if said
+        ]
+        parts += [f"H{n.heads}"] if n.heads > 1 else []
+        most = f"{'c' if self.until_converged else 't'}{self.steps}"
+        return "-".join([*parts, f"d{n.width}", f"lr{self.learning_rate:g}", most, f"s{self.seed}"])
 
     @property
     def total_params(self) -> int:
@@ -155,17 +195,24 @@ class DegreeRun:
         """The run as plain JSON values."""
         values = asdict(self)
         values["network"]["degrees"] = list(self.network.degrees)
-        # left out at its default, so that older runs keep their digests
-        if self.network.initial_share == HALF:
-            del values["network"]["initial_share"]
+        # left out at their defaults, so that older runs keep their digests
+        for fields, owner, names in (
+            (values["network"], ProductShape, LATER),
+            (values, DegreeRun, ("until_converged",)),
+        ):
+            for name in names:
+                if fields[name] == owner.__dataclass_fields__[name].default:
+                    del fields[name]
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
 
 
 def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it."""
-    spec = run.to_dict() | {"total_params": run.total_params}
-    degrees = ".".join(map(str, run.network.degrees))
-    return spec | {**spec.pop("network"), "degrees": degrees, "layer_params": run.network.layer_params}
+    n, spec = run.network, run.to_dict() | {"total_params": run.total_params}
+    del spec["network"]
+    degrees = ".".join(map(str, n.degrees))
+    later = {"until_converged": run.until_converged}
+    return spec | asdict(n) | later | {"degrees": degrees, "layer_params": n.layer_params}
 
 
 def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
@@ -189,15 +236,17 @@ def check_degree_run(run: DegreeRun) -> None:
     positive = {"width": n.width, "inputs": n.inputs, "outputs": n.outputs, "depth": n.depth}
     positive |= {"steps": run.steps, "batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
     positive |= {f"the degree of layer {place}": degree for place, degree in enumerate(n.degrees, 1)}
-    if run.target == "separable":
+    positive["heads"] = n.heads
+    if run.target != "digits":
         positive["target_rank"] = run.target_rank
     problems += below_one(positive)
     if run.target not in get_args(Target):
         problems.append(f"target is {run.target!r}; it must be one of {', '.join(get_args(Target))}.")
-    if run.target == "separable" and (n.inputs % 2 or n.outputs != 1):
+    outputs = {"separable": 1, "signs": 2}.get(run.target, n.outputs)
+    if run.target != "digits" and (n.inputs % 2 or n.outputs != outputs):
         problems.append(
-            f"a separable target has an even number of inputs, its two halves, and one output; not {n.inputs} "
-            f"and {n.outputs}."
+            f"a target of {run.target} has an even number of inputs, its two halves, and {outputs} outputs; not "
+            f"{n.inputs} and {n.outputs}."
         )
     if run.target == "digits" and (n.inputs, n.outputs, run.target_rank) != (*DIGITS, 0):
         problems.append(
@@ -215,14 +264,16 @@ def check_degree_run(run: DegreeRun) -> None:
         raise UserError("\n".join(problems))
 
 
-def layers_of_budget(degree: int, matrices: int) -> tuple[int, ...]:
-    """The degrees of a network of `matrices // degree` equal layers (eq. 4).
+def layers_of_budget(degree: int, matrices: int, heads: int = 1) -> tuple[int, ...]:
+    """The degrees of a network of `matrices // (degree * heads)` equal layers (eq. 4).
 
     Raises:
         UserError: the degree does not divide the budget.
     """
-    if degree < 1 or matrices % degree:
+    if degree < 1 or matrices % (degree * heads):
+        of_heads = f" with {heads} heads" if heads > 1 else ""
         raise UserError(
-            f"{matrices} matrices can't be layers of degree {degree} each; 12 can, for degrees 1, 2, 3, 4 and 6."
+            f"{matrices} matrices can't be layers of degree {degree} each{of_heads}; 12 can, for degrees 1, 2, 3, 4 "
+            "and 6 with one head."
         )
-    return (degree,) * (matrices // degree)
+    return (degree,) * (matrices // (degree * heads))

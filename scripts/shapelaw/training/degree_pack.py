@@ -21,7 +21,7 @@ from torch import Tensor
 from shapelaw.errors import UserError
 from shapelaw.models.memorizer import Parameters, gradients_through, losses
 from shapelaw.models.product_network import forward, initial_parameters, mean_degrees
-from shapelaw.specs.degrees import THRESHOLDS, DegreeRun
+from shapelaw.specs.degrees import CONVERGED, FALL, LEAST, THRESHOLDS, DegreeRun
 from shapelaw.training.packs import Evaluation, Pack
 
 Array = npt.NDArray[np.float64]
@@ -124,17 +124,14 @@ def draw_batch(run: DegreeRun, task: Task, step: int) -> Examples:
     if isinstance(task, DigitsTarget):
         rows = torch.from_numpy(random.integers(0, len(task.train.labels), run.batch_size))
         return Examples(task.train.inputs[rows], task.train.labels[rows])
-    inputs = random.standard_normal((run.batch_size, run.network.inputs), dtype=np.float32)
-    return _with_values(torch.from_numpy(inputs), task)
+    return _labelled(run, task, random, run.batch_size)
 
 
 def held_out(run: DegreeRun, task: Task) -> Examples:
     """The test examples of a run: 4,096 further inputs, or the remaining images."""
     if isinstance(task, DigitsTarget):
         return task.test
-    random = np.random.default_rng([run.seed, _TEST])
-    inputs = random.standard_normal((TEST_EXAMPLES, run.network.inputs), dtype=np.float32)
-    return _with_values(torch.from_numpy(inputs), task)
+    return _labelled(run, task, np.random.default_rng([run.seed, _TEST]), TEST_EXAMPLES)
 
 
 def load_digits(seed: int) -> DigitsTarget:
@@ -160,8 +157,11 @@ def load_digits(seed: int) -> DigitsTarget:
     return DigitsTarget(examples(chosen), examples(order[len(chosen) :]))
 
 
-def _with_values(inputs: Tensor, target: SeparableTarget) -> Examples:
-    return Examples(inputs, target(inputs))
+def _labelled(run: DegreeRun, target: SeparableTarget, random: np.random.Generator, count: int) -> Examples:
+    """Standard normal inputs with the target's values, or whether these are positive."""
+    inputs = torch.from_numpy(random.standard_normal((count, run.network.inputs), dtype=np.float32))
+    values = target(inputs)
+    return Examples(inputs, (values > 0).long() if run.target == "signs" else values)
 
 
 def _gram(directions: Array, phases: Array) -> Array:
@@ -215,30 +215,84 @@ class DegreePack(Pack[DegreeRun]):
         y_PB = torch.stack([batch.labels for batch in batches]).to(self.device)
         return gradients_through(lambda leaves: forward(leaves, self.network, x_PBi), self.parameters, y_PB)
 
-    def evaluate(self, model: int) -> Evaluation:
-        """Loss and accuracy on held-out examples."""
+    def rate(self, model: int) -> float:
+        """The rate of a model's next step; until it converges the peak, after a twentieth of it as warm-up."""
+        run, step = self.runs[model], self.steps[model]
+        if not run.until_converged:
+            return super().rate(model)
+        warm, (begin, end) = int(run.warmup * run.steps * FALL), self._fall(model)
+        risen = 1.0 if step >= warm else 0.01 + 0.99 * step / warm
+        return run.learning_rate * risen * min(1.0, (end - step) / (end - begin))
+
+    def is_done(self, model: int, found: Evaluation) -> bool:
+        """True after the last step, or after the fall of the rate of a model that has converged."""
+        done = super().is_done(model, found)
+        return done or (self.runs[model].until_converged and self.steps[model] >= self._fall(model)[1])
+
+    def _fall(self, model: int) -> tuple[int, int]:
+        """The steps between which the rate falls to zero, by the model's history so far."""
+        run = self.runs[model]
+        latest = math.floor(run.steps / (1.0 + FALL))
+        begin = min(converged_at(self.rows[model], LEAST * run.steps) or latest, latest)
+        every = run.evaluate_every
+        return begin, min(run.steps, math.ceil(begin * (1.0 + FALL) / every) * every)
+
+    def _outputs(self, model: int) -> tuple[Tensor, Tensor]:
+        """What a model says of its held-out examples, [1, B, o], and their labels [1, B]."""
         examples = self._held_out[self.runs[model].examples_key]
         x_1Bi, y_1B = examples.inputs[None].to(self.device), examples.labels[None].to(self.device)
         with torch.no_grad():
-            outputs_1Bo = forward(self.alone(model), self.network, x_1Bi)
+            return forward(self.alone(model), self.network, x_1Bi), y_1B
+
+    def evaluate(self, model: int) -> Evaluation:
+        """Loss and accuracy on held-out examples."""
+        outputs_1Bo, y_1B = self._outputs(model)
         accuracy = None
         if not y_1B.is_floating_point():
             accuracy = (outputs_1Bo.argmax(-1) == y_1B).double().mean().item()
         return Evaluation(losses(outputs_1Bo, y_1B).item(), accuracy)
 
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """Steps to some losses, and the mean degree of the layers, which a mixture has learned."""
-        run = self.runs[model]
+        """Steps to some losses, the mean degree of the layers, which a mixture has learned, and errors of numbers.
+
+        The errors are the mean and the largest absolute one (the note's equations 13 and 12).
+        """
+        run, errors = self.runs[model], dict[str, Any]()
+        if run.target == "separable":
+            outputs_1Bo, y_1B = self._outputs(model)
+            off = (outputs_1Bo[..., 0] - y_1B).abs()
+            errors = {"mean_error": off.mean().item(), "largest_error": off.max().item()}
+        if run.until_converged:
+            errors["converged"] = converged_at(rows, LEAST * run.steps) is not None
         reached = {
             f"steps_to_{threshold:g}": steps_to(threshold, rows) for threshold in THRESHOLDS[run.target]
         }
         return {
             "mean_degree": mean_degrees(self.alone(model), self.network).mean().item(),
             **{name: steps for name, steps in reached.items() if steps is not None},
+            **errors,
         }
 
     def rearranged(self, models: Sequence[int] | None) -> None:
         """Nothing to do: nothing here depends on the members of the pack."""
+
+
+def converged_at(rows: Sequence[Sequence[float]], least: float) -> int | None:
+    """The first evaluation whose last half of the steps lowered the least held-out loss by less than `CONVERGED`.
+
+    Args:
+        rows: rows of the history: step, training loss, rate, held-out loss, accuracy.
+        least: steps before which nothing has converged.
+    """
+    for place, (step, _, _, loss, _) in enumerate(rows):
+        before = [one[3] for one in rows[:place] if 2 * one[0] <= step]
+        if (
+            step >= least
+            and before
+            and min(loss, *(one[3] for one in rows[:place])) > (1 - CONVERGED) * min(before)
+        ):
+            return int(step)
+    return None
 
 
 def steps_to(threshold: float, rows: Sequence[Sequence[float]]) -> float | None:

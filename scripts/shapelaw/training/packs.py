@@ -104,6 +104,10 @@ class Pack(ABC, Generic[AnyPackedRun]):
         """The tensors of a model, from a `state`, in the shapes of this pack."""
         return found
 
+    def rate(self, model: int) -> float:
+        """The learning rate of a model's next step."""
+        return packed_rate(self.runs[model], self.steps[model])
+
     def is_done(self, model: int, found: Evaluation) -> bool:
         """True if a model ends here, after an evaluation."""
         return self.steps[model] == self.runs[model].steps
@@ -116,7 +120,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         """One Adam step of every model."""
         begin = time.monotonic()
         loss_P, found = self.gradients()
-        self.rates = [packed_rate(run, step) for run, step in zip(self.runs, self.steps, strict=True)]
+        self.rates = [self.rate(model) for model in range(len(self.runs))]
         self._adam(found)
         self.loss_sum_P += loss_P
         self.summed_P += 1

@@ -195,3 +195,24 @@ def test_our_runs_give_the_numbers_that_a_referee_recomputed() -> None:
         assert rows.loc[f"degree {degree}", "ratio"] == pytest.approx(ratio, abs=0.005)
         assert rows.loc[f"degree {degree}", "p_value"] == pytest.approx(p_value, rel=0.15)
         assert rows.loc[f"degree {degree}", "cells"] == 12
+
+
+def test_blocks_are_compared_with_degree_3_of_their_own() -> None:
+    ours, noted = (
+        table(seeds=3),
+        table(seeds=3).assign(activation="relu", residual=False, heads=1, accuracy=0.9),
+    )
+    noted["loss"] *= noted["degrees"].map(lambda layers: 3.0 if layers.startswith("2") else 2.0)
+    runs = pd.concat([ours, noted.assign(normalization="batch")])
+    tuned = tuned_of(runs)
+    assert {one.task.block for one in tuned} == {"", "ReLU, no residual, batch norm"}
+    ratio = {
+        (one.tuned.task.block, one.tuned.task.target_rank, one.tuned.name): one.log_ratio.value
+        for one in differences(tuned)
+    }
+    for rank in (2, 8):
+        twice = ratio["ReLU, no residual, batch norm", rank, "degree 2"] - ratio["", rank, "degree 2"]
+        assert twice == pytest.approx(math.log(1.5))
+    found = pooled_table(pooled(check_runs(runs, "runs")))
+    assert set(found["block"]) == {"", "ReLU, no residual, batch norm"}
+    assert {one.at_end["accuracy"] for one in tuned if one.task.block} == {0.9}

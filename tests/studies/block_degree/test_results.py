@@ -90,7 +90,7 @@ def test_steps_before_the_first_evaluation_are_not_known() -> None:
     assert math.isnan(two["ratio"])
 
 
-COLUMNS = "targets rates_chosen_on width matrices network ratio low95 high95 p_value_holm verdict"
+COLUMNS = "targets rates_chosen_on width matrices block until_converged network ratio low95 high95 p_value_holm verdict"
 
 
 def told(*rows):
@@ -99,10 +99,10 @@ def told(*rows):
 
 def test_the_answer_is_of_whole_degrees_at_the_largest_budget():
     found = told(
-        ("R > 1", "all seeds", 16, 12, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse"),
-        ("R > 1", "all seeds", 16, 12, "mixture of 2 and 3", 0.9, 0.8, 1.0, None, "better"),
-        ("R > 1", "all seeds", 8, 6, "degree 2", 1.0, 0.9, 1.1, 0.9, "no significant difference"),
-        ("all R", "all seeds", 16, 12, "degree 2", 9.0, 8.0, 10.0, 0.001, "worse"),
+        ("R > 1", "all seeds", 16, 12, "", False, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse"),
+        ("R > 1", "all seeds", 16, 12, "", False, "mixture of 2 and 3", 0.9, 0.8, 1.0, None, "better"),
+        ("R > 1", "all seeds", 8, 6, "", False, "degree 2", 1.0, 0.9, 1.1, 0.9, "no significant difference"),
+        ("all R", "all seeds", 16, 12, "", False, "degree 2", 9.0, 8.0, 10.0, 0.001, "worse"),
     )
     assert found.decided
     assert found.sentence == (

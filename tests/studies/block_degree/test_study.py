@@ -19,6 +19,35 @@ def test_mixtures_can_begin_anywhere_between_their_degrees() -> None:
         load_config(shipped(block_degree=[{**grid, "mixture_shares": [1.0]}]), SCALES)
 
 
+def test_the_note_s_block_is_trained_at_the_same_budget() -> None:
+    grid = {
+        "target": "signs",
+        "target_ranks": [4],
+        "degrees": [1, 3],
+        "matrices": 12,
+        "learning_rates": [0.01],
+    }
+    block = {
+        "activation": "relu",
+        "residual": False,
+        "normalization": "batch",
+        "heads": 2,
+        "until_converged": True,
+    }
+    runs = runs_of(load_config(shipped(block_degree=[grid | block]), SCALES), "block_degree", REPOSITORY)
+    assert len(runs) == 2 * 4
+    assert {run.network.matrices for run in runs.values()} == {12}
+    assert {run.network.depth for run in runs.values()} == {2, 6}
+    assert {run.network.block for run in runs.values()} == {"ReLU, no residual, batch norm, 2 heads"}
+    assert all(spec_from_dict(spec_to_dict(run)) == run for run in runs.values())
+    with pytest.raises(UserError, match=r"degree 4 each with 2 heads"):
+        runs_of(
+            load_config(shipped(block_degree=[grid | block | {"degrees": [4]}]), SCALES),
+            "block_degree",
+            REPOSITORY,
+        )
+
+
 def test_grids_that_differ_in_the_inputs_alone_are_other_runs() -> None:
     grids = [
         {"target_ranks": [2], "degrees": [3], "matrices": 6, "inputs": inputs, "seeds": 2}

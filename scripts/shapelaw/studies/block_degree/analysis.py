@@ -18,7 +18,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs import columns
-from shapelaw.specs.degrees import HALF
+from shapelaw.specs.degrees import HALF, ProductShape
 
 COLUMNS = {
     "target": "separable or digits",
@@ -32,6 +32,15 @@ COLUMNS = {
     "seed": "0, 1, ...",
     "loss": "on held-out inputs at the end",
 }
+# optional columns of a network's block and training, with what they are where missing
+OPTIONS: dict[str, Any] = {
+    "activation": "none",
+    "residual": True,
+    "normalization": "example",
+    "heads": 1,
+    "until_converged": False,
+}
+AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
 DIVERGED = columns.DIVERGED.name  # optional column: null if the run has a loss
@@ -50,13 +59,16 @@ class Task(NamedTuple):
     width: int
     matrices: int
     steps: int
+    block: str = ""
+    until_converged: bool = False
 
     @property
     def name(self) -> str:
         """The task in words: `separable, R = 8 of 16 inputs, 12 matrices of 32 x 32`."""
         rank = f", R = {self.target_rank}" if self.target_rank else ""
         seen = f" of {self.inputs} inputs" if self.target_rank else ""
-        return f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
+        words = f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
+        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,7 @@ class Tuned:
         steps_to: steps to each threshold, by threshold, then by seed; infinite where it is not reached.
         first_evaluation: steps before the first evaluation; 0 if the table lacks them.
         settled: mean degree at the end, by seed, leaving out seeds that diverged; empty unless a mixture.
+        at_end: mean over the seeds of each of `AT_END` that the table has.
     """
 
     task: Task
@@ -87,6 +100,7 @@ class Tuned:
     steps_to: dict[float, dict[int, float]]
     first_evaluation: int
     settled: dict[int, float]
+    at_end: dict[str, float]
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -170,7 +184,16 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
         unknown = runs["loss"].isna() & runs[DIVERGED].isna()
         refuse(runs, unknown, source, "the run has no loss and has not diverged; train it to its end")
     checked = runs.copy()
-    checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
+    for name, value in OPTIONS.items():
+        given = checked[name].fillna(value) if name in checked else pd.Series(value, checked.index)
+        checked[name] = given.astype(str).str.lower() == "true" if isinstance(value, bool) else given
+    checked["block"] = [
+        ProductShape((), 0, 0, 0, activation=one["activation"], residual=one["residual"],
+                     normalization=one["normalization"], heads=int(one["heads"])).block
+        for one in checked.to_dict("records")
+    ]  # fmt: skip
+    layers = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]
+    checked["matrices"] = checked["heads"].astype(int) * layers  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
     checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF
@@ -194,7 +217,8 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
     Raises:
         UserError: no rate was tried with every seed.
     """
-    target, *numbers, degrees, mixture, begins = name
+    target, *numbers, block, until_converged, degrees, mixture, begins = name
+    rank, inputs, width, matrices, steps = map(int, numbers)
     rows = {(row["seed"], row["learning_rate"]): row for row in reversed(runs.to_dict("records"))}
     seeds, rates = (sorted(set(values)) for values in zip(*rows, strict=True))
     common = [rate for rate in rates if all((seed, rate) in rows for seed in seeds)]
@@ -213,7 +237,7 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
     thresholds = [name for name in map(str, runs) if name.startswith(STEPS_TO)]
     settled = mixture and SETTLED in runs
     return Tuned(
-        Task(str(target), *(int(number) for number in numbers)),
+        Task(str(target), rank, inputs, width, matrices, steps, block, bool(until_converged)),
         str(degrees),
         bool(mixture),
         float(begins),
@@ -233,6 +257,7 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
             for seed, loss in losses.items()
             if settled and math.isfinite(loss)
         },
+        {name: float(np.mean([row[name] for row in mine.values()])) for name in AT_END if name in runs},
     )
 
 
@@ -287,17 +312,19 @@ def differences(tuned: Sequence[Tuned]) -> list[Difference]:
     return found
 
 
-# by name: the targets beside those of R > 1: R = 1, and digits, whose R is 0
+# by name: the targets beside those of R > 1 (in numbers): R = 1, and digits, whose R is 0
 TARGETS: dict[str, set[int]] = {
     "R > 1": set(),
     "all R": {1},
     "R > 1 and digits": {0},
     "all R and digits": {0, 1},
 }
+SIGNS = "signs, R > 1"
+POOLED_BY = ("width", "matrices", "block", "until_converged")  # beside targets and rates
 POOLED: Columns = {
     "targets": "targets",
     "rates_chosen_on": "rates",
-    **{name: f"first.task.{name}" for name in ("width", "matrices")},
+    **{name: f"first.task.{name}" for name in POOLED_BY},
     "network": "first.name",
     "target_ranks": lambda one: tuple(each.task.target_rank for each in one.tuned if each.task.target_rank),
     **interval_columns("log_ratio", "ratio", change=math.exp),
@@ -359,8 +386,9 @@ def pooled(runs: pd.DataFrame) -> list[Pooled]:
         of_degree_3 = references(tuned)
         for mine in _by_network(tuned):
             compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
-            for name, beside in TARGETS.items():
-                chosen = [one for one in compared if (rank := one.task.target_rank) > 1 or rank in beside]
+            for name, beside in (TARGETS | {SIGNS: set[int]()}).items():
+                tasks = [one for one in compared if (one.task.target == "signs") == (name == SIGNS)]
+                chosen = [one for one in tasks if (rank := one.task.target_rank) > 1 or rank in beside]
                 ranks = {one.task.target_rank for one in chosen}
                 if not (beside < ranks):  # a target of R > 1 and all others
                     continue
@@ -374,25 +402,27 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 
     `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
     """
-    targets = list(TARGETS)
+    targets = [*TARGETS, SIGNS]
 
-    def place(one: Pooled) -> tuple[int, int, str, int]:
+    def place(one: Pooled) -> tuple[Any, ...]:
         task = one.first.task
-        return -task.width, -task.matrices, one.rates, targets.index(one.targets)
+        size = (-task.width, -task.matrices, task.block, task.until_converged)
+        return *size, one.rates, targets.index(one.targets)
 
     ordered = sorted(found, key=place)
     table = frame_of(ordered, POOLED)
     whole = pd.Series([one.is_whole_degree for one in ordered], index=table.index, dtype=bool)
-    for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
+    for _, group in table[whole].groupby(["targets", "rates_chosen_on", *POOLED_BY]):
         table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
     return table
 
 
 def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
     """The tasks of each network, by budget."""
-    found: dict[tuple[int, int, str, bool, float], list[Tuned]] = {}
+    found: dict[tuple[Any, ...], list[Tuned]] = {}
     for one in tuned:
-        name = (one.task.width, one.task.matrices, one.degrees, one.mixture, one.initial_share)
+        budget = (getattr(one.task, name) for name in POOLED_BY)
+        name = (*budget, one.degrees, one.mixture, one.initial_share)
         found.setdefault(name, []).append(one)
     return found.values()
 

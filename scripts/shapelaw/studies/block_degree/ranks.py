@@ -44,11 +44,14 @@ class Setting(NamedTuple):
     width: int
     matrices: int
     steps: int
+    block: str
+    until_converged: bool
 
     @property
     def words(self) -> str:
         """`16 inputs, 12 matrices of 32 x 32`."""
-        return f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
+        words = f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
+        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Ranked:
     def setting(self) -> Setting:
         """What it shares with the networks that it is compared with."""
         task = self.tuned.task
-        return Setting(task.inputs, task.width, task.matrices, task.steps)
+        return Setting(task.inputs, task.width, task.matrices, task.steps, task.block, task.until_converged)
 
     @property
     def floors(self) -> dict[int, float]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -36,7 +37,9 @@ from shapelaw.specs.degrees import HALF
 from shapelaw.studies.block_degree import ranks
 from shapelaw.studies.block_degree.analysis import (
     ALL_SEEDS,
+    AT_END,
     DIVERGED,
+    POOLED_BY,
     Difference,
     Pooled,
     Tuned,
@@ -140,7 +143,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     if found.empty:
         return Answer("No degree can be compared with 3: that takes two seeds of both.", False, PUBLISHED)
     first = found.iloc[0]
-    found = found[(found["width"] == first["width"]) & (found["matrices"] == first["matrices"])]
+    found = found[(found[[*POOLED_BY]] == first[[*POOLED_BY]]).all(axis="columns")]
     said = "; ".join(
         f"{row['network']} {row['ratio']:.2f} times ({row['low95']:.2f} to {row['high95']:.2f}), {row['verdict']}"
         for row in found.to_dict("records")
@@ -162,8 +165,13 @@ def losses_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
         "learning_rate": lambda one: float(np.median(list(one.learning_rates.values()))),
         "rates_tried": "tried",
         "rates_at_edge": "at_edge",
+        **{name: partial(_at_end, name) for name in AT_END},
     }
     return frame_of(tuned, columns)
+
+
+def _at_end(name: str, one: Tuned) -> float:
+    return one.at_end.get(name, math.nan)
 
 
 def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
@@ -244,7 +252,8 @@ TABLES = {
         "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
     ),
     "losses": TableOf(
-        lambda found: losses_table(found.tuned), "Final held-out loss, geometric mean over seeds."
+        lambda found: losses_table(found.tuned),
+        "Final held-out loss, geometric mean over seeds; accuracy, absolute errors and steps are means.",
     ),
     "differences": TableOf(
         lambda found: differences_table(found.differences),
@@ -344,8 +353,10 @@ def _is_half_way(one: Tuned) -> bool:
 
 
 def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[Tuned, Item]]:
-    """The networks on a target with the most inputs and, of these, the greatest width."""
-    chosen = [(one, item) for one, item in items if one.task.target == target]
+    """The networks of one block on a target with the most inputs and, of these, the greatest width."""
+    of_target = [(one, item) for one, item in items if one.task.target == target]
+    first = min(((one.task.block, one.task.until_converged) for one, _ in of_target), default=None)
+    chosen = [(one, item) for one, item in of_target if (one.task.block, one.task.until_converged) == first]
     largest = max(((one.task.inputs, one.task.width) for one, _ in chosen), default=None)
     return [(one, item) for one, item in chosen if (one.task.inputs, one.task.width) == largest]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,9 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.degrees import (
     DIGITS,
     HALF,
+    Activation,
     DegreeRun,
+    Normalization,
     ProductShape,
     Target,
     check_degree_run,
@@ -33,7 +35,7 @@ class DegreeGrid(Section):
 
     target: Target = Field(
         "separable",
-        description="Task: a sum of products of functions of the two input halves, or images of digits.",
+        description="Task: a sum of products of functions of the two input halves, its sign, or images of digits.",
     )
     target_ranks: Sizes = Field([1, 4, 16, 64], description="Products R in a separable target.")
     matrices: Count = Field(12, description="Square matrices in all layers, the budget of every network.")
@@ -47,6 +49,12 @@ class DegreeGrid(Section):
     mixture_shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = Field(
         [HALF], description="Shares that mixtures begin with: layers of degree k - 1 + share."
     )
+    activation: Activation = Field("none", description="After each layer's normalized product (equation 6).")
+    residual: bool = Field(True, description="Whether a layer's input is added to it.")
+    normalization: Normalization = Field(
+        "example", description="Of each example's vector, or batch normalization without parameters."
+    )
+    heads: Count = Field(1, description="Products that a layer adds up, each of its own matrices.")
     width: Count = Field(32, description="Width of the layers.")
     inputs: Count = Field(16, description="Inputs of a separable target, half of them on either side.")
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
@@ -54,7 +62,13 @@ class DegreeGrid(Section):
         description="Adam's peak learning rates, the same for every network; each gets its best one.",
     )
     seeds: Seeds = Field(4, description="Runs of every combination, with seeds 0, 1, ...")
-    steps: Steps = Field(3000, description="Optimizer steps of a run.")
+    steps: Steps = Field(
+        3000, description="Optimizer steps of a run; the most where until_converged is true."
+    )
+    until_converged: bool = Field(
+        False,
+        description="Train at the peak rate until half of the steps gain less than 5%, then let it fall to zero.",
+    )
     batch_size: Examples = Field(256, description="Examples of a step.")
     evaluate_every: Steps = Field(100, description="Steps between two held-out losses.")
 
@@ -66,19 +80,35 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
         UserError: a degree doesn't divide the budget.
     """
     digits = grid.target == "digits"
-    sizes = grid.width, *(DIGITS if digits else (grid.inputs, 1))
-    networks = [ProductShape(layers_of_budget(degree, grid.matrices), *sizes) for degree in grid.degrees]
-    networks += [ProductShape(tuple(pattern), *sizes) for pattern in grid.patterns]
+    sizes = grid.width, *(DIGITS if digits else (grid.inputs, 2 if grid.target == "signs" else 1))
+
+    def network(degrees: Sequence[int], mixture: bool = False, share: float = HALF) -> ProductShape:
+        return ProductShape(
+            tuple(degrees),
+            *sizes,
+            mixture,
+            share,
+            grid.activation,
+            grid.residual,
+            grid.normalization,
+            grid.heads,
+        )
+
+    def equal(degree: int) -> tuple[int, ...]:
+        return layers_of_budget(degree, grid.matrices, grid.heads)
+
+    networks = [network(equal(degree)) for degree in grid.degrees]
+    networks += [network(pattern) for pattern in grid.patterns]
     networks += [
-        ProductShape(layers_of_budget(degree, grid.matrices), *sizes, True, share)
+        network(equal(degree), True, share)
         for degree, share in itertools.product(grid.mixtures, grid.mixture_shares)
     ]
-    for network, rank, rate, seed in itertools.product(
+    for one, rank, rate, seed in itertools.product(
         networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
     ):
         yield DegreeRun(
-            network, grid.target, rank, grid.steps, seed, grid.batch_size, rate,
-            evaluate_every=grid.evaluate_every,
+            one, grid.target, rank, grid.steps, seed, grid.batch_size, rate,
+            evaluate_every=grid.evaluate_every, until_converged=grid.until_converged,
         )  # fmt: skip
 
 
@@ -96,7 +126,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
     found = []
     for place, grid in enumerate(grids):
         where = f"{NAME}.{ordinal(place)}"
-        budgets = {sum(pattern) for pattern in grid.patterns} - {grid.matrices}
+        budgets = {grid.heads * sum(pattern) for pattern in grid.patterns} - {grid.matrices}
         if budgets:
             found.append(
                 f"{where}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
