@@ -24,6 +24,12 @@ def test_the_papers_numbers_from_the_papers_transitions(refitted):
     assert err_error.max() < 0.03
 
 
+def test_the_published_widths_have_the_logs_that_table_4b_prints(refitted):
+    found = tables.told_by_pair(refitted.transitions)
+    assert list(found["log_width"].round(2)) == [5.37, 5.73, 6.08, 6.35, 6.71]
+    assert list(found["log_width_err"].round(4)) == [0.0280, 0.0390, 0.0459, 0.0210, 0.0194]
+
+
 def test_a_transition_has_the_middle_of_its_pair_and_its_ratio(refitted):
     theirs = tables.told_by_pair(refitted.transitions)
     assert theirs["deeper_depth"].tolist() == [12, 18, 24, 30, 36]

@@ -55,14 +55,23 @@ def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def told_by_pair(transitions: pd.DataFrame) -> pd.DataFrame:
-    """Transitions with the `mid_depth` of their pair, the geometric mean, and its `depth_ratio`.
+    """Transitions with the `mid_depth` of their pair, the geometric mean, and its `depth_ratio`; widths also as logs.
 
     Where L and L' tie the best depth lies between them, so pairs of several ratios compare at their middle.
+    `log_width` and its error, `width_err / width`, are what the line is fitted to (Levine et al. 2020, table 4b).
     """
     depth, deeper = (transitions[name].astype("Float64") for name in ("depth", "deeper_depth"))
-    made = transitions.assign(mid_depth=(depth * deeper) ** 0.5, depth_ratio=deeper / depth)
-    names, at = [*transitions], [*transitions].index("deeper_depth") + 1
-    return made[[*names[:at], "mid_depth", "depth_ratio", *names[at:]]]
+    width, err = (transitions[name].astype("float64") for name in ("width", "width_err"))
+    made = transitions.assign(
+        mid_depth=(depth * deeper) ** 0.5,
+        depth_ratio=deeper / depth,
+        log_width=np.log(width),
+        log_width_err=err / width,
+    )
+    names = [*transitions]
+    at, beside = names.index("deeper_depth") + 1, names.index("width_err") + 1
+    pair, logs = ["mid_depth", "depth_ratio"], ["log_width", "log_width_err"]
+    return made[[*names[:at], *pair, *names[at:beside], *logs, *names[beside:]]]
 
 
 def gaps_table(runs: Runs) -> pd.DataFrame:
@@ -86,7 +95,8 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
 def read_transitions(transitions: pd.DataFrame) -> pd.DataFrame:
     """A table of transitions as it is read: the width with its interval, or what else was found in words."""
     left_out = (
-        *("width_err", "bound", "bound_err", "side", "reportable_low", "reportable_high"),
+        *("width_err", "log_width", "log_width_err", "bound", "bound_err", "side"),
+        *("reportable_low", "reportable_high"),
         *("noise_scale", "caution", "correlation", "lag", TOKENS_PER_PARAM),
     )
     shown = transitions.drop(columns=[*left_out], errors="ignore")
