@@ -14,6 +14,8 @@ from shapelaw.studies.separation_rank.study import (
     mixed_degrees,
     rank_problems,
 )
+from shapelaw.studies.separation_rank.tables import network_of
+from shapelaw.theory.separation_rank import separation_rank
 
 
 def test_digests_name_networks():
@@ -37,6 +39,7 @@ def test_a_default_that_is_written_out_is_the_same_network():
 
 OF_RANKS = {"depth": [1], "width": [3], "tokens": [4]}
 OF_DEGREES = {"blocks": "product", "width": [2], "budget": [5]}
+OF_MIXERS = {"blocks": "mixer", "width": [4], "budget": [9], "tokens": [4], "degrees": [2]}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,8 @@ OF_DEGREES = {"blocks": "product", "width": [2], "budget": [5]}
         ("degree_budget", OF_DEGREES | {"width": [3]}, "width 3 is odd"),
         ("degree_budget", OF_DEGREES | {"tokens": [4]}, "are for attention"),
         ("degree_budget", OF_DEGREES | {"blocks": "attention", "budget": [1]}, "no room for a block"),
+        ("degree_budget", OF_MIXERS | {"degrees": [2, 3]}, "a Mixer's blocks have degree 2"),
+        ("degree_budget", OF_MIXERS | {"tokens": [6]}, "6 tokens don't divide 16"),
         ("fractional_degree", None, "fractional_degree is empty"),
     ],
 )
@@ -74,7 +79,15 @@ def test_a_grid_that_cannot_be_listed_is_told_at_once() -> None:
     assert said.startswith("fractional_degree.1st has over 10^")
 
 
-@pytest.mark.parametrize("blocks", ["product", "attention"])
+def test_a_mixer_has_the_matrices_of_attention_s_blocks_of_degree_2() -> None:
+    (mixer,) = asked_of(RankGrids(degree_budget=[OF_MIXERS]))
+    (attention,) = asked_of(RankGrids(degree_budget=[OF_MIXERS | {"blocks": "attention"}]))
+    one, other = network_of(mixer.sizes), network_of(attention.sizes)
+    assert one.params == other.params == 3 * 3 * 4**2
+    assert separation_rank(one).rank == 660  # docs/results/theory.md
+
+
+@pytest.mark.parametrize("blocks", ["product", "attention", "mixer"])
 def test_sequences_are_counted_as_they_are_listed(blocks: str) -> None:
     for budget in range(14):
         grid = RankGrids(

@@ -278,7 +278,7 @@ def degree_figure(degrees: pd.DataFrame) -> Chart | str:
     parts = degrees[GROUP[:-1]].drop_duplicates().sort_values(GROUP[:-1], ascending=[False, True, True, True])
     panels = []
     for blocks, width, tokens, heads in parts.head(_MOST_PANELS).itertuples(index=False):
-        name = f"{blocks}, d = {width}" + (f", N = {tokens}" if blocks == "attention" else "")
+        name = f"{blocks}, d = {width}" + (f", N = {tokens}" if blocks != "product" else "")
         at = (degrees[GROUP[:-1]] == [blocks, width, tokens, heads]).all(axis=1)
         panels.append(_degree_panel(degrees[at], name + (f", H = {heads}" if heads > 1 else "")))
     last = [key("ln(k) / k, scaled at k = 3", INK, (0, (1, 1)))]

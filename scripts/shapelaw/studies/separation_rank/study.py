@@ -52,15 +52,17 @@ class RankGrid(Section):
 class BlockGrid(Section):
     """Networks of blocks of degree k at equal budgets: all combinations of the lists."""
 
-    blocks: Literal["product", "attention"] = Field(
-        description="Blocks are element-wise products of k maps of all inputs, or are like linearized attention."
+    blocks: Literal["product", "attention", "mixer"] = Field(
+        description="Blocks are element-wise products of k maps of all inputs, are like linearized attention, or are "
+        "an MLP-Mixer's of degree 2."
     )
     width: Sizes = Field(description="Widths d.")
     budget: Sizes = Field(
-        description="Matrices of width x width in a network; a block has k, or k + 1 with W_O of attention."
+        description="Matrices of width x width in a network; a block has k, or k + 1 with W_O of attention; a Mixer's "
+        "3, two of them in an MLP over the tokens of width^2 / tokens units."
     )
     degrees: Sizes = Field([1, 2, 3, 4, 5, 6], description="Degrees k of a block.")
-    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; of attention only.")
+    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; not of products.")
     heads: Sizes = Field(
         [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
     )
@@ -99,7 +101,7 @@ class AttentionSizes:
 
 @dataclass(frozen=True)
 class DegreeSizes:
-    """Sizes of a product network of equal layers (its input has `width` numbers), or of attention of any degree."""
+    """Sizes of a product network (its input has `width` numbers), of attention of any degree, or of a Mixer."""
 
     blocks: str
     degrees: tuple[int, ...]
@@ -133,8 +135,8 @@ def digest(sizes: NetworkSizes) -> str:
 
 
 def matrices(blocks: str, degree: int) -> int:
-    """Matrices of d x d in a block: k maps, and W_O of attention."""
-    return degree + (1 if blocks == "attention" else 0)
+    """Matrices of d x d in a block: k maps, and W_O of attention, or a Mixer's map of channels."""
+    return degree + (0 if blocks == "product" else 1)
 
 
 def asked_of(grids: RankGrids) -> list[Asked]:
@@ -287,8 +289,15 @@ def _degree_problems(grid: BlockGrid) -> Iterator[str]:
             yield f"width {width} is odd; half of the input of a product network is A, so take an even one"
         if not product:
             yield from _token_problems(tokens)
+        if grid.blocks == "mixer" and width**2 % tokens:
+            yield (
+                f"{tokens} tokens don't divide {width**2}, the square of width {width}, so no MLP over them has the "
+                "numbers of two matrices"
+            )
         if width % heads:
             yield f"width {width} is not divisible by {heads} heads; give another number of heads"
+    if grid.blocks == "mixer" and (list(grid.degrees) != [2] or list(grid.heads) != [1]):
+        yield "a Mixer's blocks have degree 2 and no heads: give degrees: [2], and leave out heads"
     least = min(matrices(grid.blocks, degree) for degree in grid.degrees)
     for budget in grid.budget:
         if budget < least:

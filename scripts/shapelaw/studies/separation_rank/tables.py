@@ -27,7 +27,7 @@ from shapelaw.studies.separation_rank.study import (
     matrices,
 )
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.networks import DegreeAttention, ProductNetwork
+from shapelaw.theory.networks import DegreeAttention, MixerNetwork, ProductNetwork
 from shapelaw.theory.rank_bounds import (
     closed_form,
     least_width,
@@ -39,7 +39,7 @@ from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_wi
 
 KEPT = "ranks.jsonl"  # one file: those of clusters are counted
 EXACT, AT_LEAST = "exact", "at least"
-Network = LinearAttention | ProductNetwork | DegreeAttention
+Network = LinearAttention | ProductNetwork | DegreeAttention | MixerNetwork
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ def network_of(sizes: NetworkSizes) -> Network:
     if sizes.blocks == "product":
         half = sizes.width // 2
         return ProductNetwork(sizes.degrees, len(sizes.degrees), sizes.width, 2, token_dim=half)
+    if sizes.blocks == "mixer":
+        return MixerNetwork(len(sizes.degrees), sizes.width, sizes.tokens, sizes.width**2 // sizes.tokens)
     return DegreeAttention(sizes.degrees, sizes.width, sizes.tokens, sizes.heads)
 
 
