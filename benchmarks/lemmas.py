@@ -24,9 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from shapelaw.errors import command_line
-from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, next_map, outputs, random_maps
-from shapelaw.theory.polynomials import PRIMES, Residues, matmul, random_residues, rank
+from shapelaw.theory.polynomials import PRIMES, Residues, matmul, multiset, random_residues, rank
 from shapelaw.theory.rank_bounds import log3
 from shapelaw.theory.separation_rank import separation_rank
 

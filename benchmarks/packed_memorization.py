@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from shapelaw.errors import command_line
 from shapelaw.jobs.resources import filled_up
-from shapelaw.models import memorizer_kernel
+from shapelaw.models import memorizer
 from shapelaw.models.memorizer import (
     forward,
     gradients,
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="a checkout of the paper's public code")
     parser.add_argument("--target", default="native", help="whose instructions the kernel uses, as haswell")
     arguments = parser.parse_args()
-    memorizer_kernel.KERNEL.target = arguments.target
+    memorizer.KERNEL.target = arguments.target
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
     keep_freed_memory()

@@ -30,10 +30,16 @@ from machine import machine
 
 from shapelaw.errors import command_line
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
-from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.curves import (
+    PAPER_RULE,
+    Transition,
+    TransitionStatus,
+    adjacent_pairs,
+    loss_curves,
+    paper_rule,
+)
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import SIGNIFICANT, Noise, pooled_noise
-from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.studies.transitions.analysis import Options, analyse_runs, fit_transitions
 from shapelaw.studies.transitions.tables import rank_depths
 

@@ -42,9 +42,9 @@ def main() -> int:
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
             from shapelaw.storage.progress import Liveness, find_records
+            from shapelaw.tracking.entities import read_runs, write_runs
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.summary import write_note
-            from shapelaw.tracking.table import read_runs, write_runs
 
         experiment = submitted_experiment(arguments.submitted, arguments.study)
         keys = read_keys(arguments.keys) if arguments.keys else None

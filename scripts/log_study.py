@@ -43,8 +43,7 @@ def main() -> int:
         with loading():
             from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
 
-            from shapelaw.campaign.findings import described, with_tables
-            from shapelaw.campaign.headline import headline
+            from shapelaw.campaign.findings import described, headline, with_tables
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note

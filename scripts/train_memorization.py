@@ -28,7 +28,7 @@ from typing import get_args
 
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.fits.memorized import bracket, next_sizes
-from shapelaw.jobs.packs import in_packs
+from shapelaw.jobs.resources import in_packs
 from shapelaw.specs.memorizers import (
     ContextType,
     LastBatch,

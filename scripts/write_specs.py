@@ -20,9 +20,8 @@ from pathlib import Path
 from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.ledger import job_content
-from shapelaw.jobs.packs import in_packs
 from shapelaw.jobs.plan import speed_of
-from shapelaw.jobs.resources import pack_seconds, packed_speed, packed_step_seconds
+from shapelaw.jobs.resources import in_packs, pack_seconds, packed_speed, packed_step_seconds
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import Speed, run_seconds

@@ -12,7 +12,6 @@ from small import PYTHON, SCRIPTS
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
     {"errors"},
-    {"parts"},
     {"specs"},
     {"settings", "storage"},
     {"jobs"},

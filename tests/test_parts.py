@@ -2,8 +2,7 @@
 
 import pytest
 
-from shapelaw.errors import UserError
-from shapelaw.parts import PartFailed, Parts
+from shapelaw.errors import PartFailed, Parts, UserError
 
 
 def raising(error: Exception):

@@ -11,7 +11,7 @@ from golden_tables import COMMANDS, golden
 from mlflow.tracking import MlflowClient
 from small import REPOSITORY
 
-from shapelaw.campaign.headline import MOST, headline
+from shapelaw.campaign.findings import MOST, headline
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import present
 

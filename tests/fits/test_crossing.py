@@ -16,13 +16,13 @@ from shapelaw.fits.curves import (
     TransitionStatus,
     gaps_of,
     loss_curves,
+    paper_rule,
     reaches,
     shared_range,
     sizes_in,
     smooth_loss,
 )
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
-from shapelaw.fits.paper_rule import paper_rule
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published_transitions
 

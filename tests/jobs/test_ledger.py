@@ -23,7 +23,7 @@ from shapelaw.jobs.ledger import (
     read_ledger,
     write_ledger,
 )
-from shapelaw.jobs.packs import formed_jobs
+from shapelaw.jobs.resources import formed_jobs
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.kinds import AnyRun, spec_from_dict
 

@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_grids, memorization_runs
 
-from shapelaw.jobs.packs import formed_jobs, in_packs, tasks_of
 from shapelaw.jobs.resources import (
     JobResources,
     filled_up,
+    formed_jobs,
+    in_packs,
     job_resources,
     level_of,
     pack_flops,
     task_minutes,
+    tasks_of,
 )
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import run_seconds

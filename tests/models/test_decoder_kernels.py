@@ -24,7 +24,7 @@ from shapelaw.models.cpp import Kernel, compiler
 from shapelaw.models.decoder import Decoder, RMSNorm, initialise
 from shapelaw.models.decoder_kernels import Heads, attend, rms_norm
 from shapelaw.models.functions import Rotary, attend_by_products
-from shapelaw.models.memorizer_kernel import KERNEL
+from shapelaw.models.memorizer import KERNEL
 from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import make_shape
 

@@ -15,13 +15,16 @@ from older_cpus import TARGETS
 from torch import Tensor
 
 from shapelaw.models.memorizer import (
+    KERNEL,
     Parameters,
+    Picked,
     gradients,
     initial_parameters,
+    is_possible,
+    kernel_gradients,
     parameter_shapes,
     positions,
 )
-from shapelaw.models.memorizer_kernel import KERNEL, Picked, is_possible, kernel_gradients
 from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.packs import can_compile
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from shipped import SCALES, problems_of, shipped
 
 from shapelaw.campaign.config import load_config
-from shapelaw.settings.fields import Section, section_of
+from shapelaw.settings.sections import Section, section_of
 from shapelaw.specs.axes import Axis
 from shapelaw.studies.grid.study import grids_of
 

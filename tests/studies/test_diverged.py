@@ -19,7 +19,7 @@ from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import DEGREE, LANGUAGE, MEMORIZATION
 from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.registry import STUDIES
-from shapelaw.tracking.table import table_schema
+from shapelaw.tracking.entities import table_schema
 from shapelaw.training.driver import train_job
 
 DEGREES = DegreeRun(ProductShape((2, 2, 2), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)

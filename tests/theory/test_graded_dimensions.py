@@ -6,19 +6,23 @@ import math
 import numpy as np
 import pytest
 
-from shapelaw.theory.graded_dimensions import (
+from shapelaw.theory.polynomials import (
+    PRIMES,
     gram_dimension,
     matched,
+    matmul,
     multiset,
     multiset_bound,
     output_dimension,
     partition_count,
     partitions,
+    random_residues,
+    rank,
+    reduce,
     schur_dimension,
     staircase,
     symmetric_power,
 )
-from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank, reduce
 
 PRIME = PRIMES[0]
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from measured_ranks import measured
 
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
 from shapelaw.theory.networks import ProductNetwork
-from shapelaw.theory.polynomials import PRIMES, random_residues, rank
+from shapelaw.theory.polynomials import PRIMES, multiset, random_residues, rank
 from shapelaw.theory.rank_bounds import (
     Binding,
     Bottleneck,

@@ -32,7 +32,7 @@ from stored import COLUMNS, active_runs, content, curves, dump, logged_inputs, r
 
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.progress import Liveness
-from shapelaw.tracking.entities import run_name, shape_name
+from shapelaw.tracking.entities import listed_runs, run_name, shape_name
 from shapelaw.tracking.store import (
     FINGERPRINT,
     KEY,
@@ -42,7 +42,6 @@ from shapelaw.tracking.store import (
     make_experiment,
     search_runs,
 )
-from shapelaw.tracking.table import listed_runs
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:

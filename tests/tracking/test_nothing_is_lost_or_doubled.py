@@ -34,7 +34,7 @@ from shapelaw.tracking.command import (
     one_writer,
     patiently,
 )
-from shapelaw.tracking.table import read_runs, write_runs
+from shapelaw.tracking.entities import read_runs, write_runs
 
 Check = Callable[[Import], None]
 

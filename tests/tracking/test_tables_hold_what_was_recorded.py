@@ -14,7 +14,7 @@ from places import Place, Script
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.tracking.table import read_runs, table_schema
+from shapelaw.tracking.entities import read_runs, table_schema
 
 RECIPE = (
     "optimizer",

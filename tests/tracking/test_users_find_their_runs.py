@@ -33,7 +33,7 @@ from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
 from shapelaw.tracking.command import LOCAL, URI_VARIABLE, address, default_uri
-from shapelaw.tracking.entities import run_name, shape_name
+from shapelaw.tracking.entities import Value, read_runs, run_name, shape_name
 from shapelaw.tracking.store import find_experiment, open_store
 from shapelaw.tracking.summary import (
     EQUAL_SIZES,
@@ -46,7 +46,6 @@ from shapelaw.tracking.summary import (
     view,
     write_note,
 )
-from shapelaw.tracking.table import Value, read_runs
 
 
 def test_names_begin_with_what_differs() -> None:

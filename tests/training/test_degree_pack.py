@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 
-from shapelaw.jobs.packs import in_packs
+from shapelaw.jobs.resources import in_packs
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.degree_pack import (
     DegreePack,

@@ -20,7 +20,7 @@ from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.driver import stores_in, train_job
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.schedule import packed_rate
+from shapelaw.training.optimizer import packed_rate
 from shapelaw.training.trainer import Runtime
 
 pytestmark = pytest.mark.usefixtures("one_thread")

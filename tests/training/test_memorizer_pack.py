@@ -22,8 +22,8 @@ from shapelaw.models.memorizer import (
 )
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.training.memorizer_pack import NONE, MemorizerPack, draw_examples, example_order
+from shapelaw.training.optimizer import packed_rate
 from shapelaw.training.packs import can_compile
-from shapelaw.training.schedule import packed_rate
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")

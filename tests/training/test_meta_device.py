@@ -25,7 +25,7 @@ from shapelaw.training import memorizer_pack
 from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.hardware import Ranks
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.schedule import Batches
+from shapelaw.training.optimizer import Batches
 from shapelaw.training.trainer import Runtime, Trainer
 
 RECIPE = {"log_every": 1000, "evaluate_every": 1000, "steps": 1000, "gradient_clip": 0.5, "dropout": 0.1}

@@ -9,7 +9,7 @@ from memorizer_options import RUN
 
 from shapelaw.corpora.token_store import TokenStore, gather_windows
 from shapelaw.specs.runs import Training
-from shapelaw.training.schedule import Batches, dropout_seed, learning_rate, packed_rate, window_starts
+from shapelaw.training.optimizer import Batches, dropout_seed, learning_rate, packed_rate, window_starts
 
 
 def test_the_learning_rate_is_that_of_torch_schedulers() -> None:

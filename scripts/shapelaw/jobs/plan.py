@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from shapelaw.jobs.packs import in_packs
 from shapelaw.jobs.resources import (
     JobResources,
+    in_packs,
     pack_flops,
     pack_seconds,
     packed_speed,

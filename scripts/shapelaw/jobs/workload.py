@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from shapelaw.errors import UserError
 from shapelaw.jobs.ledger import Job, Ledger, State, assigned, done_path, job_content, read_job, specs_path
-from shapelaw.jobs.packs import formed_jobs
-from shapelaw.jobs.resources import LEVELS, JobResources, Level, Task, job_resources
+from shapelaw.jobs.resources import LEVELS, JobResources, Level, Task, formed_jobs, job_resources
 from shapelaw.settings.sections import Corpus, Execution, Folder, Perplexity, parse_source
 from shapelaw.specs.cost import Speed
 from shapelaw.specs.kinds import AnyRun, is_packed

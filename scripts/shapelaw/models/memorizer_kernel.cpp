@@ -1,6 +1,6 @@
 // The loss and the gradients of packed memorizers whose examples have a context each, with one value a head.
 //
-// Compiled for one shape (memorizer_kernel.py): REAL, H heads, N tokens of a context, K head_dim, D width, C outputs (1: a
+// Compiled for one shape (memorizer.py): REAL, H heads, N tokens of a context, K head_dim, D width, C outputs (1: a
 // number). An example finds its tokens at row at[x] of a table [T, N, D]: they are read where they lie, once, and all that
 // follows from them is computed while they are in the cache, for EXAMPLES at a time.
 //

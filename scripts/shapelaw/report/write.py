@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shapelaw.parts import PartFailed, Parts
+from shapelaw.errors import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of, text_of

@@ -21,14 +21,6 @@ from typing import Any, Literal
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.theory.graded_dimensions import (
-    gram_dimension,
-    matched,
-    multiset,
-    multiset_bound,
-    output_dimension,
-    staircase,
-)
 from shapelaw.theory.memorization import check_sizes
 from shapelaw.theory.polynomials import (
     Halves,
@@ -39,9 +31,15 @@ from shapelaw.theory.polynomials import (
     check_output,
     check_total_degree,
     filled,
+    gram_dimension,
+    matched,
     matmul,
+    multiset,
+    multiset_bound,
+    output_dimension,
     random_residues,
     reduce,
+    staircase,
     times,
     transpose,
 )
@@ -160,7 +158,7 @@ class LinearAttention(Polynomial):
         return int(3 * 3**self.depth) + 4 * self.mixings
 
     def rank_bound(self) -> int:
-        """An upper bound on the separation rank for any weights: see `graded_dimensions`.
+        """An upper bound on the separation rank for any weights: see `polynomials`.
 
         With an embedding of less than full rank and positions, the tokens' numbers w enter G with constants q, as
         `w w^T` and `w q^T`: polynomials of a degree in those r (r + 1) / 2 + r r_e entries. They are also polynomials

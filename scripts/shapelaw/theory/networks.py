@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, product, symmetric_power
 from shapelaw.theory.memorization import check_sizes
 from shapelaw.theory.polynomials import (
     Halves,
@@ -49,10 +48,15 @@ from shapelaw.theory.polynomials import (
     check_output,
     check_total_degree,
     filled,
+    matched,
     matmul,
+    multiset,
+    multiset_bound,
     of_rows,
+    product,
     random_residues,
     reduce,
+    symmetric_power,
     times,
     transpose,
 )

@@ -7,7 +7,7 @@ double exponential in the depth. A bound is listed only if its theorem covers th
 
 Beside them stand the closed forms that measured ranks follow. None is proved as an equality; each holds at every
 measured size (tests/theory, docs/results/theory.md), and the first three equal a proved upper bound
-(graded_dimensions.py).
+(polynomials.py).
 
 Corollaries 1 and 2 of Levine et al. say which width, or depth, a shallower network needs. Both compare networks by
 their separation ranks, since equal functions have equal ranks.
@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shapelaw.specs.architectures import Architecture
-from shapelaw.theory.graded_dimensions import matched, multiset
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.polynomials import matched, multiset
 
 # Upper bounds whose proof takes a group of monomials for one function; see `monomials_upper`.
 PROOFS_WITH_A_GAP = frozenset(
@@ -266,7 +266,7 @@ def published_realizing_width(deep_depth: int, deep_width: int, depth: int, head
 def least_width(rank: int, depth: int, tokens: int) -> int:
     """The width of the narrowest one-head network that can have a rank, by the dimensions of the function spaces.
 
-    The bound is proved for all weights (`graded_dimensions`), and every measured rank reaches it.
+    The bound is proved for all weights (`polynomials`), and every measured rank reaches it.
     """
     high = 1
     while LinearAttention(depth, high, tokens).rank_bound() < rank:

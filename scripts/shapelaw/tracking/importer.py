@@ -24,10 +24,10 @@ from shapelaw.storage.files import COPY, FILES, content
 from shapelaw.storage.pool import read_asked, studies_by_key
 from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
 from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
-from shapelaw.tracking import entities, store, summary, table
+from shapelaw.tracking import entities, store, summary
 from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_writer, patiently
+from shapelaw.tracking.entities import Listed
 from shapelaw.tracking.store import Store
-from shapelaw.tracking.table import Listed
 
 IMPORT_FORMAT = 4  # part of every fingerprint: raise it when the importer writes something new
 FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
@@ -181,7 +181,7 @@ class Importer:
             experiment = store.make_experiment(opened, study)
             whole = whole or len(items) > FEW or not summary.has_views(experiment)
             filters = [""] if whole else [f"tags.{store.KEY} = '{key}'" for key in items]
-            known = table.listed_runs(opened, experiment, filters)
+            known = entities.listed_runs(opened, experiment, filters)
             for key, item in items.items():
                 if self.stop.is_set():
                     break
@@ -199,13 +199,13 @@ class Importer:
                         outcome.problems[key] = str(problem)
             outcome.unchanged = len(items.keys() - outcome.problems.keys() - set(outcome.written))
             if whole:
-                outcome.listed = table.listed_runs(opened, experiment) if outcome.written else known
+                outcome.listed = entities.listed_runs(opened, experiment) if outcome.written else known
                 summary.show_as_training(opened, experiment, outcome.listed)
                 older = {key for key, runs in outcome.listed.items() if any(run.older for run in runs)}
                 if older := older - items.keys():
                     self._say_once(
                         f"{study} in {opened.shown} has {len(older)} runs under the names of an older version and "
-                        f"without a record in {self.results}; they stay as they are: {table.named(sorted(older))}."
+                        f"without a record in {self.results}; they stay as they are: {entities.named(sorted(older))}."
                     )
         return outcome
 

@@ -26,7 +26,7 @@ from PIL import Image
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import KINDS, Kind
 from shapelaw.storage.records import FINISHED
-from shapelaw.tracking.entities import SHAPE, SIZE_CLASS, SIZES, milliseconds
+from shapelaw.tracking.entities import SHAPE, SIZE_CLASS, SIZES, Listed, Value, milliseconds
 from shapelaw.tracking.store import (
     FINGERPRINT,
     SERVED,
@@ -38,7 +38,6 @@ from shapelaw.tracking.store import (
     search_runs,
     tracker_errors,
 )
-from shapelaw.tracking.table import Listed, Value
 
 FIGURES, TABLES = "figures", "tables"  # folders of artifacts
 IMAGES = "images"  # MLflow's folder for images that its charts show

@@ -19,17 +19,19 @@ from torch.nn.functional import pad
 
 from shapelaw.models.memorizer import (
     Parameters,
+    Picked,
     cut_down,
     filled_up,
     forward,
     gradients,
     initial_parameters,
+    is_possible,
+    kernel_gradients,
     losses,
     per_example_gradients,
     positions,
     shared_gradients,
 )
-from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
 from shapelaw.specs.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
 from shapelaw.training.packs import Evaluation, Pack, Tensors
 

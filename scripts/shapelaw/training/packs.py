@@ -29,8 +29,7 @@ from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import machine, peak_memory_bytes
 from shapelaw.training.journal import Ended, UnderWay
-from shapelaw.training.optimizer import fused_step
-from shapelaw.training.schedule import packed_rate
+from shapelaw.training.optimizer import fused_step, packed_rate
 
 LANES = 16  # most numbers that a CPU multiplies at once
 Tensors = dict[str, Tensor]

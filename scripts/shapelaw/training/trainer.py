@@ -25,7 +25,7 @@ from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
-from shapelaw.training import checkpoint, schedule
+from shapelaw.training import checkpoint
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
 from shapelaw.training.hardware import (
     Ranks,
@@ -36,8 +36,7 @@ from shapelaw.training.hardware import (
     peak_memory_bytes,
 )
 from shapelaw.training.journal import Ended, UnderWay
-from shapelaw.training.optimizer import Optimizer
-from shapelaw.training.schedule import Batches
+from shapelaw.training.optimizer import Batches, Optimizer, dropout_seed, learning_rate, window_starts
 
 CompiledPart = Literal["model", "blocks", "graphs"]
 COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
@@ -286,8 +285,8 @@ class Trainer:
         started = time.perf_counter()
         training, ranks = self.run.training, self.ranks
         step = self.progress.step + 1
-        rate = self.optimizer.learning_rate = schedule.learning_rate(training, step)
-        starts = schedule.window_starts(self.run.seed, step, self.batches.windows, training.batch_size)
+        rate = self.optimizer.learning_rate = learning_rate(training, step)
+        starts = window_starts(self.run.seed, step, self.batches.windows, training.batch_size)
         local = training.batch_size // ranks.world
         ids = self.batches.gather(starts[ranks.rank * local : (ranks.rank + 1) * local])
         self.progress.data_seconds += time.perf_counter() - started
@@ -296,7 +295,7 @@ class Trainer:
         parts = torch.split(ids, self.micro_batch)
         for index, part in enumerate(parts):
             if training.dropout:
-                torch.manual_seed(schedule.dropout_seed(self.run.seed, step, ranks.rank * len(parts) + index))
+                torch.manual_seed(dropout_seed(self.run.seed, step, ranks.rank * len(parts) + index))
             with self._no_sync(index < len(parts) - 1), self._autocast():
                 loss = self._forward(part[:, :-1], part[:, 1:]) * (len(part) / local)
                 loss.backward()

@@ -8,8 +8,7 @@ import pytest
 from grid_runs import HEADS_COST, RANK_COST, analysed, grid_runs
 from small import REPOSITORY
 
-from shapelaw.errors import UserError
-from shapelaw.parts import Parts
+from shapelaw.errors import Parts, UserError
 from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths, within
 from shapelaw.studies.grid.cells import Cell, cells_of
 from shapelaw.studies.transitions.analysis import Options, analyse_runs

@@ -10,9 +10,9 @@ from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.curves import PAPER_RULE
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.transitions.analysis import (
     WITHOUT_LIMITS,

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from transition_runs import DEPTHS, lines, words
 
+from shapelaw.errors import Parts
 from shapelaw.fits.inputs import check_runs
-from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import ordered_looks
 from shapelaw.specs.sizes import SizeAxis

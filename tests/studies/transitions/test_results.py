@@ -9,9 +9,9 @@ import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.curves import PAPER_RULE
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.report.write import Table, check_declared
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.decoders.study import FIGURES, TABLES

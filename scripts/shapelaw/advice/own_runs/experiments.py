@@ -12,9 +12,8 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import EXACT, with_numbers
 from shapelaw.tracking.command import TrackerDown, redact
-from shapelaw.tracking.entities import FULL, RANKS
+from shapelaw.tracking.entities import FULL, RANKS, Value, finite
 from shapelaw.tracking.store import KEY, SUMMARY_OF, file_of, has_schema, search_runs, tracker_errors
-from shapelaw.tracking.table import Value, finite
 
 SHOWN = 10  # experiments that a message names
 

@@ -16,11 +16,10 @@ from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, looks_like, settin
 from shapelaw.advice.own_runs.exports import read_runs
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.forms import losses_constant
-from shapelaw.errors import UserError, add_subject
+from shapelaw.errors import Parts, UserError, add_subject
 from shapelaw.fits.comparable import Budget, budgets_of
 from shapelaw.fits.inputs import TOKENS, check_runs
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis

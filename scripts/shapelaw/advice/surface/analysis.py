@@ -22,12 +22,11 @@ from shapelaw.advice.surface.answers import (
 )
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import shapes_of
-from shapelaw.errors import UserError
+from shapelaw.errors import Parts, UserError
 from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.projection import SizeRule, size_rule
-from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
 
 AVERAGE = "average"

@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Examples, Section
 from shapelaw.settings.problems import source_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Count, Examples, Section, Settings
 from shapelaw.studies.study import Key, Study
 
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base", "bert_large", "gpt2_large"]

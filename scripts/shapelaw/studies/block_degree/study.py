@@ -10,9 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.errors import UserError
-from shapelaw.settings.fields import Count, Examples, Section, Seeds, Sizes, Steps
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Count, Examples, Section, Seeds, Settings, Sizes, Steps
 from shapelaw.specs.degrees import (
     DIGITS,
     HALF,

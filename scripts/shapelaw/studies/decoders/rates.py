@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means
-from shapelaw.parts import Parts
 from shapelaw.report.charts import Chart, Mark, Panel, Span
 from shapelaw.report.plots import ordered_looks, side_by_side
 from shapelaw.report.tables import plain_rows

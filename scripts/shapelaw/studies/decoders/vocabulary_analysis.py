@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import Side, TransitionStatus
 from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns, whole_or_empty
 from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.noise import chance_words
-from shapelaw.parts import Parts
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS

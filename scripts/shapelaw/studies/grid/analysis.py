@@ -11,13 +11,12 @@ from operator import attrgetter
 import numpy as np
 import pandas as pd
 
-from shapelaw.errors import UserError
+from shapelaw.errors import Parts, UserError
 from shapelaw.fits import batches
 from shapelaw.fits.curves import Curve, loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
 from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
 from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.parts import Parts
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
 

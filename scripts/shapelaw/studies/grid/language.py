@@ -12,9 +12,8 @@ from typing import Any
 import yaml
 
 from shapelaw.errors import UserError
-from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import MOST_STEPS, Settings
 from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import BUDGETS, Training
 from shapelaw.studies.grid.expansion import (

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.line import overall_status
 from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
-from shapelaw.parts import Parts
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks
 from shapelaw.report.tables import plain_rows

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shapelaw.settings.fields import (
+from shapelaw.settings.sections import (
     Count,
     Section,
     Seeds,

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
-from shapelaw.parts import Parts
 from shapelaw.report.reading import header
 from shapelaw.report.write import Table
 from shapelaw.studies.grid.analysis import BITS, TEXT, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss

@@ -13,9 +13,18 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.errors import UserError
-from shapelaw.settings.fields import Count, ExampleCounts, Examples, Section, Seeds, Sizes, Steps, TokenCounts
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import (
+    Count,
+    ExampleCounts,
+    Examples,
+    Section,
+    Seeds,
+    Settings,
+    Sizes,
+    Steps,
+    TokenCounts,
+)
 from shapelaw.specs.kinds import MEMORIZATION
 from shapelaw.specs.memorizers import (
     ContextType,

@@ -31,7 +31,7 @@ from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.separation_rank import tables as rank_tables
 from shapelaw.studies.separation_rank.tables import EXACT, GROUP, read_measurements
-from shapelaw.theory.graded_dimensions import multiset
+from shapelaw.theory.polynomials import multiset
 from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, mixings, one_head
 
 ALL_EXACT, SOME_BOUNDS = EXACT, "some are lower bounds only"

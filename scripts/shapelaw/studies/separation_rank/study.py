@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Seconds, Section, Sizes, TokenCounts
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Count, Seconds, Section, Settings, Sizes, TokenCounts
 from shapelaw.specs.cost import duration
 from shapelaw.specs.runs import digest_of
 from shapelaw.studies.study import OURS, Key, Study

@@ -12,14 +12,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP, DRAWS, CrossingDraws, bootstrap_crossing
-from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, curves_by_size
+from shapelaw.fits.curves import (
+    PAPER_RULE,
+    Curve,
+    Side,
+    Transition,
+    TransitionStatus,
+    adjacent_pairs,
+    curves_by_size,
+    paper_rule,
+)
 from shapelaw.fits.inputs import TOKENS, numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
-from shapelaw.fits.paper_rule import PAPER_RULE, paper_rule
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
-from shapelaw.parts import Parts
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import DEPTH_WIDTH, REFERENCE, published_of
 

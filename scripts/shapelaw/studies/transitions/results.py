@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import (
+    PAPER_RULE,
     Curve,
     TransitionStatus,
     adjacent_pairs,
@@ -24,9 +26,7 @@ from shapelaw.fits.curves import (
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
-from shapelaw.fits.paper_rule import PAPER_RULE
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
-from shapelaw.parts import Parts
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
 from shapelaw.specs.sizes import LEAST_SIZES, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
