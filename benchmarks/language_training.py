@@ -43,8 +43,9 @@ from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_st
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.models.functions import linear_cross_entropy
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import Shape, make_shape
+from shapelaw.specs.shapes import Shape
 from shapelaw.storage.files import replacing
 from shapelaw.training.hardware import (
     Ranks,

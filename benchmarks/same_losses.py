@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.files import replacing
 from shapelaw.storage.records import RUNS, read_record
 from shapelaw.training.driver import train_job

@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from shapelaw.errors import UserError, command_line
 from shapelaw.report.tables import picked
-from shapelaw.specs.columns import DIVERGED
+from shapelaw.specs.kinds import DIVERGED
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import read_keys

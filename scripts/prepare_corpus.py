@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.packages.table import PACKAGED
+from shapelaw.corpora.packages import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Budget, Run, Training
-from shapelaw.specs.shapes import make_shape
 
 RATE = 1e13  # FLOP/s
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from run_rows import run_row
 
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 
 PLAIN = 3.0  # loss
 # costs; of the vocabulary's rank a straight line in log rank, to 0 at full rank

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from run_rows import run_row
 
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 
 TRUE = {4: 0.30, 8: 0.2, 16: 0.10, 32: 0.0, 64: 0.0}  # redundancy in blocks, by rank
 

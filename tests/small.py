@@ -4,8 +4,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "scripts"

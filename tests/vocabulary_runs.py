@@ -5,7 +5,7 @@ from functools import cache
 import loss_surfaces
 import pandas as pd
 
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.studies.decoders.vocabulary_analysis import VocabularyAnalysis, analyse_series
 from shapelaw.studies.transitions.analysis import Options
 

@@ -12,7 +12,7 @@ from shapelaw.advice.answer import speed
 from shapelaw.advice.answer.serving import roofline_of, serving_of
 from shapelaw.advice.answer.speed import DoesNotFit, Setting, StepTimes, step_times, tokens_for
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 
 CPU = torch.device("cpu")
 SHAPE = make_shape(2, 32, 2, 50, 1, block="llama")

@@ -9,7 +9,7 @@ import pytest
 from shipped import SCALES, shipped
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
+from shapelaw.campaign.start import cpu_minutes, ending, heading_of
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.study import Study
 

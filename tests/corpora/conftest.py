@@ -8,7 +8,7 @@ from made_packages import DOWNLOADS
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.packages.wikipedia import ARTICLES
+from shapelaw.corpora.packages import ARTICLES
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 

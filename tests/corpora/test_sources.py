@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shapelaw.corpora import sources
 from shapelaw.corpora.documents import Document, write_documents
-from shapelaw.corpora.packages.table import PACKAGED
+from shapelaw.corpora.packages import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source

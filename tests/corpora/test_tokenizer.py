@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedTokenizerFast
 
 from shapelaw.corpora import tokenizer as tokenizer_module
-from shapelaw.corpora.packages.archives import Package
+from shapelaw.corpora.archives import Package
 from shapelaw.corpora.tokenizer import (
     END_OF_TEXT,
     GPT2_FILES,

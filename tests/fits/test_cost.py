@@ -13,8 +13,8 @@ from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost
 from shapelaw.fits.inputs import read_table
 from shapelaw.specs.cost import CostModel, run_seconds
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 GRID = [(1, 64), (2, 352), (4, 48), (4, 352), (8, 32), (8, 248), (16, 32), (16, 176)]

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import INIT_STD, RMS_EPS, Decoder, RMSNorm, initialise
 from shapelaw.models.functions import ROPE_BASE
-from shapelaw.specs.shapes import Shape, make_shape
+from shapelaw.specs.making import make_shape
+from shapelaw.specs.shapes import Shape
 
 
 def theirs_like(shape: Shape) -> nn.Module:

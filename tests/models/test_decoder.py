@@ -13,7 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
-from shapelaw.specs.shapes import Block, Gelu, Shape, make_shape
+from shapelaw.specs.making import make_shape
+from shapelaw.specs.shapes import Block, Gelu, Shape
 
 BASE = {"base_width": 16, "base_attention_dim": 8}
 

@@ -25,8 +25,8 @@ from shapelaw.models.decoder import Decoder, RMSNorm, initialise
 from shapelaw.models.decoder_kernels import Heads, attend, rms_norm
 from shapelaw.models.functions import Rotary, attend_by_products
 from shapelaw.models.memorizer import KERNEL
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Parametrization
-from shapelaw.specs.shapes import make_shape
 
 pytestmark = [
     pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler"),

@@ -11,8 +11,8 @@ from shapelaw.jobs.plan import cost_of
 from shapelaw.jobs.resources import job_resources, level_of
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.cost import CostModel, duration, model_to_dict, read_cost_model, run_seconds, step_counts
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
 
 
 def test_a_step_is_counted_by_hand() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import (
     AXES,
     Budget,
@@ -19,7 +20,7 @@ from shapelaw.specs.runs import (
     run_to_dict,
     schedule_problems,
 )
-from shapelaw.specs.shapes import Shape, make_shape
+from shapelaw.specs.shapes import Shape
 
 TRAINING = Training(steps=100, batch_size=4)
 

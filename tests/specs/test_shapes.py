@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.patches import INPUTS, PATCHES, numbers_of_ids
-from shapelaw.specs.shapes import (
-    HeadDim,
-    ShapeError,
-    make_shape,
-    swiglu_width,
-    with_attention_degree,
-)
+from shapelaw.specs.making import HeadDim, ShapeError, make_shape, with_attention_degree
+from shapelaw.specs.shapes import INPUTS, PATCHES, numbers_of_ids, swiglu_width
 
 
 def test_gpt2_smalls_published_size() -> None:

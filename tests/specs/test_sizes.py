@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.sizes import (
     UNITS,
     Counting,

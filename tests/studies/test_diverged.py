@@ -17,7 +17,7 @@ from trained_here import CPU, Stores
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import DEGREE, LANGUAGE, MEMORIZATION
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.studies.registry import STUDIES
 from shapelaw.tracking.entities import table_schema
 from shapelaw.training.driver import train_job

@@ -24,8 +24,8 @@ from training_processes import command, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
 from shapelaw.models import functions
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
 from shapelaw.storage.files import COPY, FILES, WriteFailed
 from shapelaw.training import checkpoint

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.training import evaluation
 from shapelaw.training.evaluation import (
     DocumentLoss,

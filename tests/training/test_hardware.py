@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.training.hardware import choose_device, machine, micro_batch_size, start_afresh
 
 

@@ -18,9 +18,9 @@ from trained_here import Stores
 
 from shapelaw.models import functions
 from shapelaw.specs.degrees import DegreeRun, ProductShape, Target
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape
 from shapelaw.training import memorizer_pack
 from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.hardware import Ranks

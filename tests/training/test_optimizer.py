@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from shapelaw.models.decoder import Decoder, ParameterGroup, initialise
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import make_shape
 from shapelaw.training.optimizer import Optimizer
 from shapelaw.training.trainer import make_optimizer
 

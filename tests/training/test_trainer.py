@@ -19,8 +19,9 @@ from shapelaw.models import decoder_kernels
 from shapelaw.models.cpp import compiler
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.functions import linear_cross_entropy
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Parametrization, Run, Training
-from shapelaw.specs.shapes import Block, make_shape
+from shapelaw.specs.shapes import Block
 from shapelaw.training import trainer
 from shapelaw.training.hardware import Ranks
 from shapelaw.training.packs import can_compile

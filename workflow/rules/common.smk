@@ -4,7 +4,7 @@ import shlex
 import time
 from functools import cache, partial
 
-from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
+from shapelaw.campaign.start import cpu_minutes, ending, heading_of
 from shapelaw.jobs.executor import SlurmExecutor
 from shapelaw.jobs.ledger import State
 from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line

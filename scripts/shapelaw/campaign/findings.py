@@ -20,8 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.campaign.ending import heading_of, read_json
-from shapelaw.campaign.start import PAGE_OF
+from shapelaw.campaign.start import PAGE_OF, heading_of, read_json
 from shapelaw.campaign.submission import REPEATED
 from shapelaw.errors import UserError
 from shapelaw.report.reading import FIRST_ROWS

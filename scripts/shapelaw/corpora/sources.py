@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packages.table import PACKAGED
+from shapelaw.corpora.packages import PACKAGED
 from shapelaw.errors import UserError, refuse_stand_in, say
 from shapelaw.settings.sections import (
     Folder,

@@ -21,7 +21,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from shapelaw.corpora.packages.archives import Package, fetch, members
+from shapelaw.corpora.archives import Package, fetch, members
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import replacing

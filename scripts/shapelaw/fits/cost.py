@@ -13,7 +13,7 @@ from scipy.optimize import least_squares, nnls  # type: ignore[import-untyped]
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.specs.cost import TERMS, CostModel, step_counts
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 
 Array = npt.NDArray[np.float64]
 COLUMNS = (

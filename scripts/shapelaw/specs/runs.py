@@ -15,7 +15,8 @@ from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 from shapelaw.specs.axes import Axis, axes_of
-from shapelaw.specs.shapes import Shape, depth_scaling_sentence
+from shapelaw.specs.making import depth_scaling_sentence
+from shapelaw.specs.shapes import Shape
 
 
 def digest_of(spec: Mapping[str, Any]) -> str:

@@ -26,8 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
-from shapelaw.specs.columns import LANGUAGE_HISTORY, Column
-from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
+from shapelaw.specs.kinds import LANGUAGE_HISTORY, AnyRun, Column, kind_of, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import content as content_of
 from shapelaw.storage.files import has, replacing
 from shapelaw.storage.pool import RUNS as RUNS

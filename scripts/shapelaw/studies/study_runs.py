@@ -17,10 +17,10 @@ from shapelaw.errors import UserError
 from shapelaw.fits.comparable import SHAPE as OF_SHAPE
 from shapelaw.fits.comparable import off_neighbours, off_surfaces, off_twins
 from shapelaw.fits.inputs import read_table, rows_named
-from shapelaw.specs import columns
+from shapelaw.specs import kinds
 from shapelaw.studies.grid.cells import SHAPE, Cell, cells_of
 
-DIVERGED = columns.DIVERGED.name
+DIVERGED = kinds.DIVERGED.name
 # words of MLflow, W&B, Ray, Optuna, ClearML, SageMaker, Kubernetes and Slurm; those that two of them mean otherwise
 # (`terminated`, `inactive`, `stopped`) are asked about
 FINISHED = (

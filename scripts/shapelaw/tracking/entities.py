@@ -32,9 +32,17 @@ from mlflow.entities import (
 from mlflow.utils import mlflow_tags
 
 from shapelaw.errors import UserError
-from shapelaw.specs.columns import DIVERGED, LANGUAGE_HISTORY, PACKED_HISTORY, Column
 from shapelaw.specs.cost import short_number
-from shapelaw.specs.kinds import KINDS, AnyRun, Kind, kind_of
+from shapelaw.specs.kinds import (
+    DIVERGED,
+    KINDS,
+    LANGUAGE_HISTORY,
+    PACKED_HISTORY,
+    AnyRun,
+    Column,
+    Kind,
+    kind_of,
+)
 from shapelaw.specs.runs import AXES
 from shapelaw.storage.records import FINISHED, Record, schema_of, write_bytes
 from shapelaw.tracking.store import (

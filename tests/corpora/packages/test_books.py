@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_packages import put_package, read, sword_files
 
-from shapelaw.corpora.packages import books
-from shapelaw.corpora.packages.books import (
+from shapelaw.corpora import books
+from shapelaw.corpora.books import (
     is_whole,
     paragraphs_of_html,
     paragraphs_of_xml,

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from made_packages import DOWNLOADS, put_package, read
 
-from shapelaw.corpora.packages import images
-from shapelaw.corpora.packages.images import FASHION, image_texts
+from shapelaw.corpora import packages
+from shapelaw.corpora.packages import FASHION, image_texts
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import UserError
-from shapelaw.specs.patches import FIRST_ID, FIRST_LETTER, PATCHES, numbers_of_ids
+from shapelaw.specs.shapes import FIRST_ID, FIRST_LETTER, PATCHES, numbers_of_ids
 
 HEADER = bytes([0, 0, 8, 3])
 
@@ -49,7 +49,7 @@ def test_the_images_for_training_come_first(tmp_path: Path, monkeypatch: pytest.
         f"{folder}t10k-labels-idx1-ubyte.gz": b"labels",
         f"{folder}train-images-idx3-ubyte.gz": idx(np.full((2, 2, 2), 255, np.uint8)),
     }
-    put_package(monkeypatch, images, "FASHION", files, tmp_path)
+    put_package(monkeypatch, packages, "FASHION", files, tmp_path)
     assert read("fashion", tmp_path) == [
         ("fashion:train/0", None, "q"),
         ("fashion:train/1", None, "q"),
@@ -68,7 +68,7 @@ def test_the_images_for_training_come_first(tmp_path: Path, monkeypatch: pytest.
 def test_a_wrong_package_is_a_sentence(
     files: dict[str, bytes], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_package(monkeypatch, images, "FASHION", files, tmp_path)
+    put_package(monkeypatch, packages, "FASHION", files, tmp_path)
     with pytest.raises(UserError, match=sentence):
         read("fashion", tmp_path)
 

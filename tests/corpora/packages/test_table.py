@@ -3,7 +3,7 @@
 import pytest
 from made_packages import DOWNLOADS, read
 
-from shapelaw.corpora.packages.table import PACKAGED
+from shapelaw.corpora.packages import PACKAGED
 
 COUNTS = {  # documents, bytes of text
     "gcide": (107_187, 19_581_852),

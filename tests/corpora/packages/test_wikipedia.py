@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.corpora.packages import wikipedia
-from shapelaw.corpora.packages.wikipedia import articles_of_dump, without_markup
+from shapelaw.corpora import packages
+from shapelaw.corpora.packages import articles_of_dump, without_markup
 from shapelaw.corpora.sources import Packaged, read_source
 
 WIKITEXT = """{{Infobox|name=Fox}}
@@ -55,12 +55,12 @@ def test_only_articles_of_a_dump_are_read() -> None:
 def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     summaries = json.dumps({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}}).encode()
     for name, content in (("SUMMARIES", summaries), ("ARTICLES", made_dump())):
-        wheel = getattr(wikipedia, name)
+        wheel = getattr(packages, name)
         path = tmp_path / wheel.filename
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(wheel.member, content)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        monkeypatch.setattr(wikipedia, name, dataclasses.replace(wheel, sha256=sha256))
+        monkeypatch.setattr(packages, name, dataclasses.replace(wheel, sha256=sha256))
     documents = [
         *read_source(Packaged("wiki"), tmp_path),
         *read_source(Packaged("gensim"), tmp_path),

@@ -9,8 +9,8 @@ from small import small_run
 
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import write_live, write_spec
 from shapelaw.studies.assumptions.check import Request, check
 from shapelaw.studies.assumptions.findings import Effort

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2C
 
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.making import make_shape
 from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.networks import read_onnx_weights
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import EQUAL_SHARE, Shape, make_shape
+from shapelaw.specs.shapes import EQUAL_SHARE, Shape
 from shapelaw.studies.grid.expansion import (
     REACH,
     Block,

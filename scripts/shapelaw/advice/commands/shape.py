@@ -39,7 +39,8 @@ from shapelaw.advice.models.described import Model, architecture_of, model_json,
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, add_subject, command_line, exit_code
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.shapes import Block, Shape, ShapeError, make_shape
+from shapelaw.specs.making import ShapeError, make_shape
+from shapelaw.specs.shapes import Block, Shape
 from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, option_number, shape_of_size
 from shapelaw.theory.rank_bounds import bindings
 

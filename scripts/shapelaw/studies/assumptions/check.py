@@ -21,14 +21,14 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from tokenizers import Tokenizer
 
-from shapelaw.corpora.packages.archives import Package, fetch
+from shapelaw.corpora.archives import Package, fetch
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import parse_source
+from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
 from shapelaw.studies.assumptions.networks import TRAINED_BERT, Inputs, Probe

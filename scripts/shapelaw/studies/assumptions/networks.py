@@ -24,7 +24,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 from torch import Tensor, nn
 
-from shapelaw.corpora.packages.archives import Package, fetch
+from shapelaw.corpora.archives import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer import sinusoids

@@ -17,7 +17,7 @@ from shapelaw.fits.inputs import refuse
 from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
-from shapelaw.specs import columns
+from shapelaw.specs import kinds
 from shapelaw.specs.degrees import HALF, ProductShape
 
 COLUMNS = {
@@ -43,7 +43,7 @@ OPTIONS: dict[str, Any] = {
 AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
-DIVERGED = columns.DIVERGED.name  # optional column: null if the run has a loss
+DIVERGED = kinds.DIVERGED.name  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_"  # optional columns, with the loss: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate

@@ -18,7 +18,7 @@ from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, requi
 from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
-from shapelaw.specs.patches import NUMBERS
+from shapelaw.specs.shapes import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value

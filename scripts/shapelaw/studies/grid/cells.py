@@ -19,7 +19,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.report.write import Table
-from shapelaw.specs.columns import LANGUAGE_METRICS
+from shapelaw.specs.kinds import LANGUAGE_METRICS
 from shapelaw.specs.runs import AXES, BUDGETS
 from shapelaw.specs.shapes import SHAPE_AXES
 
@@ -142,7 +142,7 @@ def cells_of(
     """The cells of a table of runs.
 
     Args:
-        table: one row a run, with `depth`, `width` and `seed`; other columns by the names of `specs/columns.py`.
+        table: one row a run, with `depth`, `width` and `seed`; other columns by the names of `specs/kinds.py`.
         axes: columns that a grid lists, which split always, rates and steps too. None is a table from elsewhere: a
             column of shape, recipe or corpus splits where it takes several values at one depth and width.
         source: the table's name in messages.

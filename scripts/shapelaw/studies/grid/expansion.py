@@ -14,17 +14,9 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
+from shapelaw.specs.making import HeadDim, ShapeError, make_shape, with_attention_degree
 from shapelaw.specs.runs import BUDGETS, Budget, Run, Training, recipe_sentence
-from shapelaw.specs.shapes import (
-    EQUAL_SHARE,
-    MLP_RATIO,
-    SHAPE_AXES,
-    HeadDim,
-    Shape,
-    ShapeError,
-    make_shape,
-    with_attention_degree,
-)
+from shapelaw.specs.shapes import EQUAL_SHARE, MLP_RATIO, SHAPE_AXES, Shape
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 from shapelaw.studies.grid.settings import (
     AFTER,

@@ -14,7 +14,7 @@ import yaml
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
 from shapelaw.settings.sections import MOST_STEPS, Settings
-from shapelaw.specs.columns import LANGUAGE_PARAMS
+from shapelaw.specs.kinds import LANGUAGE_PARAMS
 from shapelaw.specs.runs import BUDGETS, Training
 from shapelaw.studies.grid.expansion import (
     DEFAULTS,

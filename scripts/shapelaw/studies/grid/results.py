@@ -1,6 +1,6 @@
 """What a grid says: the transitions of every cell, the effect of every axis, and the best shape of every size.
 
-Input: rows of `depth, width, seed, test_loss`, and of what a grid varies by the names of `specs/columns.py`: heads,
+Input: rows of `depth, width, seed, test_loss`, and of what a grid varies by the names of `specs/kinds.py`: heads,
 vocab_size, embedding_rank, block, steps and others; `block_params`, `total_params`, `step_flops` and `bits_per_byte`
 where the table has them. Losses of several vocabularies or texts compare in bits per byte alone.
 """

