@@ -32,7 +32,6 @@ from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
-_OLD_RECORD = re.compile(r"results/runs/[^/]+/[^/]+/[^/]+")  # of before the pool
 _RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
 PAGE_OF = 'data-of="{}"'  # in the page of findings: whose they are, by `Submission.results_digest`
 CONFIG_OPTIONS = ("--config", "-C", "--configfile", "--configfiles")
@@ -197,11 +196,6 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             yield f"The config has no run {key}; it has {len(known)} runs{near}."
         elif not target.endswith("/summary.json"):
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
-    elif _OLD_RECORD.fullmatch(target):
-        yield (
-            f"{target}: a record lies in results/runs/<key>, whoever asks for it; "
-            f"`snakemake {config.results}/STUDY/keys.txt` lists the keys."
-        )
     elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()
         if name in OTHER_FOLDERS:

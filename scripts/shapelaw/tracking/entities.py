@@ -262,7 +262,6 @@ class Listed:
     Attributes:
         fingerprint: of the record that it holds; None of one that was left half imported.
         studies: that ask for it, where several do.
-        older: an older version wrote it, under other names.
         kind, values: its row of the table, in the order of the kind's columns.
     """
 
@@ -270,7 +269,6 @@ class Listed:
     status: str
     fingerprint: str | None
     studies: str | None
-    older: bool
     kind: Kind
     values: tuple[Value, ...]
 
@@ -316,7 +314,6 @@ def _listed(run: Run) -> Listed:
         run.info.status,
         tags.get(FINGERPRINT),
         tags.get(STUDIES),
-        SIZE_CLASS not in tags,
         kind,
         tuple(intern(value) if isinstance(value, str) else value for value in values),
     )

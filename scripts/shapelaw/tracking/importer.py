@@ -138,18 +138,14 @@ class Importer:
                 items = {key: on_disk[key] for key in sorted(changed.intersection(keys))}
                 if items or first:
                     outcome = self._import(opened, study, items, studies, whole=first)
-                    for sentence in outcome.problems.values():
-                        self._say_once(sentence)
+                    for sentence in set(outcome.problems.values()) - self._reported:
+                        self._reported.add(sentence)
+                        self.progress.say(sentence)
                     if outcome.written:
                         self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
                 if self.stop.is_set():
                     return
         self._states = states
-
-    def _say_once(self, sentence: str) -> None:
-        if sentence not in self._reported:
-            self._reported.add(sentence)
-            self.progress.say(sentence)
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
@@ -201,12 +197,6 @@ class Importer:
             if whole:
                 outcome.listed = entities.listed_runs(opened, experiment) if outcome.written else known
                 summary.show_as_training(opened, experiment, outcome.listed)
-                older = {key for key, runs in outcome.listed.items() if any(run.older for run in runs)}
-                if older := older - items.keys():
-                    self._say_once(
-                        f"{study} in {opened.shown} has {len(older)} runs under the names of an older version and "
-                        f"without a record in {self.results}; they stay as they are: {entities.named(sorted(older))}."
-                    )
         return outcome
 
     def _import_run(

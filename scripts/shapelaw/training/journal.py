@@ -63,8 +63,7 @@ class Journal:
     def is_finished(self) -> bool:
         """True if the run has a whole record of this spec and data; no file of it is touched.
 
-        One that an older version left in `checkpoints` is moved to `out`. Notes of another spec or of other data are
-        deleted.
+        Notes of another spec or of other data are deleted.
 
         Raises:
             OtherSchema: another version of shapelaw wrote a record.
@@ -77,12 +76,7 @@ class Journal:
         if before is not None and (before.summary or before.live).get("identity") != self.identity:
             for name in ("live.json", *files.FILES, files.COPY):
                 (self.checkpoints / name).unlink(missing_ok=True)
-            return False
-        if before is None or not before.summary:
-            return False
-        further = {path.name: path.read_bytes() for path in self.checkpoints.glob("*.npz")}
-        self._write(files.content(self.checkpoints, "history.parquet"), before.summary, further)
-        return True
+        return False
 
     def start(self, step: int, rows: Sequence[Sequence[float]]) -> None:
         """Note that an attempt begins, with the step and the history from which it continues.

@@ -92,8 +92,6 @@ def network_of(sizes: NetworkSizes) -> Network:
 class Kept:
     """The ranks that are kept in a folder: a line of one file for each, the last one of a network counts.
 
-    Folders of before 2026-11-23 have a file for each network, which is read too.
-
     Raises:
         UserError: the file can't be read.
     """
@@ -113,8 +111,6 @@ class Kept:
 
     def get(self, name: str) -> Measured | None:
         """The rank of a network, by its digest."""
-        if name not in self._known and (path := self._folder / f"{name}.json").exists():
-            _, self._known[name] = _kept(path.read_text(encoding="utf-8"), path)
         return self._known.get(name)
 
     def add(self, name: str, measured: Measured) -> None:
@@ -168,15 +164,15 @@ def _measure(network: Network, templates: int) -> Measured:
 
 
 def _kept(text: str, path: Path) -> tuple[str, Measured]:
-    """The digest of a network, empty in a file of its own, and its kept rank.
+    """The digest of a network, and its kept rank.
 
     Raises:
         UserError: the text is none.
     """
     try:
         row = dict(json.loads(text))
-        return str(row.pop("network", "")), Measured(**row)
-    except (ValueError, TypeError) as error:
+        return str(row.pop("network")), Measured(**row)
+    except (ValueError, TypeError, KeyError) as error:
         raise UserError(
             f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
         ) from error
