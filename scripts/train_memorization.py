@@ -22,36 +22,31 @@ import csv
 import itertools
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
 
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.jobs.resources import in_packs
+from shapelaw.settings.problems import checked
 from shapelaw.specs.memorizers import (
     ContextType,
     LastBatch,
     LogitScale,
     MemorizationRun,
-    Memorizer,
     Task,
     beyond_theorem,
-    check_memorization_run,
     flat_memorization_run,
 )
 from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import RUNS, read_record
+from shapelaw.studies.memorization.study import Memorization, MemorizationGrid, grid_runs, size_problems
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.driver import stores_in, train_job
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
-# options that a run has by the same name
-_OF_A_RUN = (
-    *("task", "context_type", "steps", "batch_size", "learning_rate", "evaluate_every"),
-    *("precision", "last_batch"),
-)
 COLUMNS = (  # of runs.csv, before what came out
     *("key", "task", "context_type", "last_batch", "heads", "context", "head_dim", "value_dim", "width"),
     *("classes", "examples", "seed", "steps"),
@@ -196,30 +191,21 @@ def _runs(arguments: argparse.Namespace, grid: Iterable[tuple[int, ...]]) -> lis
     Raises:
         UserError: a run can't be trained.
     """
-    outputs = 1 if arguments.task == "regression" else arguments.classes
-    runs, problems = [], []
+    shared, given = (
+        {name: value for name, value in vars(arguments).items() if name in model.model_fields}
+        for model in (Memorization, MemorizationGrid)
+    )
+    common = checked(Memorization, shared)
+    runs, problems = list[MemorizationRun](), list[str]()
     for heads, context, head_dim, examples in grid:
-        memorizer = Memorizer(
-            heads, context, head_dim, arguments.width, arguments.value_dim, outputs, arguments.logit_scale
-        )
-        for seed in range(arguments.seeds):
-            run = MemorizationRun(
-                memorizer,
-                examples=examples,
-                seed=seed,
-                stop_when_memorized=not arguments.to_the_end,
-                keep_attention=arguments.attention,
-                **{name: getattr(arguments, name) for name in _OF_A_RUN},
-            )
-            try:
-                check_memorization_run(run)
-            except UserError as error:
-                problems += str(error).splitlines()
-            runs.append(run)
-    if arguments.seeds < 1:
-        problems.append(f"--seeds is {arguments.seeds}; give at least 1.")
+        sizes = {"heads": [heads], "context": [context], "head_dim": [head_dim], "examples": [examples]}
+        one = checked(MemorizationGrid, given | sizes)
+        problems += size_problems(common, one)
+        runs += grid_runs(common, STUDY, one)
     if problems:
-        raise UserError("\n".join(dict.fromkeys(problems)))
+        raise UserError("\n".join(f"{problem}." for problem in dict.fromkeys(problems)))
+    more = {"keep_attention": arguments.attention, "precision": arguments.precision}
+    runs = [replace(run, **more) for run in runs]
     for warning in beyond_theorem((run.memorizer.context, run.memorizer.width) for run in runs):
         say(warning)
     return runs

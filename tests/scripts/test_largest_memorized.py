@@ -59,7 +59,7 @@ def test_it_searches_and_goes_on_where_it_was(tmp_path):
         (("--largest", "200,5"), "--largest is 200,5; give two T, the smaller first."),
         ((*SEARCH, "--within", 0), "--within is 0"),
         ((*SEARCH, "--task", "regression"), "only a classification can reach"),
-        (("--examples", 50, "--seeds", 0), "--seeds is 0; give at least 1."),
+        (("--examples", 50, "--seeds", 0), "seeds is 0: it must be at least 1."),
     ],
 )
 def test_wrong_searches_are_a_sentence(tmp_path, options, said):

@@ -199,9 +199,10 @@ def test_what_is_wrong_with_grids_of_studies_is_told_at_once() -> None:
         memorization_heads=[{"heads": [2], "context": [4], "head_dim": [9], "examples": [20]}],
         memorization_saturation=[],
     )
-    assert said.startswith("The config has 7 problems:")
+    assert said.startswith("The config has 8 problems:")
     for sentence in (
         "block_degree.1st.patterns has networks of 5 matrices, and block_degree.1st.matrices is 6",
+        "block_degree.1st.inputs is 5; a separable target has two halves, so take an even number",
         "block_degree.1st: 6 matrices can't be layers of degree 4 each",
         "separation_rank.1st: width 2 is not divisible by 3 heads",
         "separation_rank.1st: tokens is 3; a balanced partition needs an even number",

@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
-from shapelaw.errors import UserError
-from shapelaw.specs.degrees import DegreeRun, ProductShape, check_degree_run, degree_run_from_dict
+from shapelaw.specs.degrees import DegreeRun, ProductShape, degree_run_from_dict
 
 MIXTURE = ProductShape((3, 3, 3, 3), 32, 64, 10, mixture=True)
 RUN = DegreeRun(MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)
@@ -20,19 +17,3 @@ def test_a_mixture_that_begins_elsewhere_is_another_run_and_the_usual_one_keeps_
     assert other.group != RUN.group
     for run in (RUN, other):
         assert degree_run_from_dict(run.to_dict()) == run
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"initial_share": 1.0}, "initial_share is 1; it must be above 0 and below 1"),
-        ({"initial_share": 0.0}, "initial_share is 0; it must be above 0 and below 1"),
-        ({"initial_share": 0.9, "mixture": False}, "only a mixture has one"),
-        ({"degrees": (3, 1)}, "a mixture needs layers of degree 2 at least"),
-        ({"inputs": 16}, "digits have 64 inputs"),
-        ({"degrees": (0, 3)}, "the degree of layer 1"),
-    ],
-)
-def test_what_cannot_be_trained_is_a_sentence(changed: dict[str, object], sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        check_degree_run(replace(RUN, network=replace(MIXTURE, **changed)))  # type: ignore[arg-type]

@@ -2,17 +2,13 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_memorization_run
-from memorizer_options import SMALL
 
-from shapelaw.errors import UserError
 from shapelaw.specs.memorizers import (
     Memorizer,
     beyond_theorem,
-    check_memorization_run,
     common_shape,
     of_one_shape,
 )
@@ -59,11 +55,3 @@ def test_a_context_as_long_as_the_width_is_beyond_the_theorem() -> None:
     first, second = beyond_theorem([(64, 64), (10, 64), (40, 32), (33, 32)])
     assert "n = 33, 40 at d = 32" in first
     assert "n = 64 at d = 64" in second
-
-
-def test_what_is_wrong_with_a_run_is_told_at_once() -> None:
-    wrong = replace(RUN, examples=0, task="regression", memorizer=replace(SMALL, heads=0, head_dim=9))
-    with pytest.raises(UserError) as told:
-        check_memorization_run(wrong)
-    for sentence in ("heads is 0", "examples is 0", "head_dim is 9, above the width 8", "outputs is 7"):
-        assert sentence in str(told.value)

@@ -13,12 +13,10 @@ from shapelaw.specs.runs import (
     Budget,
     Run,
     Training,
-    below_one,
     digest_of,
     flat_run,
     run_from_dict,
     run_to_dict,
-    schedule_problems,
 )
 from shapelaw.specs.shapes import Shape
 
@@ -136,26 +134,6 @@ def test_it_does_not_depend_on_the_order(spec: dict[str, object]) -> None:
 def test_it_is_the_same_for_ever() -> None:
     """Of sha256('{"seed": 0, "study": "depth_width"}'), the first 16 digits."""
     assert digest_of({"study": "depth_width", "seed": 0}) == "ef2a19544a589929"
-
-
-def test_every_number_below_one_is_told() -> None:
-    assert below_one({"heads": 1, "steps": 0, "width": -2}) == [
-        "steps is 0; it must be at least 1.",
-        "width is -2; it must be at least 1.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("learning_rate", "warmup", "right"),
-    [(1e-3, 0.0, True), (1e-3, 0.99, True), (0.0, 0.1, False), (1e-3, 1.0, False), (1e-3, -0.1, False)],
-)
-def test_a_rate_is_positive_and_a_warm_up_a_share_of_the_steps(
-    learning_rate: float, warmup: float, right: bool
-) -> None:
-    said = schedule_problems(learning_rate, warmup)
-    assert (said == []) == right
-    assert all(f"learning_rate {learning_rate}" in sentence for sentence in said)
-    assert all(f"warmup {warmup}" in sentence for sentence in said)
 
 
 SHAPE = make_shape(2, 64, 2, 500, 128)

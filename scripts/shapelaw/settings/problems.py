@@ -9,16 +9,24 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from shapelaw.errors import UserError
-from shapelaw.settings.sections import TEXT_SUFFIXES, Folder, Settings, Texts, kind_not_read, parse_source
+from shapelaw.settings.sections import (
+    TEXT_SUFFIXES,
+    AnySection,
+    Folder,
+    Settings,
+    Texts,
+    kind_not_read,
+    parse_source,
+)
 from shapelaw.specs.cost import read_cost_model
 from shapelaw.specs.runs import FALL_PARTS, Training
 
@@ -68,6 +76,18 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     patterns = _PATTERNS.get(where, _PATTERNS.get(str(error["loc"][0])))
     message = patterns if error["type"] == "string_pattern_mismatch" else None
     return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
+
+
+def checked(model: type[AnySection], values: Mapping[str, Any]) -> AnySection:
+    """A section of the values of a command line.
+
+    Raises:
+        UserError: some are wrong; the message has a sentence for each.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserError("\n".join(f"{sentence(one, model)}." for one in error.errors())) from error
 
 
 def what_is_right(error: Any, whole: type[BaseModel]) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import below_one
 from shapelaw.specs.sizes import number_of
 
 
@@ -125,7 +124,7 @@ def _whole(name: str, key: str, value: Any) -> int:
 def _problems(a: Architecture) -> list[str]:
     """A sentence for each reason why the numbers don't make an architecture."""
     given = {key: value for key in NUMBERS if (value := getattr(a, key)) is not None}
-    problems = below_one(given)
+    problems = [f"{key} is {value}; it must be at least 1." for key, value in given.items() if value < 1]
     if problems:
         return problems
     if (a.vocab_size is None) == (a.patch is None):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import below_one, digest_of, key_of, schedule_problems
+from shapelaw.specs.runs import digest_of, key_of
 
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
@@ -224,44 +224,6 @@ def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
     names = DegreeRun.__dataclass_fields__.keys() & values.keys()
     network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
     return DegreeRun(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
-
-
-def check_degree_run(run: DegreeRun) -> None:
-    """Check that a run can be trained.
-
-    Raises:
-        UserError: it can't; the message has a sentence for each reason.
-    """
-    n, problems = run.network, []
-    positive = {"width": n.width, "inputs": n.inputs, "outputs": n.outputs, "depth": n.depth}
-    positive |= {"steps": run.steps, "batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
-    positive |= {f"the degree of layer {place}": degree for place, degree in enumerate(n.degrees, 1)}
-    positive["heads"] = n.heads
-    if run.target != "digits":
-        positive["target_rank"] = run.target_rank
-    problems += below_one(positive)
-    if run.target not in get_args(Target):
-        problems.append(f"target is {run.target!r}; it must be one of {', '.join(get_args(Target))}.")
-    outputs = {"separable": 1, "signs": 2}.get(run.target, n.outputs)
-    if run.target != "digits" and (n.inputs % 2 or n.outputs != outputs):
-        problems.append(
-            f"a target of {run.target} has an even number of inputs, its two halves, and {outputs} outputs; not "
-            f"{n.inputs} and {n.outputs}."
-        )
-    if run.target == "digits" and (n.inputs, n.outputs, run.target_rank) != (*DIGITS, 0):
-        problems.append(
-            f"digits have {DIGITS[0]} inputs, {DIGITS[1]} outputs and target_rank 0; not {n.inputs}, {n.outputs} "
-            f"and {run.target_rank}."
-        )
-    if n.mixture and min(n.degrees, default=2) < 2:
-        problems.append("a mixture needs layers of degree 2 at least: its last factor comes in by a share.")
-    if not 0 < n.initial_share < 1 or (n.initial_share != HALF and not n.mixture):
-        problems.append(
-            f"initial_share is {n.initial_share:g}; it must be above 0 and below 1, and only a mixture has one."
-        )
-    problems += schedule_problems(run.learning_rate, run.warmup)
-    if problems:
-        raise UserError("\n".join(problems))
 
 
 def layers_of_budget(degree: int, matrices: int, heads: int = 1) -> tuple[int, ...]:

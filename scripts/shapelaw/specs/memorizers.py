@@ -9,10 +9,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from shapelaw.errors import UserError
-from shapelaw.specs.runs import below_one, digest_of, key_of, schedule_problems
+from shapelaw.specs.runs import digest_of, key_of
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
@@ -197,40 +196,6 @@ def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
     return MemorizationRun(
         **{**{name: values[name] for name in names}, "memorizer": Memorizer(**values["memorizer"])}
     )
-
-
-def check_memorization_run(run: MemorizationRun) -> None:
-    """Check that a run can be trained.
-
-    Raises:
-        UserError: it can't; the message has a sentence for each reason.
-    """
-    m, problems = run.memorizer, []
-    positive = {"heads": m.heads, "context": m.context, "head_dim": m.head_dim, "width": m.width}
-    positive |= {"value_dim": m.values, "outputs": m.outputs, "examples": run.examples, "steps": run.steps}
-    positive |= {"batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
-    problems += below_one(positive)
-    if m.head_dim > m.width:
-        problems.append(f"head_dim is {m.head_dim}, above the width {m.width}; more adds nothing (eq. 1).")
-    if m.width % 2:
-        problems.append(f"width is {m.width}; sinusoidal positions need an even one.")
-    choices: list[tuple[str, str, tuple[str, ...]]] = [
-        ("task", run.task, get_args(Task)),
-        ("context_type", run.context_type, get_args(ContextType)),
-        ("logit_scale", m.logit_scale, get_args(LogitScale)),
-        ("precision", run.precision, ("float32", "float64")),
-        ("last_batch", run.last_batch, get_args(LastBatch)),
-    ]
-    for name, chosen, known in choices:
-        if chosen not in known:
-            problems.append(f"{name} is {chosen!r}; it must be one of {', '.join(known)}.")
-    if run.task == "regression" and m.outputs != 1:
-        problems.append(f"outputs is {m.outputs}, and a regression has one; set outputs to 1.")
-    if run.task == "classification" and m.outputs == 1:
-        problems.append("outputs is 1; a classification needs two classes or more.")
-    problems += schedule_problems(run.learning_rate, run.warmup)
-    if problems:
-        raise UserError("\n".join(problems))
 
 
 def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:

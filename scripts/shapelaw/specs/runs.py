@@ -29,18 +29,6 @@ def key_of(label: str, digest: str) -> str:
     return f"{label}-{digest[:8]}"
 
 
-def below_one(numbers: Mapping[str, int]) -> list[str]:
-    """A sentence for every number that is below 1."""
-    return [f"{name} is {value}; it must be at least 1." for name, value in numbers.items() if value < 1]
-
-
-def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
-    """A sentence where Adam's peak rate isn't positive or the warm-up isn't a share of the steps in [0, 1)."""
-    if learning_rate > 0 and 0 <= warmup < 1:
-        return []
-    return [f"learning_rate {learning_rate} must be above 0 and warmup {warmup} in [0, 1)."]
-
-
 BudgetKind = Literal["steps", "tokens_per_param", "tokens_per_block_param", "flops"]
 # of budgets but steps: the unit in a run's key, and in words
 BUDGETS = {

@@ -12,7 +12,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.errors import UserError
 from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import (
     Count,
@@ -33,7 +32,6 @@ from shapelaw.specs.memorizers import (
     MemorizationRun,
     Memorizer,
     Task,
-    check_memorization_run,
 )
 from shapelaw.studies.study import OURS, Key, Study
 
@@ -133,14 +131,23 @@ def problems(study: str, config: Settings, _root: Path) -> list[str]:
     common, grids = config.section("memorization", Memorization), config.section_list(study, MemorizationGrid)
     if not grids:
         return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
-    found = []
-    for place, grid in enumerate(grids):
-        for run in grid_runs(common, study, grid):
-            try:
-                check_memorization_run(run)
-            except UserError as error:
-                found += [f"{study}.{ordinal(place)}: {sentence}" for sentence in str(error).splitlines()]
-    return list(dict.fromkeys(found))
+    return [
+        f"{study}.{ordinal(place)}: {sentence}"
+        for place, grid in enumerate(grids)
+        for sentence in size_problems(common, grid)
+    ]
+
+
+def size_problems(common: Memorization, grid: MemorizationGrid) -> list[str]:
+    """A sentence for each size of a grid that makes no network."""
+    found = [
+        f"head_dim is {dim}, above the width {common.width}; more adds nothing (eq. 1)"
+        for dim in grid.head_dim
+        if dim > common.width
+    ]
+    if common.width % 2:
+        found.append(f"width is {common.width}; sinusoidal positions need an even one")
+    return found
 
 
 def relu_problems(config: Settings, _root: Path) -> list[str]:
