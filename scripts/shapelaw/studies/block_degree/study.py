@@ -130,9 +130,9 @@ def problems(config: Settings, _root: Path) -> list[str]:
                 f"{where}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
                 f"{where}.matrices is {grid.matrices}: networks of one grid have one budget"
             )
-        if grid.target == "separable" and grid.inputs % 2:
+        if grid.target != "digits" and grid.inputs % 2:
             found.append(
-                f"{where}.inputs is {grid.inputs}; a separable target has two halves, so take an even number"
+                f"{where}.inputs is {grid.inputs}; a target of {grid.target} has two halves, so take an even number"
             )
         try:
             list(grid_runs(grid))
