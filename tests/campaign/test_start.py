@@ -87,7 +87,6 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
             "results/depth_width/tables.md",
             "All tables of depth_width are in results/depth_width/tables.md, which",
         ),
-        (f"results/runs/depth_width/{KEY}/summary.json", "a record lies in results/runs/<key>"),
         ("results/depth_width/best_depth.png", "comes with best_depth.svg; ask for that: snakemake results/"),
     ],
 )

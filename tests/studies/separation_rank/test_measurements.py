@@ -1,8 +1,6 @@
 """Separation ranks of a grid: each network measured once, kept, and read again."""
 
-import json
 import math
-from dataclasses import asdict
 
 import pytest
 from measured_grids import GRIDS, asked_one
@@ -14,9 +12,9 @@ from shapelaw.studies.separation_rank.study import (
     DegreeSizes,
     RankGrids,
     asked_of,
-    digest,
 )
 from shapelaw.studies.separation_rank.tables import (
+    KEPT,
     Measured,
     bounds_table,
     measure_all,
@@ -48,13 +46,6 @@ def test_ranks_are_one_file_and_a_line_that_was_cut_short_is_measured_again(tmp_
     again = list(measure_all(asked, tmp_path))
     assert [result.rank for _, result in again] == [result.rank for _, result in before]
     assert len(path.read_bytes().splitlines()) == 2
-    # a folder of before has a file for each network
-    old = tmp_path / "old"
-    old.mkdir()
-    for one, result in before:
-        (old / f"{digest(one.sizes)}.json").write_text(json.dumps(asdict(result)))
-    assert list(measure_all(asked, old)) == before
-    assert not (old / "ranks.jsonl").exists()
 
 
 def test_a_short_limit_gives_a_lower_bound_and_a_longer_one_the_rank(tmp_path):
@@ -89,10 +80,9 @@ def test_unusable_measurements_are_told(tmp_path):
     (tmp_path / "other.json").write_text('[{"table": "ranks"}]')
     with pytest.raises(UserError, match="holds no separation ranks"):
         analyse(tmp_path / "other.json")
-    one = asked_one(1, 1, 2)
-    (tmp_path / f"{digest(one.sizes)}.json").write_text("{")
+    (tmp_path / KEPT).write_text("{}\n")
     with pytest.raises(UserError, match="not a kept separation rank"):
-        list(measure_all([one], tmp_path))
+        list(measure_all([asked_one(1, 1, 2)], tmp_path))
 
 
 def test_measurements_survive_their_file(tmp_path):
