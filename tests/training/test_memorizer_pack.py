@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorizer_options import OPTIONS, RUN, SMALL, losses_of, of_other_shapes, varied
 
-from shapelaw.models import cpp
+from shapelaw.models.kernels import cpp
 from shapelaw.models.memorizer import (
     cut_down,
     filled_up,

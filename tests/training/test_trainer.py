@@ -15,12 +15,12 @@ from small import small_llama, small_run
 from torch import Tensor, nn
 from trained_here import CPU, Stores, history_bytes, stop, train
 
-from shapelaw.models import decoder_kernels
-from shapelaw.models.cpp import compiler
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.functions import linear_cross_entropy
+from shapelaw.models.kernels import llama
+from shapelaw.models.kernels.cpp import compiler
 from shapelaw.specs.making import make_shape
-from shapelaw.specs.runs import Parametrization, Run, Training
+from shapelaw.specs.runs import Parametrization, Training
 from shapelaw.specs.shapes import Block
 from shapelaw.training import trainer
 from shapelaw.training.hardware import Ranks
@@ -50,39 +50,19 @@ def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Sto
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
-@pytest.mark.parametrize("small", [small_run, small_llama])
-def test_the_kernel_of_long_runs_changes_no_byte(
-    small: Callable[..., Run], stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = small(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
-    run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
-    given: list[Tensor] = []
-    linear = decoder_kernels.linear
-    monkeypatch.setattr(decoder_kernels, "has_llama", lambda: False)  # which rounds differently
-    monkeypatch.setattr(decoder_kernels, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
-    train(run, stores, tmp_path / "short")
-    assert not given
-    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
-    monkeypatch.setattr(decoder_kernels, "_LEAST", 0)
-    train(run, stores, tmp_path / "long")
-    assert given
-    assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
-
-
-@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 def test_llamas_kernel_changes_the_rounding_alone_and_a_resumed_run_not_a_byte(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = small_llama(steps=12, log_every=1, evaluate_every=6)
     plain = train(run, stores, tmp_path / "plain").history
-    monkeypatch.setattr(trainer, "_LLAMA_STEPS", run.training.steps)
+    monkeypatch.setattr(trainer, "_KERNEL_STEPS", run.training.steps)
     kernel = train(run, stores, tmp_path / "kernel").history
     assert kernel["train_loss"].to_pylist() == pytest.approx(plain["train_loss"].to_pylist(), rel=1e-5)
     for name in ("resumed", "resumed without it"):
         stop(run, stores, tmp_path / name, 5)
         with monkeypatch.context() as patch:
             if name != "resumed":
-                patch.setattr(decoder_kernels, "has_llama", lambda: False)
+                patch.setattr(llama, "has_llama", lambda: False)
             train(run, stores, tmp_path / name)
         said = capsys.readouterr().err
         assert ("under another setting" in said) == (name != "resumed")

@@ -43,6 +43,7 @@ def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, 
         "SUBMITTED": str(submitted),
         "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
+        **({} if config.execution.kernels else {"SHAPELAW_KERNELS": "0"}),
         # a job outlives its killed workflow: the next workflow's job waits for it and takes its result
         "SLURM_OPTIONS": " ".join(
             filter(None, [_device_option(gpus, os.environ), _slurm_options(os.environ)])

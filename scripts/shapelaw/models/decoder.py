@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from shapelaw.errors import UserError
-from shapelaw.models import decoder_kernels as kernels
 from shapelaw.models.functions import (
     Rotary,
     attend_by_products,
@@ -27,6 +26,7 @@ from shapelaw.models.functions import (
     linear_cross_entropy,
     takes_products,
 )
+from shapelaw.models.kernels import llama as kernels
 from shapelaw.specs.making import depth_scaling_sentence
 from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import INPUTS, Gelu, Shape, numbers_of_ids
@@ -120,13 +120,9 @@ def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
 
 
 class Linear(nn.Linear):
-    """A linear map, followed by GELU if asked; the kernel computes both if `by_kernel` is set."""
-
-    by_kernel = False
+    """A linear map, followed by GELU if asked."""
 
     def forward(self, x: Tensor, gelu: Gelu | None = None) -> Tensor:
-        if self.by_kernel and gelu != "erf":
-            return kernels.linear(x, self.weight, self.bias, gelu is not None)
         y = super().forward(x)
         return y if gelu is None else F.gelu(y, approximate=_GELUS[gelu])
 
@@ -211,8 +207,7 @@ class LlamaBlock(nn.Module):
         x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
         normal_BTD = self.norm2(x_BTD)
         gate, up = self.gate(normal_BTD), self.up(normal_BTD)
-        hidden = kernels.swiglu(gate, up) if self.gate.by_kernel else F.silu(gate) * up
-        branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
+        branch_BTD = F.dropout(self.down(F.silu(gate) * up), self.dropout, self.training)
         return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
 
@@ -304,21 +299,13 @@ class Decoder(nn.Module):
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
         """Mean cross-entropy of the targets in nats per token, a scalar in float32."""
         x_BTD = self.features(ids_BT)
-        linear = kernels.linear if self.classifier.by_kernel else F.linear
-        return linear_cross_entropy(
-            x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten(), linear=linear
-        )
+        return linear_cross_entropy(x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten())
 
     def use_kernel(self) -> None:
-        """Let C++ compute from now on where it can.
-
-        Numbers of GPT-2's and printed blocks stay the same to the last bit, those of Llama's up to rounding.
-        """
+        """Let C++ compute attention and norms of Llama's blocks from now on: the same numbers up to rounding."""
         self.by_llama_kernel = self.shape.block == "llama" and kernels.has_llama()
         for module in self.modules():
-            if isinstance(module, Linear) or (
-                self.by_llama_kernel and isinstance(module, Attention | RMSNorm)
-            ):
+            if self.by_llama_kernel and isinstance(module, Attention | RMSNorm):
                 module.by_kernel = True
 
 

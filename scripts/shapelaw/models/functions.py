@@ -139,7 +139,6 @@ def linear_cross_entropy(
     chunk_elements: int | None = None,
     compiled: bool = False,
     columns_of: int | None = None,
-    linear: Callable[[Tensor, Tensor], Tensor] = F.linear,
 ) -> Tensor:
     """Mean cross-entropy of `x @ weight.T` against the targets, in nats, float32.
 
@@ -150,13 +149,12 @@ def linear_cross_entropy(
         compiled: compute a chunk's loss and gradient from its logits in one compiled function, whatever their number.
         columns_of: pad a compiled chunk to a multiple of this many columns, since tensor cores want aligned rows, not
             rows of 257 or 50,257 numbers; 64 on a GPU when None, 1 on a CPU.
-        linear: the linear map to use when all logits are in one chunk.
     """
     N, V = x_ND.shape[0], weight_VD.shape[0]
     if chunk_elements is None:
         chunk_elements = CHUNK_ELEMENTS if x_ND.device.type == "cpu" else GPU_CHUNK_ELEMENTS
     if chunk_elements >= N * V and not compiled:
-        return F.cross_entropy(linear(x_ND, weight_VD).float(), targets_N)
+        return F.cross_entropy(F.linear(x_ND, weight_VD).float(), targets_N)
     if torch.is_autocast_enabled(x_ND.device.type):
         dtype = torch.get_autocast_dtype(x_ND.device.type)
         x_ND, weight_VD = x_ND.to(dtype), weight_VD.to(dtype)

@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import pad
 
-from shapelaw.models.cpp import NUMBER, POINTER, Kernel
+from shapelaw.models.kernels.cpp import NUMBER, POINTER, Kernel
 from shapelaw.specs.memorizers import Memorizer
 
 Parameters = dict[str, Tensor]
@@ -385,7 +385,7 @@ def _read_out_gradients(
 _REALS = {torch.float32: "float", torch.float64: "double"}
 _TILE = 8  # as in memorizer_kernel.cpp
 KERNEL = Kernel(
-    Path(__file__).with_name("memorizer_kernel.cpp"),
+    Path(__file__).parent / "kernels" / "memorizer_kernel.cpp",
     "contexts of their own take longer here",
     {
         "memorizer_gradients": (

@@ -386,6 +386,11 @@ class Execution(Section):
         4e10,
         description="Rate that one job sustains, for `snakemake plan` and for what jobs ask of a cluster.",
     )
+    kernels: bool = Field(
+        True,
+        description="Memorizers and Llama's blocks are computed in C++ on a CPU, where a compiler is found; false "
+        "leaves them to PyTorch.",
+    )
     submit_analysis: bool = Field(
         False,
         description="Imports, fits and figures are submitted as jobs too, where a login node must not "

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.errors import UserError, say
-from shapelaw.models.cpp import compiler
+from shapelaw.models.kernels.cpp import compiler
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.storage import records
 from shapelaw.training import checkpoint

@@ -21,7 +21,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, reason_of, say
-from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
@@ -40,10 +39,9 @@ from shapelaw.training.optimizer import Batches, Optimizer, dropout_seed, learni
 
 CompiledPart = Literal["model", "blocks", "graphs"]
 COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
-# of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
-_KERNEL_FLOPS = 3e12
-# of a run with Llama's blocks: it saves 1 to 2 of 5 to 10 ms of a step at widths 12 to 48, and takes 2.4 s to compile
-_LLAMA_STEPS = 1000
+# of a run with Llama's blocks: the kernel saves 1 to 2 of 5 to 10 ms of a step at widths 12 to 48, and takes 2.4 s to
+# compile where it isn't kept
+_KERNEL_STEPS, _KERNEL_FLOPS = 1000, 3e12
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory", re.IGNORECASE)
 _LESS = (
     "take a smaller width, depth, vocab_size or training.batch_size, or ask for more: "
@@ -172,7 +170,7 @@ class Trainer:
         self.progress = TrainingProgress()
         self.diverged_at: int | None = None  # the step whose loss is not finite
         compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
-        if not compiled and self._is_worth_a_kernel() and decoder_kernels.has_products():
+        if not compiled and self._is_worth_a_kernel():
             self.model.use_kernel()
         self._resume()
         self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
@@ -182,13 +180,12 @@ class Trainer:
         self._has_ended = False
 
     def _is_worth_a_kernel(self) -> bool:
-        """True for a long run on one thread of a CPU."""
-        run = self.run
-        flops = run.training.steps * run.shape.step_flops(run.training.batch_size)
-        is_long = flops >= _KERNEL_FLOPS or (
-            run.shape.block == "llama" and run.training.steps >= _LLAMA_STEPS
-        )
-        return self.ranks.device.type == "cpu" and torch.get_num_threads() == 1 and is_long
+        """True for a long run of Llama's blocks on one thread of a CPU."""
+        training, shape = self.run.training, self.run.shape
+        flops = training.steps * shape.step_flops(training.batch_size)
+        is_long = flops >= _KERNEL_FLOPS or training.steps >= _KERNEL_STEPS
+        one_thread = self.ranks.device.type == "cpu" and torch.get_num_threads() == 1
+        return shape.block == "llama" and one_thread and is_long
 
     def _resume(self) -> None:
         """Resume from the newest checkpoint; rank 0 chooses it, so that all ranks resume from the same one.

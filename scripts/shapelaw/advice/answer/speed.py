@@ -18,7 +18,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shapelaw.advice.answer.serving import Serving
-from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Attention, Decoder
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import STATE_BYTES, Shape
@@ -154,7 +153,7 @@ def _step(shape: Shape, setting: Setting) -> Callable[[], None]:
     forward: Any = model
     if setting.compiled is not None:
         forward = CompiledDecoder(model, setting.compiled)
-    elif device.type == "cpu" and torch.get_num_threads() == 1 and decoder_kernels.has_products():
+    elif device.type == "cpu" and torch.get_num_threads() == 1:
         model.use_kernel()
     parts = torch.split(ids, micro_batch_size(shape, setting.batch_size, device, setting.precision))
 
