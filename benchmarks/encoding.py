@@ -8,7 +8,7 @@ are equal on the whole corpus is checked before anything is timed. A cold cache 
 pass, with the encoder's own start in the time; a warm one knows the corpus, which is nearer to a large corpus.
 
 The default corpus can't fill a vocabulary of 50,257. For it, first
-    python scripts/prepare_corpus.py --kind wiki --with-gensim --out documents.parquet
+    python scripts/prepare_corpus.py --source wiki --source gensim --out documents.parquet
 """
 
 from __future__ import annotations

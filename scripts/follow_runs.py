@@ -14,7 +14,6 @@ from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
     ImportProgress,
-    add_silence_option,
     check_results,
     exit_code,
     loading,
@@ -34,7 +33,6 @@ def main() -> int:
         help="of the UI: after the first look, print a link to the runs submitted last",
     )
     parser.add_argument("--once", action="store_true", help="look once, then end")
-    add_silence_option(parser)
     arguments = parser.parse_args()
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -45,7 +43,6 @@ def main() -> int:
         with loading():
             from shapelaw.campaign.submission import latest_experiments
             from shapelaw.storage.pool import read_asked
-            from shapelaw.storage.progress import Liveness
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import RUNS, pages
@@ -56,7 +53,6 @@ def main() -> int:
             patience = PATIENCE if arguments.once else float("inf")
         if not arguments.once:
             say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
-        liveness = Liveness(silence=60 * arguments.silence)
 
         def link() -> None:
             store, asked = open_store(uri, results), list(read_asked(results))
@@ -65,9 +61,8 @@ def main() -> int:
                     print(links[RUNS])
                     return
 
-        importer = Importer(
-            results, uri, ImportProgress(say), patience, liveness, stop, arguments.artifact_root
-        )
+        progress = ImportProgress(say)
+        importer = Importer(results, uri, progress, patience, stop=stop, artifacts=arguments.artifact_root)
         importer.follow(None if arguments.once else arguments.every, link if arguments.address else None)
 
     return exit_code(work, arguments.uri)

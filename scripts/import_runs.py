@@ -12,7 +12,6 @@ from shapelaw.errors import UserError, say
 from shapelaw.tracking.command import (
     PATIENCE,
     ImportProgress,
-    add_silence_option,
     check_results,
     exit_code,
     loading,
@@ -33,7 +32,6 @@ def main() -> int:
     )
     parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
-    add_silence_option(parser)
     arguments = parser.parse_args()
 
     def work() -> None:
@@ -41,7 +39,7 @@ def main() -> int:
         with loading():
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
-            from shapelaw.storage.progress import Liveness, find_records
+            from shapelaw.storage.progress import find_records
             from shapelaw.tracking.entities import read_runs, write_runs
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.summary import write_note
@@ -57,9 +55,8 @@ def main() -> int:
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
             )
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
-        importer = Importer(results, uri, ImportProgress(say), patience, liveness)
-        importer.artifacts = arguments.artifact_root
+        uri, progress = tracking_uri(arguments, results), ImportProgress(say)
+        importer = Importer(results, uri, progress, patience, artifacts=arguments.artifact_root)
         store, outcome = importer.import_study(experiment, chosen)
         if outcome.problems:
             raise UserError("\n".join(outcome.problems.values()))

@@ -1,8 +1,8 @@
 """Collect the documents of a corpus into one documents.parquet, with the source and the split of each.
 
-The default corpus:        prepare_corpus.py --kind wiki --out documents.parquet
-Your own text:             prepare_corpus.py --kind folder --path DIR --out documents.parquet
-A Hugging Face data set:   prepare_corpus.py --kind huggingface --dataset NAME --out documents.parquet
+The default corpus:        prepare_corpus.py --source wiki --out documents.parquet
+Your own text:             prepare_corpus.py --source folder:DIR --out documents.parquet
+A Hugging Face data set:   prepare_corpus.py --source huggingface:NAME --out documents.parquet
 Several of them:           prepare_corpus.py --source SOURCE --source SOURCE ... --out documents.parquet
 
 A SOURCE is KIND[:NAME][,OPTION=VALUE]...:
@@ -32,29 +32,15 @@ from pathlib import Path
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packages import PACKAGED
 from shapelaw.corpora.sources import read_source
-from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source
+from shapelaw.errors import command_line, exit_code
+from shapelaw.settings.sections import parse_source
 
 
 def _parser() -> argparse.ArgumentParser:
     packaged = "\n".join(f"  {name:10}{text.what}" for name, text in PACKAGED.items())
     parser = command_line(f"{__doc__}{packaged}")
     add = parser.add_argument
-    add(
-        "--kind", choices=["wiki", "folder", "huggingface"], help="one source, described by the options below"
-    )
-    add("--with-gensim", action="store_true", help="wiki: add gensim's 106 full articles")
-    add("--path", type=Path, help="folder: where the .txt, .jsonl and .parquet files are")
-    add("--dataset", action="append", default=[], help="huggingface: a data set's name; may be repeated")
-    add("--dataset-config", help="huggingface: the data set's configuration")
-    add("--text-column", default="text", help="folder and huggingface: the column of the text (default text)")
-    add(
-        "--source",
-        action="append",
-        default=[],
-        metavar="SOURCE",
-        help="a source on one line; may be repeated",
-    )
+    add("--source", action="append", required=True, help="a source on one line; may be repeated")
     add(
         "--test-fraction",
         type=float,
@@ -77,34 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _sources(arguments: argparse.Namespace) -> list[Source]:
-    """The sources on the command line, those of --kind first."""
-    named: list[Source] = []
-    match arguments.kind:
-        case "wiki":
-            named = [Packaged("wiki"), *([Packaged("gensim")] if arguments.with_gensim else [])]
-        case "folder":
-            if arguments.path is None:
-                raise UserError("--kind folder needs --path DIR, the folder of the text.")
-            named = [Folder(arguments.path, arguments.text_column)]
-        case "huggingface":
-            if not arguments.dataset:
-                raise UserError("--kind huggingface needs --dataset NAME, once for each data set.")
-            named = [
-                HuggingFace(name, arguments.dataset_config, text_column=arguments.text_column)
-                for name in arguments.dataset
-            ]
-    named += [parse_source(line) for line in arguments.source]
-    if not named:
-        raise UserError("There is nothing to read: give --kind wiki, folder or huggingface, or --source.")
-    return named
-
-
 def main() -> None:
     """Parse the command line and write the documents."""
     arguments = _parser().parse_args()
     counts = write_documents(
-        [read_source(source, arguments.cache) for source in _sources(arguments)],
+        [read_source(parse_source(line), arguments.cache) for line in arguments.source],
         arguments.out,
         test_fraction=arguments.test_fraction,
         limit_bytes=arguments.limit_bytes,

@@ -26,13 +26,6 @@ def main() -> int:
         metavar="FILE",
         help="what a workflow was started with (default: the latest of results/submitted)",
     )
-    add(
-        "--silence",
-        type=float,
-        default=10.0,
-        metavar="MINUTES",
-        help="minutes without a sign after which a run counts as stopped (default: 10)",
-    )
     arguments = parser.parse_args()
     submitted = arguments.submitted or latest_submission(arguments.results)
     if submitted is None:
@@ -41,8 +34,7 @@ def main() -> int:
             "or name the folder of results with --results."
         )
     runs, found = read_submission(submitted).runs, find_records(arguments.results)
-    liveness = Liveness(silence=60 * arguments.silence)
-    told = [progress_of(study, of, found, liveness) for study, of in runs.items()]
+    told = [progress_of(study, of, found, Liveness()) for study, of in runs.items()]
     if told:
         keys = {key for of in runs.values() for key in of}
         there = [found[key].finished for key in keys & found.keys()]

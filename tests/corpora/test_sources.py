@@ -267,7 +267,7 @@ def test_a_data_set_that_is_a_folder_and_wrong_ones(sentences: HuggingFace, tmp_
     assert [text for _, text in rows] == ["a", "", "b"]
     with pytest.raises(UserError, match=r"no text in 'body' \(its columns are text, id\)"):
         read(dataclasses.replace(sentences, text_column="body"))
-    with pytest.raises(UserError, match=r"'json' can't be read \(Bad split: test.* --kind folder"):
+    with pytest.raises(UserError, match=r"'json' can't be read \(Bad split: test.* the source folder:DIR"):
         read(dataclasses.replace(sentences, split="test"))
     with pytest.raises(UserError, match=r"'json' can't be read .*nothing"):
         read(HuggingFace("json", data_files=str(tmp_path / "nothing.jsonl")))

@@ -19,7 +19,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
     (folder / "again.txt").write_text(topics["if"], encoding="utf-8")
     out = folder.parent / "corpus" / "documents.parquet"
-    given = ("--kind", "folder", "--path", folder, "--test-fraction", 0.1, "--out", out)
+    given = ("--source", f"folder:{folder}", "--test-fraction", 0.1, "--out", out)
     result = script("prepare_corpus", *given)
     assert result.returncode == 0, result.stderr
     duplicates = len(topics) + 1 - len(set(topics.values()))
@@ -62,10 +62,8 @@ def test_several_sources(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--kind", "folder"], "--kind folder needs --path DIR"),
-        (["--kind", "huggingface"], "--kind huggingface needs --dataset NAME"),
-        ([], "There is nothing to read"),
-        (["--kind", "folder", "--path", "nowhere"], "There is no folder nowhere"),
+        (["--source", "folder"], "The source 'folder' must begin with folder:NAME."),
+        (["--source", "folder:nowhere"], "There is no folder nowhere"),
         (["--source", "folder:."], "has no .txt, .jsonl or .parquet file"),
     ],
 )

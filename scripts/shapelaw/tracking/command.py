@@ -85,16 +85,6 @@ def tracking_uri(arguments: argparse.Namespace, results: Path) -> str:
     return arguments.uri or os.environ.get(URI_VARIABLE) or default_uri(results)
 
 
-def add_silence_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that decides when a silent run counts as dead."""
-    parser.add_argument(
-        "--silence",
-        type=float,
-        default=10.0,
-        help="minutes without a sign of life after which a run that says RUNNING is KILLED (default 10)",
-    )
-
-
 def exit_code(operation: Callable[[], int | None], uri: str | None) -> int:
     """Run the operation and return the exit code; faults of the user or the tracker go to standard error as sentences.
 

