@@ -40,7 +40,10 @@ default. Sections are merged key by key; lists and each of the grids are replace
 reported before anything runs. Lists and grids of the scales are only in the files of workflow/scales, such as
 [laptop.yaml](../workflow/scales/laptop.yaml). A key that a scale does not set has its default.
 """
-_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+_BOUNDS = {
+    "minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<",
+    "multipleOf": "a multiple of",
+}
 
 Schema = Mapping[str, Any]
 

@@ -2,13 +2,12 @@
 
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 from pydantic import BaseModel
-from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from shipped import SCALE_NAMES, SCALES, shipped
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.campaign.config import Config, load_config, runs_of
@@ -45,23 +44,6 @@ def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
     assert both == small | large
     assert len(both) == len(small) + len(large)
     assert {run.label for run in small.values()} == {run.label for run in large.values()}
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"scale": "../../x"}, "scale is '../../x'; it must be one of"),
-        ({"scale": "/etc/passwd"}, "scale is '/etc/passwd'; it must be one of"),
-        ({"studies": ["../x"]}, "studies.1st is '../x'"),
-        ({"depth_width": {"grid_file": "/etc/shadow"}}, "must be a CSV with"),
-        ({"depth_width": {"grid_file": "/nowhere/x.csv"}}, "can't be read"),
-        ({"depth_width": {"grid_file": "."}}, "can't be read"),
-    ],
-)
-def test_other_values_that_name_files_are_only_read(changes: dict[str, Any], sentence: str) -> None:
-    said = problems_of(**changes)
-    assert sentence in said
-    assert "root:" not in said  # nothing of the file
 
 
 def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None:
@@ -116,10 +98,6 @@ def test_what_the_snakefile_imports_is_light() -> None:
 
 
 def test_what_is_measured_is_a_study_of_decoders() -> None:
-    said = problems_of(perplexity={"of": ["depth_width", "memorization_heads", "figure5"]})
-    assert "perplexity.of.2nd is 'memorization_heads', which is no study or grid of decoders" in said
-    assert "perplexity.of.3rd is 'figure5'" in said
-    assert "perplexity.of.1st" not in said
     config = load_config(shipped(scale="paper", studies=["table1"]), SCALES)
     assert config.perplexity.of == ["table1"]
     shapes = [run.shape for run in runs_of(config, "table1", REPOSITORY).values()]

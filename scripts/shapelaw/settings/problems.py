@@ -56,6 +56,7 @@ _TYPES = {  # what would be right for a value of another type
     "greater_than": "it must be above {gt:,}",
     "less_than_equal": "it must be at most {le:,}",
     "less_than": "it must be below {lt:,}",
+    "multiple_of": "it must be a multiple of {multiple_of}",
 }
 
 

@@ -51,6 +51,7 @@ Examples = Annotated[int, _whole("examples")]
 Tokens = Annotated[int, _whole("tokens", most=MOST_TOKENS)]
 Vocabulary = Annotated[int, _whole("tokens", least=257, most=2**24)]
 Threads = Annotated[int, Field(ge=1, le=1024)]
+Even = Annotated[int, Field(ge=2, multiple_of=2)]
 Seeds = Annotated[int, Field(ge=1, le=1000)]
 Bytes = Annotated[int, _whole("bytes")]
 Seconds = Annotated[float, _positive("seconds")]
@@ -66,6 +67,7 @@ SizeAxisName = Annotated[
         "(`total`) or FLOPs of a training step (`flops`)."
     ),
 ]
+EvenCounts = Annotated[list[Annotated[Tokens, Field(multiple_of=2)]], Field(min_length=1)]
 TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
 ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
 _WORDS = {"true": True, "false": False, "null": None}

@@ -1,7 +1,7 @@
 """Decoders with attention of each degree: of equal size, and what is wrong with their grid."""
 
 import pytest
-from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
@@ -29,12 +29,3 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
         assert params[3] == params[None]
     assert len(runs) == len(sizes) * 4 * grids_of(config)["attention_degree"].seeds
     assert {run.training.dropout for run in runs.values()} == {0.0}  # type: ignore[union-attr]
-
-
-def test_degrees_without_weights_of_softmax_s_are_told() -> None:
-    axes = {"attention_degree": [None, 4], "attention_dim": "equal_params"}
-    said = problems_of(
-        studies=["attention_degree"], grids={"attention_degree": {"widths": {1: [6, 7]}, "axes": axes}}
-    )
-    assert "attention_degree 4 (no heads' dimension gives attention of degree 4 within 2%" in said
-    assert "width 7 is not divisible by 2 heads" in said

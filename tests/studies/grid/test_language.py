@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from grids_asked import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
@@ -106,72 +105,6 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
     unwanted = {**block, "leave_out": [{"width": 18, "heads": 4}]}
     for impossible in ("leave_out", "refuse"):
         assert len(runs_at({"mine": {**unwanted, "impossible": impossible}})) == 20
-
-
-@pytest.mark.parametrize(
-    ("block", "sentence"),
-    [
-        ({"axes": {"dpeth": [1], "width": [8]}}, "mine.axes.dpeth is not a key (did you mean depth?)"),
-        ({**axes(), "hedas": 2}, "mine.hedas is not a key (did you mean heads?)"),
-        (axes(heads=[]), "mine.axes.heads is []: give it at least 1 value"),
-        (axes(heads=[2, 2]), "mine.axes.heads is [2, 2]: 2 stands there twice; leave one"),
-        (axes(embedding_rank=[None, 8, None]), "null stands there twice"),
-        (axes(heads=["two"]), "mine.axes.heads.1st is 'two': it must be a whole number"),
-        (
-            axes(attention_dim=[{"ratio": 0}]),
-            "1st is {'ratio': 0}: it must be a whole number, {ratio: 4} or equal",
-        ),
-        (
-            axes(ff_width=["4 d"]),
-            "ff_width.1st is '4 d': it must be a whole number or 4 * heads * attention_dim",
-        ),
-        (axes(grid_file="x"), "mine.axes.grid_file is not a key"),
-        ({"grid_file": "x.csv", "widths": {1: [8]}}, "mine.widths and grids.mine.grid_file are both set"),
-        (axes(block=["lama"]), "axes.block.1st is 'lama': it must be 'gpt2', 'llama' or 'printed'"),
-        (axes(dropout=[0.1, 1]), "mine.axes.dropout.2nd is 1: it must be below 1"),
-        ({**axes(), "heads": [1, 2]}, "mine.heads is [1, 2]: several values go into axes"),
-        ({**axes(), "steps": {1: "x"}}, "mine.steps.1 is 'x': it must be a whole number"),
-        ({**axes(), "steps": {1: 90}}, "mine.steps has no value for depth 2; give every depth one"),
-        ({**axes(heads=[1]), "heads": 2}, "mine.heads and grids.mine.axes.heads are both set"),
-        ({**axes(), "widths": {1: [8]}}, "mine.axes.depth and grids.mine.widths are both set"),
-        ({"axes": {"width": [8]}, "widths": {1: [8]}}, "axes.width and grids.mine.widths are both set"),
-        ({"depth": 1, "widths": {1: [8]}}, "mine.depth and grids.mine.widths are both set"),
-        ({"widths": {}}, "mine.widths is {}"),
-        (axes(block_params=[1e5]), "mine.axes.block_params are both set, and the width follows"),
-        ({"axes": {"heads": [1]}}, "mine has no depth and no width (or block_params); give axes:"),
-        ({"axes": {"depth": [1]}}, "mine has no width (or block_params); give axes:"),
-        ({}, "mine has no depth and no width"),
-        ([], "mine is []: give it at least 1 value"),
-        (5, "mine is 5: it must be keys with values, such as {axes: ...}"),
-        ([axes(), {"axes": {"depth": 1}}], "mine.2nd has no width"),
-        ({**axes(head_dim=[4]), "attention_dim": 8}, "are both set, and one decides"),
-        ({**axes(), "steps": 100, "flops": 1e9}, "mine.steps and grids.mine.flops are both set"),
-        (axes(corpus=["wiki", "prse"]), "mine.axes.corpus has prse, of which the config has no"),
-        ({**axes(), "repeated": {1: [64]}}, "mine.repeated names shapes that the grid does not have"),
-        (
-            {"axes": {"depth": [1], "block_params": [1e4]}, "repeated": {1: [1]}},
-            "mine.repeated names shapes that the grid does not have: depth 1 width 1",
-        ),
-        ({**axes(), "leave_out": [{}]}, "mine.leave_out.1st is empty and would leave out everything"),
-        ({**axes(), "leave_out": [{"dept": 1}]}, "leave_out.1st.dept is not a key (did you mean depth"),
-        ({**axes(), "leave_out": [{"depth": 3}]}, "1st.depth is 3, which the grid does not have; it has 1"),
-        ({**axes(), "leave_out": [{"dropout": 0.1}]}, "1st.dropout: the grid does not set dropout"),
-        ({**axes(), "leave_out": [{"depth": [1, 2]}]}, "mine has no network left; leave out less"),
-        ({**axes(), "impossible": "skip"}, "impossible is 'skip': it must be 'refuse' or 'leave_out'"),
-        (axes(log_every=[10, 20]), "log_every has several values, and tables of runs have no column"),
-        ({**axes(), "warmup_steps": 400}, "mine.warmup_steps is 400, not below training.steps (400)"),
-        (axes(flops=[1e30]), "mine.axes.flops gives a network"),
-        ({**axes(), "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
-        ({**axes(), "precision": "bfloat16"}, "mine.precision is bfloat16 and execution.gpus is 0"),
-        ([{**axes(), "size_axis": name} for name in ("total", "flops")], "size_axis total and flops"),
-        (
-            {"axes": {"depth": list(range(1, 101)), "width": list(range(2, 2002, 2))}, "seeds": 2},
-            "has 200,000 runs (depth 100 x width 1000 x seeds 2), and 100,000 are the most; take shorter",
-        ),
-    ],
-)
-def test_each_mistake_is_a_sentence(block: Any, sentence: str) -> None:
-    assert sentence in refused({"mine": block})
 
 
 def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:

@@ -14,7 +14,6 @@ from shipped import SCALES
 from small import REPOSITORY
 
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
-from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered
 from shapelaw.specs.runs import Run
 from shapelaw.studies.decoders.vocabulary_analysis import name_of
@@ -32,23 +31,6 @@ def submitted(config: Config, name: str) -> Config:
 
 def demo(name: str, grid: Any, **changes: Any) -> Config:
     return load_config({"scale": "demo", "studies": [name], "grids": {name: grid}, **changes}, SCALES)
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "memorization_heads",
-            "grids.memorization_heads is named like a study that is no grid; give the grid",
-        ),
-        ("runs", "grids.runs is named like a folder of results/ or a rule"),
-        ("plan", "grids.plan is named like a folder of results/ or a rule"),
-        ("Mine", "grids.Mine is 'Mine': a grid's name has lower-case letters"),
-        ("../x", "a grid's name has lower-case letters"),
-    ],
-)
-def test_a_name_that_a_grid_cannot_have_is_a_sentence(name: str, sentence: str) -> None:
-    assert sentence in refused({name: {"axes": SMALL}})
 
 
 def test_all_mistakes_are_told_at_once() -> None:
@@ -170,35 +152,6 @@ def test_depth_width_varies_any_fields_and_its_analysis_is_told_them() -> None:
     assert list(studies["committed_runs"].options(config)) == ["--size", "block"]
     plain = demo("depth_width", {"axes": SMALL, "size_axis": "total"})
     assert list(studies["depth_width"].options(plain)) == ["--size", "total"]
-
-
-@pytest.mark.parametrize(
-    ("name", "grid", "sentence"),
-    [
-        (
-            *("undertraining", {"axes": {**SMALL, "heads": [1, 2]}}),
-            "grids.undertraining varies heads, and this study compares steps, learning_rate; give the grid a name",
-        ),
-        ("vocabulary", {"axes": {"depth": [1]}}, "grids.vocabulary has no width (or block_params)"),
-        ("todays_decoder", {"axes": {**SMALL, "width": [7]}}, "2 of 2 combinations make no network"),
-        (
-            *("embedding_rank", {"axes": {**SMALL, "embedding_rank": [4, 8]}}),
-            "grids.embedding_rank has 0 networks with embeddings of full rank and 8 others, which are measured",
-        ),
-        (
-            *(
-                "attention_ratio",
-                [{"axes": {**SMALL, "attention_dim": [{"ratio": 2}]}}, {"width": 16, "depth": 1}],
-            ),
-            "has 1 networks of ratio 1 and 4 others, which are measured against them; give it at least 2 and one",
-        ),
-        ("positional_rank", {"axes": SMALL}, "has 4 networks with plain embeddings and 0 others"),
-    ],
-)
-def test_what_a_study_can_not_compare_is_a_sentence(name: str, grid: Any, sentence: str) -> None:
-    with pytest.raises(UserError) as error:
-        demo(name, grid)
-    assert sentence in str(error.value)
 
 
 WIDE: dict[str, Any] = {

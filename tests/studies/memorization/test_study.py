@@ -3,10 +3,8 @@
 import csv
 import math
 from collections import Counter
-from typing import Any
 
-import pytest
-from shipped import SCALES, problems_of, shipped
+from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
@@ -46,22 +44,3 @@ def test_a_grids_last_batch_wins_over_the_sections() -> None:
     runs = runs_of(config, "memorization_heads", REPOSITORY).values()
     assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
     assert all(spec_from_dict(spec_to_dict(run)) == run for run in runs)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentences"),
-    [
-        (
-            {"extras": ["relu"], "studies": ["depth_width"]},
-            ["extras has relu, which is trained beside memorization_heads, and studies has no"],
-        ),
-        ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
-        (
-            {"memorization_context": [{"heads": [4], "examples": [100], "head_dim": [65]}]},
-            ["memorization_context.1st: ", "65"],
-        ),
-    ],
-)
-def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
-    said = problems_of(**changes)
-    assert all(sentence in said for sentence in sentences), said

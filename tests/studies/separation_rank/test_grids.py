@@ -1,8 +1,7 @@
 """The grids of separation ranks: from their keys to measurements."""
 
 import pytest
-from measured_grids import GRIDS, asked_one
-from shipped import problems_of
+from measured_grids import asked_one
 
 from shapelaw.studies.separation_rank.study import (
     DegreeSizes,
@@ -37,33 +36,7 @@ def test_a_default_that_is_written_out_is_the_same_network():
     assert one.sizes == asked_one(2, 4, 8).sizes
 
 
-OF_RANKS = {"depth": [1], "width": [3], "tokens": [4]}
-OF_DEGREES = {"blocks": "product", "width": [2], "budget": [5]}
 OF_MIXERS = {"blocks": "mixer", "width": [4], "budget": [9], "tokens": [4], "degrees": [2]}
-
-
-@pytest.mark.parametrize(
-    ("section", "grid", "words"),
-    [
-        ("separation_rank", OF_RANKS | {"heads": [2]}, "not divisible by 2 heads"),
-        ("separation_rank", OF_RANKS | {"tokens": [5]}, "tokens is 5; a balanced partition"),
-        ("separation_rank", OF_RANKS | {"embedding_rank": [4]}, "embedding_rank is 4, above the width 3"),
-        (
-            "separation_rank",
-            OF_RANKS | {"tokens": [2], "positional_rank": [3]},
-            "positional_rank is 3, above 2",
-        ),
-        ("degree_budget", OF_DEGREES | {"width": [3]}, "width 3 is odd"),
-        ("degree_budget", OF_DEGREES | {"tokens": [4]}, "are for attention"),
-        ("degree_budget", OF_DEGREES | {"blocks": "attention", "budget": [1]}, "no room for a block"),
-        ("degree_budget", OF_MIXERS | {"degrees": [2, 3]}, "a Mixer's blocks have degree 2"),
-        ("degree_budget", OF_MIXERS | {"tokens": [6]}, "6 tokens don't divide 16"),
-        ("fractional_degree", None, "fractional_degree is empty"),
-    ],
-)
-def test_sizes_that_cannot_be_are_told(section, grid, words):
-    (problem,) = rank_problems(RankGrids(**{**GRIDS, section: [grid] if grid else []}))
-    assert words in problem
 
 
 def test_a_grid_that_cannot_be_listed_is_told_at_once() -> None:
@@ -97,8 +70,3 @@ def test_sequences_are_counted_as_they_are_listed(blocks: str) -> None:
         costs = [matrices(blocks, degree) for degree in (2, 3, 5)]
         empty = budget + 1 < min(costs)  # the empty sequence is counted and not listed
         assert count_sequences(budget + 1, costs) == len(listed) + empty
-
-
-def test_mistakes_in_its_keys_are_sentences() -> None:
-    said = problems_of(separation_rank=[{"depth": [1], "width": [3], "tokens": [2], "heads": [2]}])
-    assert "separation_rank.1st: width 3 is not divisible by 2 heads" in said

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import Count, Examples, Section, Seeds, Settings, Sizes, Steps
+from shapelaw.settings.sections import Count, Even, Examples, Section, Seeds, Settings, Sizes, Steps
 from shapelaw.specs.degrees import (
     DIGITS,
     HALF,
@@ -54,7 +54,7 @@ class DegreeGrid(Section):
     )
     heads: Count = Field(1, description="Products that a layer adds up, each of its own matrices.")
     width: Count = Field(32, description="Width of the layers.")
-    inputs: Count = Field(16, description="Inputs of a separable target, half of them on either side.")
+    inputs: Even = Field(16, description="Inputs of a separable target, half of them on either side.")
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
         [3e-3, 1e-2, 3e-2, 1e-1],
         description="Adam's peak learning rates, the same for every network; each gets its best one.",
@@ -129,10 +129,6 @@ def problems(config: Settings, _root: Path) -> list[str]:
             found.append(
                 f"{where}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
                 f"{where}.matrices is {grid.matrices}: networks of one grid have one budget"
-            )
-        if grid.target != "digits" and grid.inputs % 2:
-            found.append(
-                f"{where}.inputs is {grid.inputs}; a target of {grid.target} has two halves, so take an even number"
             )
         try:
             list(grid_runs(grid))

@@ -15,6 +15,7 @@ from pydantic import Field
 from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import (
     Count,
+    Even,
     ExampleCounts,
     Examples,
     Section,
@@ -44,7 +45,7 @@ CAPTIONS = Path(__file__).parent / "captions"
 class Memorization(Section):
     """The networks of the memorization studies and how they are trained (Mahdavi et al. 2024, section 5.2)."""
 
-    width: Count = Field(64, description="Dimension d of inputs and layer.")
+    width: Even = Field(64, description="Dimension d of inputs and layer.")
     value_dim: Count | None = Field(
         1,
         description="Value dimension d_v of each head, 1 as in the authors' code; null is the width, as in the theory.",
@@ -140,14 +141,11 @@ def problems(study: str, config: Settings, _root: Path) -> list[str]:
 
 def size_problems(common: Memorization, grid: MemorizationGrid) -> list[str]:
     """A sentence for each size of a grid that makes no network."""
-    found = [
+    return [
         f"head_dim is {dim}, above the width {common.width}; more adds nothing (eq. 1)"
         for dim in grid.head_dim
         if dim > common.width
     ]
-    if common.width % 2:
-        found.append(f"width is {common.width}; sinusoidal positions need an even one")
-    return found
 
 
 def relu_problems(config: Settings, _root: Path) -> list[str]:

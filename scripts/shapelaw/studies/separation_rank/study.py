@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import Count, Seconds, Section, Settings, Sizes, TokenCounts
+from shapelaw.settings.sections import Count, EvenCounts, Seconds, Section, Settings, Sizes
 from shapelaw.specs.cost import duration
 from shapelaw.specs.runs import digest_of
 from shapelaw.studies.study import OURS, Key, Study
@@ -29,7 +29,7 @@ class RankGrid(Section):
 
     depth: Sizes = Field(description="Layers L.")
     width: Sizes = Field(description="Widths d.")
-    tokens: TokenCounts = Field(description="Sequence lengths N, even numbers.")
+    tokens: EvenCounts = Field(description="Sequence lengths N, even numbers.")
     heads: Sizes = Field([1], description="Attention heads H.")
     attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
         [None], description="Dimension d_a of a head; null is width / heads."
@@ -61,7 +61,7 @@ class BlockGrid(Section):
         "3, two of them in an MLP over the tokens of width^2 / tokens units."
     )
     degrees: Sizes = Field([1, 2, 3, 4, 5, 6], description="Degrees k of a block.")
-    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; not of products.")
+    tokens: EvenCounts = Field([2], description="Sequence lengths N, even numbers; not of products.")
     heads: Sizes = Field(
         [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
     )
@@ -265,7 +265,6 @@ _EXAMPLES = {
 
 def _attention_problems(sizes: AttentionSizes) -> Iterator[str]:
     d = sizes.width
-    yield from _token_problems(sizes.tokens)
     if sizes.attention_dim is None and d % sizes.heads:
         yield (
             f"width {d} is not divisible by {sizes.heads} heads; give another number of heads, or attention_dim"
@@ -283,29 +282,23 @@ def _degree_problems(grid: BlockGrid) -> Iterator[str]:
     product = grid.blocks == "product"
     if product and (list(grid.tokens) != [2] or list(grid.heads) != [1]):
         yield "tokens and heads are for attention; a product network reads all its inputs at once: leave them out"
-    for width, tokens, heads in itertools.product(grid.width, grid.tokens, grid.heads):
+    for width, heads in itertools.product(grid.width, grid.heads):
         if product and width % 2:
             yield f"width {width} is odd; half of the input of a product network is A, so take an even one"
-        if not product:
-            yield from _token_problems(tokens)
+        if width % heads:
+            yield f"width {width} is not divisible by {heads} heads; give another number of heads"
+    for width, tokens in itertools.product(grid.width, grid.tokens):
         if grid.blocks == "mixer" and width**2 % tokens:
             yield (
                 f"{tokens} tokens don't divide {width**2}, the square of width {width}, so no MLP over them has the "
                 "numbers of two matrices"
             )
-        if width % heads:
-            yield f"width {width} is not divisible by {heads} heads; give another number of heads"
     if grid.blocks == "mixer" and (list(grid.degrees) != [2] or list(grid.heads) != [1]):
         yield "a Mixer's blocks have degree 2 and no heads: give degrees: [2], and leave out heads"
     least = min(matrices(grid.blocks, degree) for degree in grid.degrees)
     for budget in grid.budget:
         if budget < least:
             yield f"budget {budget} has no room for a block, which takes at least {least} matrices"
-
-
-def _token_problems(tokens: int) -> Iterator[str]:
-    if tokens % 2:
-        yield f"tokens is {tokens}; a balanced partition needs an even number"
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
