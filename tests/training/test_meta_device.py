@@ -3,7 +3,7 @@
 A tensor made on the host is found without a card.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import torch
 from memorizer_options import OPTIONS, of_other_shapes, varied
-from one_device import META, MixedDevices, OneDevice
 from small import small_completep, small_llama, small_run
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from trained_here import Stores
 
 from shapelaw.models import functions
@@ -27,6 +28,44 @@ from shapelaw.training.hardware import Ranks
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.optimizer import Batches
 from shapelaw.training.trainer import Runtime, Trainer
+
+META = torch.device("meta")
+COPIES = {torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default}
+
+
+class MixedDevices(Exception):
+    """An operation has tensors of two devices; the message names it and them."""
+
+
+class OneDevice(TorchDispatchMode):
+    """While it is on, an operation whose tensors lie on two devices raises `MixedDevices`; copies may.
+
+    It is stricter than a GPU in numbers of no dimension and in indices, which may lie on the host: each makes the
+    host and the device wait for one another.
+
+    Attributes:
+        operations: how many operations had a tensor on the meta device, to show that there were some.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = [part for part in tree_leaves((args, kwargs)) if isinstance(part, torch.Tensor)]
+        devices = {part.device.type for part in given}
+        if len(devices) > 1 and func not in COPIES:
+            found = ", ".join(f"{part.device.type} {list(part.shape)}" for part in given)
+            raise MixedDevices(f"{func} of {found}")
+        self.operations += META.type in devices
+        return func(*args, **(kwargs or {}))
+
 
 RECIPE = {"log_every": 1000, "evaluate_every": 1000, "steps": 1000, "gradient_clip": 0.5, "dropout": 0.1}
 
