@@ -21,14 +21,6 @@ min_version("9.0")
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
-import shapelaw
-
-# by a command that was made for another clone, whose code is not this Snakefile's
-if not Path(shapelaw.__file__).resolve().is_relative_to(BASE.resolve()):
-    sys.exit(
-        f"This snakemake was made for another folder ({Path(shapelaw.__file__).parent}); in {BASE} run: make env"
-    )
-
 from shapelaw.errors import UserError, say_last
 from shapelaw.jobs.ledger import finished_jobs, read_ledger, write_ledger
 from shapelaw.jobs.plan import job_environment

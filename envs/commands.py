@@ -25,9 +25,6 @@ from shapelaw.cli import main
 
 sys.exit(main())
 """
-# what pip wrote, where an earlier version of `make env` had put its own
-SNAKEMAKE = "import sys\nfrom snakemake.cli import main\n\nsys.exit(main())\n"
-_REPLACED = "from shapelaw.settings.command_line import main"
 
 
 def main(folder: Path) -> None:
@@ -36,9 +33,7 @@ def main(folder: Path) -> None:
         if not path.is_file() or path.is_symlink() or path.read_bytes()[:2] != b"#!":
             continue
         text = path.read_text(encoding="utf-8")
-        if path.name == "snakemake" and _REPLACED in text:
-            _write(path, START + SNAKEMAKE)
-        elif of_pip := _OF_PIP.match(text):
+        if of_pip := _OF_PIP.match(text):
             _write(path, START + text[of_pip.end() :])
     _write(folder / "shapelaw", START + SHAPELAW)
 

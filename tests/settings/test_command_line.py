@@ -1,12 +1,11 @@
 """The mistakes of a command line that Snakemake answers with a traceback."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from project import copy_code
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import REPOSITORY
 from snakemake_server import run_snakemake
 
 from shapelaw.settings.command_line import command_line_problems
@@ -72,18 +71,6 @@ def test_another_file_with_the_config_that_is_not_text(tmp_path: Path) -> None:
     assert command_line_problems(["--configfile", str(path)])[0].startswith(
         f"The config {path} is not text in UTF-8"
     )
-
-
-def test_the_command_says_so_and_starts_nothing(tmp_path: Path) -> None:
-    code = "import sys; from shapelaw.settings.command_line import main; sys.exit(main())"
-    command = [PYTHON, "-c", code, "--config", "training.steps=2000"]
-    done = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    done = subprocess.run(
-        [PYTHON, "-c", code, "--version"], cwd=SCRIPTS, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout[0].isdecimal()
 
 
 @pytest.mark.parametrize(

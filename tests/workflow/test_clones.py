@@ -1,7 +1,6 @@
 """A clone is its own: a copy or a moved one runs its own code, or says in a sentence what to do."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -32,10 +31,6 @@ def environment(clone: Path) -> Path:
     (folder / "long").write_text(f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n{OF_PIP}")
     (folder / "other").write_text("#!/bin/sh\necho other\n")
     (folder / "binary").write_bytes(b"\x7fELF\xff")
-    (folder / "snakemake").write_text(  # of an earlier version of `make env`
-        f'#!{python}\nimport sys\nsys.path.append("/gone")\n'
-        "from shapelaw.settings.command_line import main\nsys.exit(main())\n"
-    )
     for path in folder.iterdir():
         path.chmod(0o755)
     return folder
@@ -63,30 +58,6 @@ def test_the_commands_of_a_moved_clone_start_its_own_python_and_code(tmp_path: P
     cli = tmp_path / name / "scripts/shapelaw/cli.py"
     cli.write_text("import sys\n\n\ndef main() -> int:\n    print(__file__, *sys.argv[1:])\n    return 0\n")
     assert said(folder / "shapelaw", "shape") == said(tmp_path / "link", "shape") == f"{cli} shape"
-    assert said(folder / "snakemake", "--version")[0].isdecimal()
-
-
-def test_a_start_by_another_clones_command_is_a_sentence(tmp_path: Path) -> None:
-    """As `make env` wrote `snakemake` once: it imports the code of the clone that it was made for."""
-    (tmp_path / "copy").mkdir()
-    project = Project(tmp_path / "copy")
-    (tmp_path / "original").mkdir()
-    shutil.copytree(REPOSITORY / "scripts", tmp_path / "original/scripts")
-    command = "import sys; sys.path.insert(0, sys.argv.pop(1)); from shapelaw.settings.command_line import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", command, str(tmp_path / "original/scripts"), "plan"],
-        cwd=project.folder,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert done.stderr.splitlines()[-1] == (
-        f"This snakemake was made for another folder ({tmp_path / 'original/scripts/shapelaw'}); in {project.folder} "
-        "run: make env"
-    )
-    assert "Traceback" not in done.stderr
 
 
 def test_a_copy_runs_its_own_code_by_the_originals_snakemake(tmp_path: Path) -> None:

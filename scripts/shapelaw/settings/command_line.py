@@ -1,7 +1,7 @@
 """The command line of Snakemake: its mistakes as sentences, where Snakemake itself answers with a traceback.
 
-profiles/default calls `check`, before Snakemake reads these options; a `snakemake` that an earlier `make env` wrote
-calls `main`. Everything else in the config is checked once Snakemake reads the Snakefile.
+profiles/default calls `check`, before Snakemake reads these options. Everything else in the config is checked once
+Snakemake reads the Snakefile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, say
 from shapelaw.settings.loading import read_values
 
 _CONFIG = ("--config", "-C")
@@ -52,22 +52,9 @@ def command_line_problems(arguments: Sequence[str]) -> list[str]:
 
 def check(arguments: Sequence[str]) -> None:
     """Check the command line; where it has mistakes, say them and exit with code 2."""
-    if code := exit_code(lambda: _refuse(arguments)):
-        sys.exit(code)
-
-
-def _refuse(arguments: Sequence[str]) -> None:
     if problems := command_line_problems(arguments):
-        raise UserError("\n".join(problems))
-
-
-def main() -> int:
-    """Check the command line, then do what Snakemake's own command does."""
-    check(sys.argv[1:])
-    from snakemake.cli import main as snakemake
-
-    snakemake()
-    return 0
+        say("\n".join(problems))
+        sys.exit(2)
 
 
 def values_of(arguments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
