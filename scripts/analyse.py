@@ -39,13 +39,6 @@ def _study(arguments: Sequence[str]) -> Study | None:
     return grid_study(name) if "--axes" in arguments and not name.startswith("-") else None
 
 
-def _without_results(study: Study, why: str) -> Results:
-    """What stands in the place of results that can't be made."""
-    table = Table(pd.DataFrame({"failed": [why]}), "This table failed.")
-    tables, figures = dict.fromkeys(study.tables, table), dict.fromkeys(study.figures, why)
-    return Results(tables, figures, {"status": "diverged"}, why, answer=Answer(why, decided=False))
-
-
 # Arrow's texts take twice as long in tables of ten rows
 @pd.option_context("mode.string_storage", "python")
 def main() -> None:
@@ -81,7 +74,10 @@ def main() -> None:
     except UserError as error:  # the runs that are left may be too few
         if not (lost := diverged_in(arguments.input)):
             raise
-        found = _without_results(study, f"{lost}. {error}")
+        why = f"{lost}. {error}"  # what stands in the place of results that can't be made
+        table = Table(pd.DataFrame({"failed": [why]}), "This table failed.")
+        tables, figures = dict.fromkeys(study.tables, table), dict.fromkeys(study.figures, why)
+        found = Results(tables, figures, {"status": "diverged"}, why, answer=Answer(why, decided=False))
     theirs = study.published or published(study.name, ANSWER).value
     if found.answer and not found.answer.published:
         found = replace(found, answer=replace(found.answer, published=theirs))

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
-from shapelaw.settings.sections import Tracking
 from shapelaw.tracking.command import URI_VARIABLE, address, check_results, exit_code, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -31,16 +30,6 @@ HOST = "127.0.0.1"
 PAGE = "#/experiments?workflowType=machine_learning"  # of all studies
 LOG = Path("logs") / "mlflow.log"  # in the results
 PATIENCE = 120  # seconds that the server may take to start
-
-
-def _configured(config: Path) -> Tracking:
-    """The section `tracking` of a config.yaml.
-
-    Raises:
-        UserError: the config can't be read or has problems.
-    """
-    scales = SCRIPTS.parent / "workflow" / "scales"
-    return load_config(read_values(config), scales, config.parent).tracking
 
 
 @contextmanager
@@ -162,7 +151,8 @@ def main() -> int:
             )
         arguments.artifacts = None
         if arguments.uri is None and arguments.config is not None:
-            tracking = _configured(arguments.config)
+            values, scales = read_values(arguments.config), SCRIPTS.parent / "workflow" / "scales"
+            tracking = load_config(values, scales, arguments.config.parent).tracking
             arguments.uri, arguments.artifacts = tracking.uri, tracking.artifacts
         arguments.uri = tracking_uri(arguments, check_results(arguments.results))
 

@@ -36,7 +36,8 @@ def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, 
     PATH begins with this Python's folder, SCRIPTS is the folder of the commands, SUBMITTED is the file of what the
     workflow was started with, CONFIG_HASH its digest.
     """
-    gpus = config.execution.gpus
+    # training takes a GPU or stops, where one is asked for; SHAPELAW_DEVICE names another
+    device = f"--device {os.environ.get('SHAPELAW_DEVICE', 'cuda')}" if config.execution.gpus else ""
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
@@ -45,16 +46,9 @@ def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, 
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
         **({} if config.execution.kernels else {"SHAPELAW_KERNELS": "0"}),
         # a job outlives its killed workflow: the next workflow's job waits for it and takes its result
-        "SLURM_OPTIONS": " ".join(
-            filter(None, [_device_option(gpus, os.environ), _slurm_options(os.environ)])
-        ),
+        "SLURM_OPTIONS": " ".join(filter(None, [device, _slurm_options(os.environ)])),
         "WAIT_MINUTES": str(60 * config.execution.job_hours),
     }
-
-
-def _device_option(gpus: int, environment: Mapping[str, str]) -> str:
-    """The option by which training takes a GPU or stops, where one is asked for; SHAPELAW_DEVICE names another."""
-    return f"--device {environment.get('SHAPELAW_DEVICE', 'cuda')}" if gpus else ""
 
 
 def _slurm_options(environment: Mapping[str, str]) -> str:

@@ -208,13 +208,11 @@ def told_again(jobs: Iterable[FailedJob], told: Collection[str] = ()) -> list[st
             words = f"It ended without a word ({where}): it was killed, or ran out of memory or time."
         if not any(sentence and sentence in words for sentence in told):
             by_reason.setdefault(words, []).append(job)
-    return [f"{_heading(alike)}\n{words}" for words, alike in by_reason.items()]
-
-
-def _heading(alike: list[FailedJob]) -> str:
-    job, others = alike[0], len(alike) - 1
-    more = "" if not others else f" and {others} more {'jobs' if others > 1 else 'job'}"
-    return f"{job.name}{more} failed" + (f" ({job.log}):" if job.log else ":")
+    found = []
+    for words, (job, *others) in by_reason.items():
+        more = f" and {len(others)} more {'jobs' if len(others) > 1 else 'job'}" if others else ""
+        found.append(f"{job.name}{more} failed{f' ({job.log})' if job.log else ''}:\n{words}")
+    return found
 
 
 def last_words(log: Path | None) -> str:

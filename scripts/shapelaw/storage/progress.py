@@ -79,15 +79,12 @@ def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str,
     if record.status != RUNNING:
         return record.status, str(record.live.get("message") or "")
     silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
-    if record.live.get("host") == liveness.host and _is_gone(record.live.get("pid")):
+    pid = record.live.get("pid")  # where it is none, the process isn't known to be gone
+    if record.live.get("host") == liveness.host and isinstance(pid, int) and not is_alive(pid):
         return KILLED, f"Its process ended without a message on {liveness.host}."
     if silent > liveness.silence:
         return KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
     return RUNNING, str(record.live.get("message") or "")
-
-
-def _is_gone(pid: Any) -> bool:
-    return isinstance(pid, int) and not is_alive(pid)  # another one is unknown, so not known to be gone
 
 
 def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
@@ -216,12 +213,7 @@ def lines_of(progress: StudyProgress) -> list[str]:
         for run in progress.running
     ]
     if progress.stopped:
-        lines.append(
-            f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{_more(progress.stopped)}"
-        )
+        more = f" and {len(progress.stopped) - 3} more" if len(progress.stopped) > 3 else ""
+        lines.append(f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{more}")
     lines += [f"  failed: {sentence}" for sentence in progress.failed.values()]
     return lines
-
-
-def _more(keys: tuple[str, ...]) -> str:
-    return f" and {len(keys) - 3} more" if len(keys) > 3 else ""

@@ -280,18 +280,13 @@ def _rows(table: Tensor, at_PB: Tensor) -> Tensor:
     return table.index_select(0, at_PB.flatten()).view(*at_PB.shape, *table.shape[1:])
 
 
-def has_written_gradients(m: Memorizer, shared: bool) -> bool:
-    """True if gradients for such models are written out."""
-    return not m.attend_to_query and (shared or m.values == 1)
-
-
 def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
     """The function for a pack's gradients: the written-out one if it exists, else autograd's; compiled if asked.
 
     A pack is compiled at each of its sizes. torch.compile silently runs more than `SIZES` uncompiled; here that is an
     error.
     """
-    if not has_written_gradients(m, shared):
+    if m.attend_to_query or not (shared or m.values == 1):  # they are not written out
         return gradients
     written = shared_gradients if shared else per_example_gradients
     if not compiled:

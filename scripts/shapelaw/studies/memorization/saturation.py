@@ -273,7 +273,7 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
         majority, nearly_all = says(True, share > 0.5), says(True, free > 0.9)
         rows.append(("share of saturated heads", setting, share, "", majority))
         rows.append(("examples with a head not saturated", setting, free, "", nearly_all))
-    for row in _perfect_rows(found):
+    for row in [] if found.perfect is None else found.perfect.to_dict("records"):
         there = not pd.isna(row["published"])
         ours = float("nan") if pd.isna(row["largest_any"]) else float(row["largest_any"])
         reached = there and ours >= 0.9 * row["published"]
@@ -318,10 +318,6 @@ def present(found: Saturation) -> Results:
     figures = {"saturation": saturation_figure(found.attention)} if found.attention else {}
     tables = tables_of(TABLES, [name for name in TABLES if name not in left_out], found)
     return Results(tables, figures, said, left_out=left_out)
-
-
-def _perfect_rows(found: Saturation) -> list[dict[Any, Any]]:
-    return [] if found.perfect is None else found.perfect.to_dict("records")
 
 
 def _shape(row: Mapping[Any, Any]) -> str:
