@@ -34,6 +34,10 @@ def _always(name: str, kind: Kinds) -> Column:
     return Column(name, kind, nullable=False)
 
 
+def _columns(kind: Kinds, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name in names)
+
+
 DIVERGED = Column("diverged_at_step", float)  # of a finished run without a loss
 LANGUAGE_HISTORY = (
     _always("step", int),  # steps done, from 1
@@ -71,22 +75,15 @@ LANGUAGE_METRICS = (
     DIVERGED,
 )
 
+_PACKED_COSTS = (
+    *_columns(float, "wall_seconds", "model_steps_per_second"),
+    Column("peak_memory_bytes", int),
+)
 MEMORIZATION_PARAMS = (
-    Column("task", str),
-    Column("context_type", str),
-    Column("heads", int),
-    Column("context", int),
-    Column("head_dim", int),
-    Column("value_dim", int),
-    Column("width", int),
-    Column("classes", int),
-    Column("logit_scale", str),
-    Column("attend_to_query", str),
-    Column("last_batch", str),
-    Column("examples", int),
-    Column("seed", int),
-    Column("steps", int),
-    Column("batch_size", int),
+    *_columns(str, "task", "context_type"),
+    *_columns(int, "heads", "context", "head_dim", "value_dim", "width", "classes"),
+    *_columns(str, "logit_scale", "attend_to_query", "last_batch"),
+    *_columns(int, "examples", "seed", "steps", "batch_size"),
     Column("learning_rate", float),
     Column("total_params", int),
 )
@@ -94,11 +91,8 @@ MEMORIZATION_METRICS = (
     Column("steps_done", int),
     Column("accuracy", float),  # share of all examples, at the end; null where labels are numbers
     Column("loss", float),  # of all examples, at the end: nats or squared error
-    Column("saturated_share", float),
-    Column("examples_with_free_head", float),
-    Column("wall_seconds", float),
-    Column("model_steps_per_second", float),
-    Column("peak_memory_bytes", int),
+    *_columns(float, "saturated_share", "examples_with_free_head"),
+    *_PACKED_COSTS,
     DIVERGED,
 )
 
@@ -109,17 +103,8 @@ DEGREE_PARAMS = (
     Column("degrees", str),  # of the layers, such as 3.3.3.3
     Column("mixture", str),
     Column("initial_share", float),  # of a mixture; null: half
-    Column("activation", str),
-    Column("residual", str),
-    Column("normalization", str),
-    Column("heads", int),
-    Column("width", int),
-    Column("inputs", int),
-    Column("seed", int),
-    Column("layer_params", int),
-    Column("total_params", int),
-    Column("steps", int),
-    Column("batch_size", int),
+    *_columns(str, "activation", "residual", "normalization"),
+    *_columns(int, "heads", "width", "inputs", "seed", "layer_params", "total_params", "steps", "batch_size"),
     Column("learning_rate", float),
     Column("evaluate_every", int),
     Column("until_converged", str),
@@ -133,12 +118,9 @@ DEGREE_METRICS = (
     Column("converged", str),  # before its last step; null: not asked for
     DIVERGED,
     Column("mean_degree", float),  # of the layers, at the end
-    *(Column(f"steps_to_{loss:g}", float) for loss in _THRESHOLDS),
-    Column("wall_seconds", float),
-    Column("model_steps_per_second", float),
-    Column("peak_memory_bytes", int),
+    *_columns(float, *(f"steps_to_{loss:g}" for loss in _THRESHOLDS)),
+    *_PACKED_COSTS,
 )
-
 
 PackedRun = MemorizationRun | DegreeRun  # runs of these kinds are trained in packs, many as one computation
 AnyRun = Run | PackedRun
@@ -198,18 +180,8 @@ LANGUAGE = Kind(
     material=lambda run: run.corpus,
     network=lambda run: BLOCKS[run.shape.block],
     shown=(
-        *(
-            "corpus",
-            "vocab_size",
-            "block",
-            "depth",
-            "width",
-            "heads",
-            "embedding_rank",
-            "learning_rate",
-            "steps",
-        ),
-        *("seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+        *("corpus", "vocab_size", "block", "depth", "width", "heads", "embedding_rank", "learning_rate"),
+        *("steps", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
     ),
 )
 MEMORIZATION = Kind(
@@ -244,13 +216,7 @@ DEGREE = Kind(
     material=lambda run: "digits" if run.target == "digits" else "sums of products",
     network=lambda _run: "layers of degrees",
     shown=(
-        "degrees",
-        "target",
-        "target_rank",
-        "learning_rate",
-        "width",
-        "seed",
-        "loss",
+        *("degrees", "target", "target_rank", "learning_rate", "width", "seed", "loss"),
         "model_steps_per_second",
     ),
 )

@@ -70,13 +70,7 @@ _TOKEN = re.compile(r"-(?=[A-Za-z])")  # between the parts of a key; not inside 
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads", "processes", "micro_batch")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
-_ELSEWHERE |= {
-    "step",
-    "steps",
-    "params",
-    "test_sequences",
-    *SIZES,
-}  # of the spec; older summaries have the params
+_ELSEWHERE |= {"step", "steps", "params", "test_sequences", *SIZES}  # of the spec
 _LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
@@ -243,14 +237,8 @@ def milliseconds(time: datetime) -> int:
 
 
 LARGEST = 1e308  # MLflow's databases keep infinity as the largest number
-_TAGS = (
-    "study",
-    "spec_digest",
-    "host",
-    "git_commit",
-    "device",
-    "torch_version",
-)  # the last four say the batch
+# the last four say the batch
+_TAGS = ("study", "spec_digest", "host", "git_commit", "device", "torch_version")
 _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
 Value = str | int | float | None
 
