@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from shipped import SCALES, problems_of
+from shipped import SCALES
 from small import REPOSITORY
 
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
@@ -23,41 +23,6 @@ NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
 VALUES = st.dictionaries(
     st.sampled_from("xyz"), NUMBERS | st.integers() | st.lists(st.integers()), max_size=3
 )
-
-
-def test_all_mistakes_are_told_at_once() -> None:
-    said = problems_of(
-        scale="laptop",
-        training={"steps": 0, "batchsize": 3},
-        corpus={"test_fraction": 2.0},
-        grids={"depth_width": {"widths": {1: [33]}, "repeated": {2: [64]}}},
-        colour="red",
-    )
-    assert said.startswith("The config has 6 problems:")
-    assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
-    assert "grids.depth_width.repeated names shapes that the grid does not have" in said
-    assert len(said.splitlines()) == 7
-
-
-def test_a_scale_that_there_is_not_is_told_with_those_there_are() -> None:
-    said = problems_of(scale="dmeo")
-    assert "scale is 'dmeo'; it must be one of demo, gpu, laptop, paper (did you mean demo?)" in said
-
-
-def test_a_wrong_scale_hides_no_other_problem() -> None:
-    said = problems_of(scale="dmeo", training={"steps": 0}, colour="red")
-    assert said.startswith("The config has 3 problems:\n  - scale is 'dmeo'")
-    assert "training.steps is 0" in said
-    assert "colour is not a key" in said
-
-
-def test_a_key_that_came_from_the_scale_is_said_to() -> None:
-    said = problems_of(training={"steps": 20}, studies=["vocabulary"])
-    assert said == (
-        "The config has 1 problem:\n  - training.warmup_steps is 50, not below training.steps (20); a tenth of the "
-        "steps is usual (training.warmup_steps comes from scale demo)"
-    )
-    assert "comes from" not in problems_of(training={"steps": 20, "warmup_steps": 30})
 
 
 def test_a_key_of_the_config_goes_over_that_of_its_scale_and_a_scales_over_those_of_its_parts(

@@ -105,11 +105,3 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
     unwanted = {**block, "leave_out": [{"width": 18, "heads": 4}]}
     for impossible in ("leave_out", "refuse"):
         assert len(runs_at({"mine": {**unwanted, "impossible": impossible}})) == 20
-
-
-def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:
-    grids = {"mine": {"axes": {"dept": [1]}}, "other": {"axes": {"depth": 1, "width": 30, "heads": 4}}}
-    said = refused(grids, studies=["mine", "other"])
-    assert "grids.mine.axes.dept is not a key (did you mean depth?)" in said
-    assert "grids.other: 1 of 1 combinations make no network" in said
-    assert "  - studies." not in said

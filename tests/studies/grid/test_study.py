@@ -33,23 +33,10 @@ def demo(name: str, grid: Any, **changes: Any) -> Config:
     return load_config({"scale": "demo", "studies": [name], "grids": {name: grid}, **changes}, SCALES)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    grids = {"mine": {"axes": {"depth": [1]}}, "other": {"axes": SMALL, "warmup_steps": 400}}
-    said = refused({**grids, "relu": {"axes": SMALL}}, studies=["mien"])
-    assert said.startswith("The config has 4 problems:")
-    assert "studies.1st is 'mien': it must be 'depth_width', " in said
-    assert "(did you mean mine?)" in said
-
-
 def test_a_corpus_axis_takes_further_corpora() -> None:
     grid = {"axes": {**SMALL, "corpus": ["wiki", "prose"]}}
     corpora = {"prose": {"sources": ["gensim", "gcide"]}}
     assert {run.corpus for run in runs_at({"mine": grid}, corpora=corpora).values()} == {"wiki", "prose"}
-    wrong = {"wiki": {"sources": ["gcide"]}, "x": {"sources": ["folder:/no"]}}
-    said = refused({"mine": grid}, corpora={**corpora, **wrong})
-    assert "corpora.wiki has the name of corpus, whose sources are wiki; give one of them another" in said
-    assert "corpora.x.sources has 'folder:/no', but there is no folder" in said
-    assert "corpora.A b is 'A b': a corpus's name has lower-case letters" in refused({}, corpora={"A b": {}})
 
 
 def test_a_grid_is_a_study_with_its_question_and_options() -> None:
