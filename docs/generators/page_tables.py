@@ -1,4 +1,4 @@
-"""Write the tables of README and docs from committed results.
+"""Write the tables of README and docs from committed results, and the captions of their figures.
 
   PYTHONPATH=scripts python docs/generators/page_tables.py [--check]
 
@@ -19,6 +19,9 @@ makes from committed runs. `where` is a query of pandas, `sort` one column or se
 rows are averaged. `columns` has for each heading a format of the row's columns, or the name of one of `CELLS`, which
 may stand in a format too. With `rows`, `across` and `cell` in place of `columns` each value of `across` is a column of
 its own, and `rows` the first one, under the heading `corner`.
+
+The caption of a study's figure stands below it on a page too, from the file that the report has it from,
+scripts/shapelaw/studies/STUDY/captions/FIGURE.rst, between two comments: <!-- caption: STUDY/FIGURE -->, <!-- end -->.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 """
@@ -47,6 +50,7 @@ from shapelaw.storage.files import replacing
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 REFERENCE = ROOT / "workflow" / "reference"
+STUDIES = ROOT / "scripts" / "shapelaw" / "studies"
 
 
 def _analysed(study: str, runs: str) -> list[str | Path]:
@@ -79,6 +83,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
 }
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+CAPTION = re.compile(r"(<!-- caption: (\w+)/(\w+) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"
 WORDS = {  # column: how a page says its values
     "block": BLOCKS,
@@ -88,22 +93,37 @@ Row = Mapping[str, Any]
 
 
 def pages() -> list[Path]:
-    """README and the pages of docs/ that have tables."""
+    """README and the pages of docs/ that have tables or captions."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if TABLE.search(page.read_text(encoding="utf-8"))]
+    texts = {page: page.read_text(encoding="utf-8") for page in found}
+    return [page for page, text in texts.items() if TABLE.search(text) or CAPTION.search(text)]
 
 
 def written(text: str, made: Path) -> str:
-    """A page with its tables made again.
+    """A page with its tables and captions made again.
 
     Args:
         text: the page.
         made: folder of the tables that commands make; what is missing is made there.
 
     Raises:
-        UserError: a table's comment can't be read, its query fails, or no row is left.
+        UserError: a table's comment can't be read, its query fails, no row is left, or a caption is missing.
     """
+    text = CAPTION.sub(lambda match: f"{match[1]}*{caption_of(match[2], match[3])}*\n", text)
     return TABLE.sub(lambda match: match[1] + table_of(yaml.safe_load(match[2]), made), text)
+
+
+def caption_of(study: str, figure: str) -> str:
+    """The caption of a study's figure on one line, without emphasis inside of it, since all of it is emphasised.
+
+    Raises:
+        UserError: the study has no such figure.
+    """
+    path = STUDIES / study / "captions" / f"{figure}.rst"
+    if not path.is_file():
+        raise UserError(f"There is no caption {path}.")
+    text = " ".join(path.read_text(encoding="utf-8").split())
+    return re.sub(r"(?<!`)\*(\S.*?)\*", r"\1", text).replace("``", "`")
 
 
 def table_of(asked: Row, made: Path) -> str:
