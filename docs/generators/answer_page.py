@@ -1,4 +1,4 @@
-"""Write the tables of docs/advice/answer.md anew, between their markers, and its figure.
+"""Write the tables of docs/advice/answer.md and evidence.md anew, between their markers, and the figure.
 
   PYTHONPATH=scripts python docs/generators/answer_page.py
 
@@ -45,7 +45,8 @@ from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
+PAGE, EVIDENCE = Path("docs/advice/answer.md"), Path("docs/advice/evidence.md")
+CHECKS = Path("docs/results/evidence_checks.csv")
 ONE_LAB = Path("docs/results/answer_by_one_lab.csv")
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
@@ -74,8 +75,10 @@ def asked(size: float, counting: Counting, equal_time: bool = False) -> Question
     return Question(size, counting, TOKENS, public_evidence().clock, equal_time=equal_time)
 
 
-def tables() -> dict[str, Callable[[], str]]:
-    """The page's generated parts, by the names in their markers."""
+def tables(page: Path = PAGE) -> dict[str, Callable[[], str]]:
+    """A page's generated parts, by the names in their markers."""
+    if page == EVIDENCE:
+        return {"sources": _sources, "checks": _checks}
     return {
         "example": _example,
         "sizes": _sizes,
@@ -84,18 +87,16 @@ def tables() -> dict[str, Callable[[], str]]:
         "meanings": _meanings,
         "times": _times,
         "models": _models,
-        "sources": _sources,
-        "checks": _checks,
     }
 
 
-def page_of(text: str) -> str:
-    """The page with its generated parts made anew.
+def page_of(text: str, page: Path = PAGE) -> str:
+    """A page with its generated parts made anew.
 
     Raises:
         UserError: a part has no markers.
     """
-    return with_parts(text, tables(), str(PAGE))
+    return with_parts(text, tables(page), str(page))
 
 
 def _depths(found: ShapeAnswer) -> str:
@@ -235,17 +236,16 @@ def _power(depths: Mapping[float, float]) -> str:
 
 
 def _checks() -> str:
-    head = ("predicted", "left out", "number", "error", "own 68% interval, ±", "holds")
-    rows: list[tuple[str, ...]] = [(*head, "predictive interval, ±", "holds")]
+    head = ("predicted", "left out", "number", "error", "the fits' 68% interval, ±", "contains it")
+    rows: list[tuple[str, ...]] = [(*head, "printed interval, ±", "contains it")]
     for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
         intervals = [
             cell
             for width, held in (("interval", "held"), ("predictive_interval", "held_predictive"))
             for cell in (("–", "–") if np.isnan(row[held]) else (f"{row[width]:.2g}", f"{row[held]:.0%}"))
         ]
-        rows.append(
-            (row["predicted"], row["left_out"], f"{row['count']:,}", f"{row['error']:.2g}", *intervals)
-        )
+        predicted = row["predicted"].replace("cost", "excess loss")
+        rows.append((predicted, row["left_out"], f"{row['count']:,}", f"{row['error']:.2g}", *intervals))
     return pipe_table(rows)
 
 
@@ -297,11 +297,12 @@ def write_figure() -> None:
 
 
 def main() -> None:
-    """Write the page and the figure."""
+    """Write the pages and the figure."""
     command_line(__doc__).parse_args()
-    text = page_of((ROOT / PAGE).read_text(encoding="utf-8"))
-    with replacing(ROOT / PAGE) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    for page in (PAGE, EVIDENCE):
+        text = page_of((ROOT / page).read_text(encoding="utf-8"), page)
+        with replacing(ROOT / page) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     write_figure()
 
 

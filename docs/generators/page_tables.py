@@ -275,12 +275,14 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, name the pages that differ")
     check = parser.parse_args().check
-    answers = ROOT / answer_page.PAGE  # what `shapelaw shape` says, asked and not read from a table
+    # what `shapelaw shape` says, asked and not read from a table
+    answers = [ROOT / answer_page.PAGE, ROOT / answer_page.EVIDENCE]
     late = []
     with tempfile.TemporaryDirectory() as made:
-        for page in [answers, *pages()]:
+        for page in [*answers, *pages()]:
             text = page.read_text(encoding="utf-8")
-            new = answer_page.page_of(text) if page == answers else written(text, Path(made))
+            asked = page in answers
+            new = answer_page.page_of(text, page.relative_to(ROOT)) if asked else written(text, Path(made))
             if new != text:
                 late.append(str(page.relative_to(ROOT)))
                 if not check:
