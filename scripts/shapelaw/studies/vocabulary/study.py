@@ -28,6 +28,6 @@ STUDIES = (
         },
         results="shapelaw.studies.vocabulary.results",
         question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
-        verdict="results/depth_width.md#vocabulary-and-rank",
+        verdict="results/vocabulary.md#vocabulary-and-rank",
     ),
 )
