@@ -3,8 +3,8 @@
   PYTHONPATH=scripts python docs/generators/count_pages.py
 
 Lines are those of the text wrapped at 120 characters: the lines of a paragraph or of a list's item are joined first; a
-row of a table, a line of code, a heading and a picture are one line each, and blank lines count. Comments, with which
-generators say where a table comes from, count for nothing, neither do the fences of code and the dashes below a table's
+row of a table, a line of code, a heading and a picture are one line each. What nobody reads counts for nothing: blank
+lines, comments, with which generators say where a table comes from, the fences of code, and the dashes below a table's
 head. A word is what stands between blanks and has a letter or a digit. Exit code: 0, or 1 beyond a limit.
 """
 
@@ -36,12 +36,12 @@ def lines_of(text: str) -> list[str]:
     """The lines of a page as the limit counts them."""
     found: list[str] = []
     for paragraph in _paragraphs(_COMMENT.sub("", text)):
-        found += [paragraph] if _ALONE.match(paragraph) else textwrap.wrap(paragraph, WIDTH) or [""]
+        found += [paragraph] if _ALONE.match(paragraph) else textwrap.wrap(paragraph, WIDTH)
     return found
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs and items joined; each row, heading, picture, blank line and line of code by itself."""
+    """Paragraphs and items joined; each row, heading, picture and line of code by itself."""
     joined: list[str] = []
     code = False
     for line in text.splitlines():
@@ -53,13 +53,12 @@ def _paragraphs(text: str) -> Iterator[str]:
         if fence:
             code = not code
         elif code:
-            yield f"| {line}" if line.strip() else ""  # never wrapped
-        elif not line.strip():
-            yield ""
+            if line.strip():
+                yield f"| {line}"  # never wrapped
         elif _ALONE.match(line):
             if not _RULE.match(line):
                 yield line
-        else:
+        elif line.strip():
             joined.append(line.strip())
     if joined:
         yield " ".join(joined)

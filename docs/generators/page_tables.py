@@ -87,6 +87,7 @@ CAPTION = re.compile(r"(<!-- caption: (\w+)/(\w+) -->\n)(.*?)(?=<!-- end -->)", 
 NOTHING = "–"
 WORDS = {  # column: how a page says its values
     "block": BLOCKS,
+    "surface": {f"cells off by {much}": f"groups off by {much}" for much in ("the noise", "twice the noise")},
     "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
