@@ -24,11 +24,11 @@ from shapelaw.storage.files import replacing
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path("docs/cli.md")
 TOGETHER = (("fit", "transitions"), ("plan", "run", "report"))  # commands that share most of their options
-BY_NAME = ("rank", "capacity", "perplexity", "evidence", "predict")  # of research: only the options' names
+OF_RESEARCH = ("rank", "capacity", "perplexity", "evidence", "predict")  # whose help has their options
 BEGIN = """\
 # The commands of shapelaw
 
-**`shapelaw COMMAND --help` prints what is below, with examples; `shapelaw --help` lists the commands.**
+**`shapelaw COMMAND --help` prints what is below, with examples, and the options of the other commands.**
 Numbers are read as people write them: `1.3B`, `350M`, `32k`, `1,300,000,000`.
 Wrong input gets one sentence that names the place and what would be right, and exit code 2.
 
@@ -49,13 +49,12 @@ def reference() -> str:
     """The content of docs/cli.md: a table of the commands, then one of options for each, or for some together."""
     rows = [("command", "what it does"), *((f"`{name}`", one.about) for name, one in COMMANDS.items())]
     lines = [BEGIN + pipe_table(rows), ""]
-    alone = {name: (name,) for name in COMMANDS if name not in BY_NAME} | {
+    alone = {name: (name,) for name in COMMANDS if name not in OF_RESEARCH} | {
         name: group for group in TOGETHER for name in group
     }
     for names in dict.fromkeys(alone.values()):
         lines += [f"## {', '.join(f'`{name}`' for name in names)}", "", _options(names), ""]
-    lines += ["## Options of commands for research", "", *(_names(name) for name in BY_NAME), "", END]
-    return "\n".join(lines)
+    return "\n".join([*lines, END])
 
 
 def _options(names: tuple[str, ...]) -> str:
@@ -69,11 +68,6 @@ def _options(names: tuple[str, ...]) -> str:
         whose = "" if len(users) == len(names) else f"{', '.join(users)}: "
         rows.append((f"`{option}`", whose + meaning))
     return pipe_table([[cell.replace("|", "\\|") for cell in row] for row in rows])
-
-
-def _names(name: str) -> str:
-    """A command with the names of its options."""
-    return f"- `{name}`: {', '.join(f'`{option}`' for option, _ in options_of(name))}"
 
 
 def options_of(name: str) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,7 @@ END = """\
 [studies](../scripts/shapelaw/studies/registry.py); change them there.
 """
 REPEATED = 5  # rows of an earlier table from which on a table names them in one sentence
+FAR = 1e5  # a bound from here on is against typing errors, and is told by the sentence that refuses the value
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 Schema = Mapping[str, Any]
@@ -151,14 +152,14 @@ def kind(key: Schema) -> str:
     if either := _spellings(key):
         return " or ".join(map(kind, either))
     if "enum" in key:
-        return "one of " + ", ".join(f"`{word}`" for word in key["enum"])
+        return ", ".join(f"`{word}`" for word in key["enum"])
     if key["type"] == "array":
-        return "list of grids" if _section(key["items"]) else f"list, each {kind(key['items'])}"
+        return "list of grids" if _section(key["items"]) else f"list: {kind(key['items'])}"
     if key["type"] == "object":
         values = key.get("additionalProperties") or next(iter(key["patternProperties"].values()))
         return "table" if values is True else f"table of {kind(values)}"
-    words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-    bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if bound in key]
+    words = {"string": "text"}
+    bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if key.get(bound, FAR) < FAR]
     return f"{words.get(key['type'], key['type'])} {', '.join(bounds)}".rstrip()
 
 
