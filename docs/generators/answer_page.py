@@ -1,4 +1,4 @@
-"""Write the tables of docs/advice/answer.md anew, between their markers, and its figure.
+"""Write the tables of docs/advice/answer.md and evidence.md anew, between their markers, and the figure.
 
   PYTHONPATH=scripts python docs/generators/answer_page.py
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,8 @@ from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, CHECKS = Path("docs/advice/answer.md"), Path("docs/results/evidence_checks.csv")
+PAGE, EVIDENCE = Path("docs/advice/answer.md"), Path("docs/advice/evidence.md")
+CHECKS = Path("docs/results/evidence_checks.csv")
 ONE_LAB = Path("docs/results/answer_by_one_lab.csv")
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
@@ -60,6 +62,7 @@ MODELS = ("OLMo-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "SmolLM2-1.7B", "MobileLL
 SHALLOW, DEEP, CONTEXT = 12, 48, 1024  # of the times that are compared
 NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
 ROOM = 0.085  # log depth between two of them, so that their names can be read
+BEST_DEPTH, EQUAL_SIZES = "best depth, ", ("equal blocks", "equal total")
 MEANINGS: Mapping[str, tuple[SizeAxis, bool, bool]] = {
     "blocks": (SizeAxis.BLOCK, False, False),
     "all, tied": (SizeAxis.TOTAL, True, False),
@@ -74,8 +77,10 @@ def asked(size: float, counting: Counting, equal_time: bool = False) -> Question
     return Question(size, counting, TOKENS, public_evidence().clock, equal_time=equal_time)
 
 
-def tables() -> dict[str, Callable[[], str]]:
-    """The page's generated parts, by the names in their markers."""
+def tables(page: Path = PAGE) -> dict[str, Callable[[], str]]:
+    """A page's generated parts, by the names in their markers."""
+    if page == EVIDENCE:
+        return {"sources": _sources, "checks": _checks}
     return {
         "example": _example,
         "sizes": _sizes,
@@ -84,18 +89,16 @@ def tables() -> dict[str, Callable[[], str]]:
         "meanings": _meanings,
         "times": _times,
         "models": _models,
-        "sources": _sources,
-        "checks": _checks,
     }
 
 
-def page_of(text: str) -> str:
-    """The page with its generated parts made anew.
+def page_of(text: str, page: Path = PAGE) -> str:
+    """A page with its generated parts made anew.
 
     Raises:
         UserError: a part has no markers.
     """
-    return with_parts(text, tables(), str(PAGE))
+    return with_parts(text, tables(page), str(page))
 
 
 def _depths(found: ShapeAnswer) -> str:
@@ -126,9 +129,11 @@ def _labs() -> str:
         ("size", "tokens", "by Gemstones alone (68%)", "by both labs (68%)", "below 0.005 nats")
     ]
     for row in before:
+        if not row["told"]:
+            continue  # too far from the evidence at any number of tokens, as the page's first table says
         question = replace(asked(row["size"], Counting(vocab_size=VOCAB)), tokens=row["tokens"])
         found = public_answer(question)
-        then = f"{row['depth']:.0f} ({row['low']:.0f} to {row['high']:.0f})" if row["told"] else "can't tell"
+        then = f"{row['depth']:.0f} ({row['low']:.0f} to {row['high']:.0f})"
         said = _depths(found) if found.by else "can't tell"
         rows.append((big(row["size"]), big(row["tokens"]), then, said, _cells(found)[1]))
     return pipe_table(rows)
@@ -237,18 +242,35 @@ def _power(depths: Mapping[float, float]) -> str:
 
 
 def _checks() -> str:
-    head = ("predicted", "left out", "number", "error", "own 68% interval, ±", "holds")
-    rows: list[tuple[str, ...]] = [(*head, "predictive interval, ±", "holds")]
-    for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
-        intervals = [
-            cell
-            for width, held in (("interval", "held"), ("predictive_interval", "held_predictive"))
-            for cell in (("–", "–") if np.isnan(row[held]) else (f"{row[width]:.2g}", f"{row[held]:.0%}"))
-        ]
-        rows.append(
-            (row["predicted"], row["left_out"], f"{row['count']:,}", f"{row['error']:.2g}", *intervals)
-        )
-    return pipe_table(rows)
+    """What was predicted of runs that were left out: best depths by both meanings of size in one row, then losses."""
+    checks = pd.read_csv(ROOT / CHECKS)
+    depths = checks[checks["predicted"].str.startswith(BEST_DEPTH)]
+    of_size = dict(list(depths.groupby("predicted")))
+    head = ("error", "the fits' interval, ±: contains it", "printed interval, ±: contains it")
+    rows: list[tuple[str, ...]] = [
+        ("best depth, left out", *(f"{size}: {one}" for size in EQUAL_SIZES for one in head))
+    ]
+    for left_out in depths["left_out"].unique():
+        cells = []
+        for size in EQUAL_SIZES:
+            of = of_size[f"{BEST_DEPTH}{size}"]
+            found = of[of["left_out"] == left_out].to_dict("records")
+            cells += _check(found[0]) if found else ["–"] * len(head)
+        rows.append((left_out, *cells))
+    losses = [("loss or excess loss", "number", *head)]
+    for row in checks.drop(depths.index).to_dict("records"):
+        what = "excess loss" if row["predicted"].startswith("cost") else "loss"
+        losses.append((f"{what}, {row['left_out']}", f"{row['count']:,}", *_check(row)))
+    return f"{pipe_table(rows)}\n\n{pipe_table(losses)}"
+
+
+def _check(row: Mapping[str, Any]) -> list[str]:
+    """The error of a prediction, and the width and share of either interval."""
+    intervals = (("interval", "held"), ("predictive_interval", "held_predictive"))
+    held = [
+        "–" if np.isnan(row[share]) else f"{row[width]:.2g}: {row[share]:.0%}" for width, share in intervals
+    ]
+    return [f"{row['error']:.2g}", *held]
 
 
 def figure() -> Figure:
@@ -299,11 +321,12 @@ def write_figure() -> None:
 
 
 def main() -> None:
-    """Write the page and the figure."""
+    """Write the pages and the figure."""
     command_line(__doc__).parse_args()
-    text = page_of((ROOT / PAGE).read_text(encoding="utf-8"))
-    with replacing(ROOT / PAGE) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    for page in (PAGE, EVIDENCE):
+        text = page_of((ROOT / page).read_text(encoding="utf-8"), page)
+        with replacing(ROOT / page) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     write_figure()
 
 

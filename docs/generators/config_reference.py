@@ -3,7 +3,7 @@
   PYTHONPATH=scripts python docs/generators/config_reference.py
 
 Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/settings/sections.py and of each
-study's study.py or settings.py, and the values of the scales from workflow/scales/.
+study's study.py or settings.py.
 Exit codes: 0 done, 2 a file can't be written.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,25 @@ SCALE_MEANING = (
 BEGIN = """\
 # The keys of config.yaml
 
-Written by `PYTHONPATH=scripts python docs/generators/config_reference.py` from the models in
-[settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `study.py` or `settings.py` of each of the
-[studies](../scripts/shapelaw/studies/registry.py): change them there.
+**A value comes from `config.yaml` or `--config`, otherwise from the file of the scale (the preset), otherwise from the
+default below.** Sections are merged key by key; a list or a grid replaces the scale's whole.
+The values of the scales are in their files, such as [laptop.yaml](../workflow/scales/laptop.yaml).
+Wrong and unknown keys are reported before anything runs.
 
-A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the
-default. Sections are merged key by key; lists and each of the grids are replaced whole. Wrong and unknown keys are
-reported before anything runs. Lists and grids of the scales are only in the files of workflow/scales, such as
-[laptop.yaml](../workflow/scales/laptop.yaml). A key that a scale does not set has its default.
 """
+END = """\
+
+`PYTHONPATH=scripts python docs/generators/config_reference.py` writes this page from the models in
+[settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `study.py` or `settings.py` of each of the
+[studies](../scripts/shapelaw/studies/registry.py); change them there.
+"""
+REPEATED = 5  # rows of an earlier table from which on a table names them in one sentence
+FAR = 1e5  # a bound from here on is against typing errors, and is told by the sentence that refuses the value
 _BOUNDS = {
-    "minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<",
+    "minimum": "≥",
+    "exclusiveMinimum": ">",
+    "maximum": "≤",
+    "exclusiveMaximum": "<",
     "multipleOf": "a multiple of",
 }
 
@@ -71,14 +79,34 @@ def reference() -> str:
     keys = {name: models.get(_section(key), {}) | key for name, key in schema["properties"].items()}
     whole = Config.model_json_schema()["$defs"]
     required = {name: set(model.get("required", ())) for name, model in whole.items()}
-    lines = [BEGIN, _table(keys, {"scale"}), ""]
+    lines = [BEGIN + _table(keys, {"scale"}), ""]
+    shown: dict[str, Mapping[str, Schema]] = {}
     for model, users in _used(keys, models).items():
-        lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"], ""]
+        lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"]]
         if FIELDS_OF not in models[model]:
-            lines += [_table(models[model]["properties"], required[model]), ""]
-        if users[0] in keys and _section(keys[users[0]]):
-            lines += _at_scales(users[0], models[model]["properties"])
-    return "\n".join(lines).rstrip() + "\n"
+            properties = models[model]["properties"]
+            source, same = _repeated(properties, shown)
+            new = {name: key for name, key in properties.items() if name not in same}
+            if same:
+                lines[-1] += (
+                    f" With the same meaning as in [`{source}`](#{source}): {', '.join(f'`{name}`' for name in same)}."
+                )
+            lines += ["", _table(new, required[model])] if new else []
+            shown[users[0]] = properties
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n" + END
+
+
+def _repeated(keys: Mapping[str, Schema], shown: Mapping[str, Mapping[str, Schema]]) -> tuple[str, list[str]]:
+    """The section before that has most of these keys, each with the same meaning, and which; none if they are few."""
+    found = {
+        section: [
+            name for name in keys if name in of and of[name]["description"] == keys[name]["description"]
+        ]
+        for section, of in shown.items()
+    }
+    source, same = max(found.items(), key=lambda one: len(one[1]), default=("", []))
+    return (source, same) if len(same) >= REPEATED else ("", [])
 
 
 def _without_titles(schema: Any) -> Any:
@@ -130,14 +158,14 @@ def kind(key: Schema) -> str:
     if either := _spellings(key):
         return " or ".join(map(kind, either))
     if "enum" in key:
-        return "one of " + ", ".join(f"`{word}`" for word in key["enum"])
+        return ", ".join(f"`{word}`" for word in key["enum"])
     if key["type"] == "array":
-        return "list of grids" if _section(key["items"]) else f"list, each {kind(key['items'])}"
+        return "list of grids" if _section(key["items"]) else f"list: {kind(key['items'])}"
     if key["type"] == "object":
         values = key.get("additionalProperties") or next(iter(key["patternProperties"].values()))
         return "table" if values is True else f"table of {kind(values)}"
-    words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-    bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if bound in key]
+    words = {"string": "text"}
+    bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if key.get(bound, FAR) < FAR]
     return f"{words.get(key['type'], key['type'])} {', '.join(bounds)}".rstrip()
 
 
@@ -163,20 +191,6 @@ def _unit(key: Schema) -> str:
     """The unit of a key, from the key itself, its branches or the elements of its list."""
     inside = [*_spellings(key), key.get("items", {})]
     return next((str(part["unit"]) for part in (key, *inside) if "unit" in part), "")
-
-
-def _at_scales(section: str, keys: Iterable[str]) -> list[str]:
-    """Lines of a table of the single values that the scales' files give to a section's keys; none where none do."""
-    values = []
-    for scale in SCALES:
-        text = (ROOT / "workflow" / "scales" / f"{scale}.yaml").read_text(encoding="utf-8")
-        given = yaml.safe_load(text).get(section, {})
-        values.append({name: one for name, one in given.items() if not isinstance(one, list | dict)})
-    rows: list[tuple[str, ...]] = [("at the scales", *SCALES)]
-    for name in keys:
-        if any(name in at for at in values):
-            rows.append((f"`{name}`", *(f"`{_yaml(at[name])}`" if name in at else "" for at in values)))
-    return [pipe_table(rows), ""] if len(rows) > 1 else []
 
 
 def files() -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""Write the tables of README and docs from committed results.
+"""Write the tables of README and docs from committed results, and the captions of their figures.
 
   PYTHONPATH=scripts python docs/generators/page_tables.py [--check]
 
@@ -19,6 +19,9 @@ makes from committed runs. `where` is a query of pandas, `sort` one column or se
 rows are averaged. `columns` has for each heading a format of the row's columns, or the name of one of `CELLS`, which
 may stand in a format too. With `rows`, `across` and `cell` in place of `columns` each value of `across` is a column of
 its own, and `rows` the first one, under the heading `corner`.
+
+The caption of a study's figure stands below it on a page too, from the file that the report has it from,
+scripts/shapelaw/studies/STUDY/captions/FIGURE.rst, between two comments: <!-- caption: STUDY/FIGURE -->, <!-- end -->.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 """
@@ -47,6 +50,7 @@ from shapelaw.storage.files import replacing
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 REFERENCE = ROOT / "workflow" / "reference"
+STUDIES = ROOT / "scripts" / "shapelaw" / "studies"
 
 
 def _analysed(study: str, runs: str) -> list[str | Path]:
@@ -79,31 +83,49 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
 }
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+CAPTION = re.compile(r"(<!-- caption: (\w+)/(\w+) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"
 WORDS = {  # column: how a page says its values
     "block": BLOCKS,
+    "surface": {f"cells off by {much}": f"groups off by {much}" for much in ("the noise", "twice the noise")},
+    "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
 Row = Mapping[str, Any]
 
 
 def pages() -> list[Path]:
-    """README and the pages of docs/ that have tables."""
+    """README and the pages of docs/ that have tables or captions."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if TABLE.search(page.read_text(encoding="utf-8"))]
+    texts = {page: page.read_text(encoding="utf-8") for page in found}
+    return [page for page, text in texts.items() if TABLE.search(text) or CAPTION.search(text)]
 
 
 def written(text: str, made: Path) -> str:
-    """A page with its tables made again.
+    """A page with its tables and captions made again.
 
     Args:
         text: the page.
         made: folder of the tables that commands make; what is missing is made there.
 
     Raises:
-        UserError: a table's comment can't be read, its query fails, or no row is left.
+        UserError: a table's comment can't be read, its query fails, no row is left, or a caption is missing.
     """
+    text = CAPTION.sub(lambda match: f"{match[1]}*{caption_of(match[2], match[3])}*\n", text)
     return TABLE.sub(lambda match: match[1] + table_of(yaml.safe_load(match[2]), made), text)
+
+
+def caption_of(study: str, figure: str) -> str:
+    """The caption of a study's figure on one line, without emphasis inside of it, since all of it is emphasised.
+
+    Raises:
+        UserError: the study has no such figure.
+    """
+    path = STUDIES / study / "captions" / f"{figure}.rst"
+    if not path.is_file():
+        raise UserError(f"There is no caption {path}.")
+    text = " ".join(path.read_text(encoding="utf-8").split())
+    return re.sub(r"(?<!`)\*(\S.*?)\*", r"\1", text).replace("``", "`")
 
 
 def table_of(asked: Row, made: Path) -> str:
@@ -255,12 +277,14 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, name the pages that differ")
     check = parser.parse_args().check
-    answers = ROOT / answer_page.PAGE  # what `shapelaw shape` says, asked and not read from a table
+    # what `shapelaw shape` says, asked and not read from a table
+    answers = [ROOT / answer_page.PAGE, ROOT / answer_page.EVIDENCE]
     late = []
     with tempfile.TemporaryDirectory() as made:
-        for page in [answers, *pages()]:
+        for page in [*answers, *pages()]:
             text = page.read_text(encoding="utf-8")
-            new = answer_page.page_of(text) if page == answers else written(text, Path(made))
+            asked = page in answers
+            new = answer_page.page_of(text, page.relative_to(ROOT)) if asked else written(text, Path(made))
             if new != text:
                 late.append(str(page.relative_to(ROOT)))
                 if not check:

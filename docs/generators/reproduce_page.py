@@ -1,4 +1,4 @@
-"""Write the tables of docs/reproduce.md anew, between their markers, and the commands that need no training.
+"""Write the tables of docs/reproduce.md anew, between their markers, and the commands that make its rows.
 
   PYTHONPATH=scripts python docs/generators/reproduce_page.py
 
@@ -9,13 +9,11 @@ or the page has no such marker.
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path, PurePath
 
 import pandas as pd
 
-from page_tables import MADE
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.plan import device_hours, speed_of
@@ -61,13 +59,26 @@ def _counts() -> str:
 
 
 def _published() -> str:
-    """A row for each figure, table and theorem, with ours and the command that makes it."""
+    """A row for each figure, table and theorem, with ours and the number of the command that makes it."""
     rows = [("published", "ours", "size", "files", "command")]
-    for document, item, command, size, result, status in documents().itertuples(index=False, name=None):
-        if item.startswith(PRINTED):
-            files = ", ".join(map(_link, result.split()))
-            rows.append((f"{document}, {item}", status, size, files, command and f"`{command}`"))
+    numbers = {command: f"[{number}]" for number, command in enumerate(_printed_commands(), 1)}
+    for document, item, command, size, result, status in _printed().itertuples(index=False, name=None):
+        shown = [path for path in result.split() if not path.startswith("results/")]
+        ours = [path for path in shown if not path.startswith("workflow/")]
+        files = ", ".join(map(_link, shown if ours else result.split()))
+        rows.append((f"{document}, {item}", status, size, files, numbers.get(command, "")))
     return pipe_table([[cell or "–" for cell in row] for row in rows])
+
+
+def _printed() -> pd.DataFrame:
+    """The rows that the page shows."""
+    rows = documents()
+    return rows[rows["item"].str.startswith(PRINTED)]
+
+
+def _printed_commands() -> list[str]:
+    """Their commands, each once."""
+    return [command for command in _printed()["command"].unique() if command]
 
 
 def _link(path: str) -> str:
@@ -80,24 +91,17 @@ def _link(path: str) -> str:
 
 
 def _commands() -> str:
-    """The commands that make a study's results from files of this repository."""
-    named = (*STUDIES, "published")
-    commands = {name: words for name, words in MADE.items() if name.removeprefix("laptop_") in named}
-    lines = ["```sh"]
-    for command in [commands.pop("published"), *commands.values()]:
-        words = [str(word.relative_to(ROOT)) if isinstance(word, Path) else word for word in command]
-        lines.append(f"python scripts/{shlex.join(words)} --out DIR")
-    committed = [study for study in STUDIES.values() if study.extra and (ROOT / study.input).is_file()]
-    return "\n".join([*lines, *(f"snakemake {study.target}" for study in committed), "```"])
+    """The commands of the rows, each with its number."""
+    numbered = [f"{command}  # [{number}]" for number, command in enumerate(_printed_commands(), 1)]
+    return "\n".join(["```sh", *numbered, "```"])
 
 
 def _costs() -> str:
     """A row for each study with what it costs at each scale."""
-    rows = [["study", "verdict", *(f"{scale}, {unit}" for scale, unit in SCALES.items())]]
+    rows = [["study", *(f"{scale}, {unit}" for scale, unit in SCALES.items())]]
     for study in STUDIES.values():
-        title = f"{study.title}: {study.subtitle}" if study.subtitle else study.title
         hours = [_hours(study, scale) for scale in SCALES]
-        rows.append([study.name, f"[{title}]({study.verdict})", *hours])
+        rows.append([f"[{study.name}]({study.verdict})", *hours])
     return pipe_table(rows)
 
 

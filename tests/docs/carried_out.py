@@ -112,7 +112,7 @@ SAID = {
     "python scripts/memorization_capacity.py": "621",
 }
 # words that name a program and run nothing
-ITSELF = {("shapelaw",), ("shapelaw", "transitions")}
+ITSELF = {("shapelaw",), ("shapelaw", "transitions"), ("shapelaw", "fit")}
 
 
 def starts(command: Words, start: str) -> bool:

@@ -7,14 +7,18 @@ import pytest
 from commands import run_here
 from small import REPOSITORY, command_path
 
-from answer_page import FIGURE, PAGE, page_of, tables, write_figure
+from answer_page import EVIDENCE, FIGURE, PAGE, page_of, tables, write_figure
 from shapelaw.errors import UserError
 
 TEXT = (REPOSITORY / PAGE).read_text(encoding="utf-8")
 
 
-def test_the_page_s_generated_parts_are_up_to_date() -> None:
-    assert page_of(TEXT) == TEXT, f"{PAGE} is out of date; write it anew: docs/generators/answer_page.py"
+@pytest.mark.parametrize("page", [PAGE, EVIDENCE], ids=lambda page: page.stem)
+def test_a_page_s_generated_parts_are_up_to_date(page: Path) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    assert page_of(text, page) == text, (
+        f"{page} is out of date; write it anew: docs/generators/answer_page.py"
+    )
 
 
 def test_a_page_without_a_marker_is_a_sentence() -> None:

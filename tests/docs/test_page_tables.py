@@ -55,8 +55,9 @@ def test_a_check_names_the_pages_that_differ_and_changes_none(
     table = f"<!-- table\nfrom: {runs}\ncolumns: {{L: '{{depth}}'}}\n-->\n"
     (tmp_path / "late.md").write_text(f"{table}old\n<!-- end -->\n", encoding="utf-8")
     (tmp_path / "answer.md").write_text("As it is.", encoding="utf-8")
-    monkeypatch.setattr("answer_page.PAGE", Path("answer.md"))
-    monkeypatch.setattr("answer_page.page_of", lambda text: text)
+    for page in ("PAGE", "EVIDENCE"):
+        monkeypatch.setattr(f"answer_page.{page}", Path("answer.md"))
+    monkeypatch.setattr("answer_page.page_of", lambda text, page: text)
     monkeypatch.setattr("page_tables.pages", lambda: [tmp_path / "late.md"])
     monkeypatch.setattr("sys.argv", ["page_tables.py", "--check"])
     with pytest.raises(SystemExit, match="1"):

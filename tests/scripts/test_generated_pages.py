@@ -1,6 +1,7 @@
-"""docs/config.md, the schema of config.yaml and docs/reproduce.md are what the models, registry and scales say."""
+"""docs/config.md, its schema, docs/cli.md and docs/reproduce.md are what models, commands, registry and scales say."""
 
 import json
+import re
 from typing import Any
 
 import jsonschema
@@ -9,6 +10,7 @@ import yaml
 from page_commands import commands_of, shown_commands
 from small import REPOSITORY
 
+import cli_page
 from config_reference import SCALES, files, json_schema
 from reproduce_page import PAGE, PRINTED, STATUSES, documents, page_of
 from shapelaw.studies.registry import STUDIES
@@ -26,6 +28,20 @@ def test_the_reference_of_the_config_is_up_to_date() -> None:
     for path, content in files().items():
         kept = (REPOSITORY / path).read_text(encoding="utf-8")
         assert kept == content, f"{path} is out of date; write it anew: docs/generators/config_reference.py"
+
+
+def test_the_reference_of_the_command_line_is_up_to_date() -> None:
+    kept = (REPOSITORY / cli_page.PAGE).read_text(encoding="utf-8")
+    assert kept == cli_page.reference(), (
+        f"{cli_page.PAGE} is out of date; write it anew: docs/generators/cli_page.py"
+    )
+
+
+def test_every_option_of_a_command_is_in_the_reference() -> None:
+    for name in cli_page.COMMANDS:
+        said = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", cli_page.help_of(name), re.MULTILINE)) - {"--help"}
+        found = {word for option, _ in cli_page.options_of(name) for word in re.findall(r"--[\w-]+", option)}
+        assert said <= found, name
 
 
 def test_the_papers_figures_and_tables_are_up_to_date() -> None:

@@ -176,7 +176,7 @@ STUDIES = (
             "bits_per_byte": OURS,
         },
         question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
-        verdict="results/depth_width.md#vocabulary-and-rank",
+        verdict="results/vocabulary.md#vocabulary-and-rank",
     ),
     # The cost of a low rank of the embedding: factored embeddings against narrower networks (Wies et al. 2021).
     _study(
