@@ -121,9 +121,10 @@ def caption_of(study: str, figure: str) -> str:
     Raises:
         UserError: the study has no such figure.
     """
-    path = STUDIES / study / "captions" / f"{figure}.rst"
-    if not path.is_file():
-        raise UserError(f"There is no caption {path}.")
+    own, of_room = f"{study}/captions/{figure}.rst", f"*/captions/{study}/{figure}.rst"
+    path = next((path for place in (own, of_room) for path in STUDIES.glob(place)), None)
+    if path is None:
+        raise UserError(f"There is no caption of {study}'s figure {figure}.")
     text = " ".join(path.read_text(encoding="utf-8").split())
     return re.sub(r"(?<!`)\*(\S.*?)\*", r"\1", text).replace("``", "`")
 
