@@ -1,0 +1,133 @@
+"""Each axis of the table at a second value: named, counted, trained, and told apart wherever runs are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small import small_run
+from torch.utils.flop_counter import FlopCounterMode
+from trained_here import Stores, train
+
+from shapelaw.models.decoder import Decoder
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.making import make_shape
+from shapelaw.specs.runs import AXES, Budget, Run, run_from_dict, run_to_dict
+from shapelaw.specs.shapes import SHAPE_AXES
+
+BASE = small_run(learning_rate=0.05, steps=6, log_every=1, evaluate_every=3, warmup_steps=1, dropout=0.0)
+LLAMA = {"block": "llama"}
+# axis: a second value, with what it needs beside it. A new axis needs a row here.
+SHAPES: dict[str, dict[str, Any]] = {
+    "vocab_size": {"vocab_size": 300},
+    "context_length": {"context_length": 24},
+    "depth": {"depth": 3},
+    "width": {"width": 24},
+    "embedding_rank": {"embedding_rank": 5},
+    "heads": {"heads": 4},
+    "attention_dim": {"attention_dim": 6},
+    "ff_width": {"ff_width": 40},
+    "positional_rank": {"positional_rank": 3},
+    "attention_degree": {"attention_degree": 3},
+    "gelu": {"gelu": "erf"},
+    "block": LLAMA,
+    "kv_heads": LLAMA | {"kv_heads": 1},
+    "tied": {"tied": True},
+    "patch_embedding": {"patch_embedding": True},
+    "loops": {"loops": 2},
+    "base_width": {"base_width": 8},
+    "base_attention_dim": {"base_width": 8, "base_attention_dim": 4},
+}
+RECIPES: dict[str, Any] = {
+    "steps": 7,
+    "batch_size": 4,
+    "optimizer": "muon",
+    "learning_rate": 1e-3,
+    "beta1": 0.5,
+    "beta2": 0.5,
+    "weight_decay": 0.5,
+    "warmup_steps": 4,
+    "gradient_clip": 0.01,
+    "dropout": 0.2,
+    "precision": "bfloat16",
+    "schedule": "constant",
+    "parametrization": "completep",
+    "log_every": 2,
+    "evaluate_every": 2,
+    "test_sequences": 5,
+}
+OTHERS: dict[str, Any] = {"corpus": "other", "seed": 1, "budget": Budget("flops", 1e9)}
+LEARNING_NOTHING_ELSE = ("corpus", "budget", "log_every", "evaluate_every")
+NOT_HERE = ("vocab_size", "patch_embedding", "precision")  # other tokens, or a GPU
+
+
+def of_shape(**options: Any) -> Run:
+    """The base run with another shape."""
+    given = {"depth": 2, "width": 16, "heads": 2, "vocab_size": 257, "context_length": 32, **options}
+    return replace(BASE, shape=make_shape(**given))
+
+
+def changed(axis: str) -> Run:
+    """A run that differs from the base in one axis, and in what that axis needs."""
+    if axis in SHAPES:
+        return of_shape(**SHAPES[axis])
+    if axis in RECIPES:
+        return replace(BASE, training=replace(BASE.training, **{axis: RECIPES[axis]}))
+    return replace(BASE, **{axis: OTHERS[axis]})
+
+
+@pytest.fixture(scope="module")
+def ids() -> torch.Tensor:
+    return torch.randint(0, 257, (2, 33), generator=torch.Generator().manual_seed(0))
+
+
+def test_every_axis_has_a_second_value() -> None:
+    assert set(SHAPES) | set(RECIPES) | set(OTHERS) == set(AXES)
+    assert set(SHAPES) == set(SHAPE_AXES)
+
+
+@pytest.mark.parametrize("axis", list(AXES))
+def test_it_has_a_key_a_digest_a_column_and_words_of_its_own(axis: str) -> None:
+    run = changed(axis)
+    assert run.digest != BASE.digest
+    assert run_from_dict(run_to_dict(run)) == run
+    flat, of_base = LANGUAGE.flat(run), LANGUAGE.flat(BASE)
+    if AXES[axis].column:
+        value, before = (found.get(axis, AXES[axis].default) for found in (flat, of_base))
+        assert value != before
+        assert AXES[axis].said(value) != AXES[axis].said(before)
+    if AXES[axis].key:
+        assert run.label != BASE.label
+
+
+@pytest.mark.parametrize("axis", list(SHAPES))
+def test_its_parameters_and_flops_are_those_of_the_network(axis: str, ids: torch.Tensor) -> None:
+    shape = changed(axis).shape
+    model = Decoder(shape)
+    assert sum(p.numel() for p in model.parameters()) == shape.total_params
+    given = ids[:, : shape.context_length]
+    with FlopCounterMode(display=False) as counted:
+        model(given, given)
+    assert counted.get_total_flops() == pytest.approx(shape.forward_flops(2), rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def learned(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> float:
+    return loss_of(BASE, stores, tmp_path_factory.mktemp("base"))
+
+
+def loss_of(run: Run, stores: Stores, folder: Path) -> float:
+    return float(train(run, stores, folder).summary["test_loss"])
+
+
+@pytest.mark.parametrize("axis", [axis for axis in AXES if axis not in NOT_HERE])
+def test_it_trains_and_another_value_learns_something_else(
+    axis: str, stores: Stores, learned: float, tmp_path: Path
+) -> None:
+    found = loss_of(changed(axis), stores, tmp_path)
+    assert math.isfinite(found)
+    assert (found == learned) == (axis in LEARNING_NOTHING_ELSE)
