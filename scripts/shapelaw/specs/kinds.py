@@ -258,15 +258,3 @@ def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
         KeyError, TypeError: a field is missing or unknown.
     """
     return KINDS[values.get("kind")].from_dict(values)
-
-
-def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
-    """The inverse of `spec_to_dict`, for runs that are trained in packs.
-
-    Raises:
-        KeyError, TypeError: a field is missing or unknown, or the run is a language model's.
-    """
-    run = KINDS[values["kind"]].from_dict(values)
-    if isinstance(run, Run):
-        raise TypeError(f"{run.key} is a language model's run, which is not trained in a pack")
-    return run
