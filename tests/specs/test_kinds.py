@@ -43,7 +43,7 @@ def test_a_spec_that_lacks_a_field_is_refused_or_has_its_default(run: AnyRun) ->
             assert spec_from_dict(lacking) == replace(run, **{one.name: one.default})
 
 
-PACKED_TABLES = {  # the order of a table's columns is a promise
+PACKED_TABLES = {  # that the tables of older runs have
     "memorization": "task context_type heads context head_dim value_dim width classes logit_scale attend_to_query "
     "last_batch examples seed steps batch_size learning_rate total_params steps_done accuracy loss saturated_share "
     "examples_with_free_head wall_seconds model_steps_per_second peak_memory_bytes diverged_at_step",
@@ -57,7 +57,8 @@ PACKED_TABLES = {  # the order of a table's columns is a promise
 def test_the_columns_of_packed_runs_stay_and_a_pack_is_filled_up_with_runs_alone(run: AnyRun) -> None:
     kind = kind_of(run)
     if is_packed(run):
-        assert [one.name for one in (*kind.params, *kind.metrics)] == PACKED_TABLES[str(kind.name)].split()
+        names = {one.name for one in (*kind.params, *kind.metrics)}
+        assert names >= set(PACKED_TABLES[str(kind.name)].split())
         assert len(kind.filled_up([run, run])) == 2
 
 

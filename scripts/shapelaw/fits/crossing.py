@@ -434,7 +434,8 @@ def _verdict(
         moved: by how many of their errors the `LIMITS` are moved.
     """
     of_sign, of_end, of_none = (
-        max(limit + by * _error(limit, found), 0.0) for limit, by in zip(LIMITS, moved, strict=True)
+        max(limit + by * DOUBTFUL * math.sqrt(limit * (1 - limit) / len(found.crossings)), 0.0)
+        for limit, by in zip(LIMITS, moved, strict=True)
     )
     signs = (found.worse >= 1 - of_sign).astype(int) - (found.worse <= of_sign)
     changes = [int(sign) for sign, _ in groupby(signs[signs != 0])]
@@ -459,11 +460,6 @@ def _verdict(
         return TransitionStatus.TOO_NOISY, None
     inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above <= of_none
     return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)
-
-
-def _error(share: float, found: CrossingDraws) -> float:
-    """How far the share of the draws may lie from that of endlessly many."""
-    return DOUBTFUL * math.sqrt(share * (1 - share) / len(found.crossings))
 
 
 def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, float]:

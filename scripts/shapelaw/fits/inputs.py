@@ -143,7 +143,7 @@ def written_numbers(columns: Mapping[str, Sequence[str]], commas: bool | None = 
     told = {
         name: texts
         for name, cells in columns.items()
-        if _mostly_numbers(texts := [_without_spaces(cell) for cell in cells])
+        if _mostly_numbers(texts := [SPACES.sub("", cell.strip()) for cell in cells])
     }
     signs = {_decimal(text) for texts in told.values() for text in texts if NUMBER.fullmatch(text)}
     decimal = "." if commas is None or "." in signs or not ("," in signs or commas) else ","
@@ -156,10 +156,6 @@ def written_numbers(columns: Mapping[str, Sequence[str]], commas: bool | None = 
             unread = numbers.isna() & texts_or_nothing.notna()
             found[name] = numbers.astype(object).where(~unread, plain) if unread.any() else numbers
     return found
-
-
-def _without_spaces(cell: str) -> str:
-    return SPACES.sub("", cell.strip())
 
 
 def _mostly_numbers(texts: Sequence[str]) -> bool:

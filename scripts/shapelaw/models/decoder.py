@@ -264,7 +264,8 @@ class Decoder(nn.Module):
             self.blocks = nn.ModuleList(PrintedBlock(shape, dropout) for _ in range(shape.depth))
             self.norm = nn.Identity()  # the last block ends with it
         else:
-            rotary = rotary_of(shape)
+            kept = shape.key_heads
+            rotary = Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
             self.blocks = nn.ModuleList(
                 LlamaBlock(shape, dropout, rotary, multiplier) for _ in range(shape.depth)
             )
@@ -307,12 +308,6 @@ class Decoder(nn.Module):
         for module in self.modules():
             if self.by_llama_kernel and isinstance(module, Attention | RMSNorm):
                 module.by_kernel = True
-
-
-def rotary_of(shape: Shape) -> Rotary:
-    """The rotary positions of a decoder's maps, the same for all of its blocks."""
-    kept = shape.key_heads
-    return Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
 
 
 def initialise(model: Decoder, seed: int) -> None:

@@ -147,12 +147,6 @@ class Made(dict[str, Table]):
         raise PartFailed(f"it needs table {name}, which failed")
 
 
-def made_of(parts: Parts, tables: Mapping[str, Callable[[], Table]]) -> Made:
-    """Tables, each made by itself."""
-    found = {name: parts.attempt(f"table {name}", make) for name, make in tables.items()}
-    return Made((name, table) for name, table in found.items() if table is not None)
-
-
 def assembled(
     parts: Parts,
     tables: Mapping[str, Callable[[], Table]],
@@ -168,7 +162,8 @@ def assembled(
         findings: sentences, by what they are on.
         answer: None for an analysis that no study of the registry declares.
     """
-    made = made_of(parts, tables)
+    found = {name: parts.attempt(f"table {name}", make) for name, make in tables.items()}
+    made = Made((name, table) for name, table in found.items() if table is not None)
     drawn = {name: parts.attempt(f"figure {name}", partial(draw, made)) for name, draw in figures.items()}
     told = [
         line

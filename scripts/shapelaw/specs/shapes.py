@@ -223,11 +223,6 @@ class Shape:
         return swiglu_width(self.width) if self.block == "llama" else MLP_RATIO * self.width
 
     @property
-    def hidden_maps(self) -> int:
-        """Maps between the width and d_ff: up and down, and in Llama's block a gate."""
-        return 3 if self.block == "llama" else 2
-
-    @property
     def passes(self) -> int:
         """Blocks that a token goes through: L, times the loops."""
         return self.depth * self.loops
@@ -280,7 +275,8 @@ class Shape:
     def block_params(self) -> int:
         """Weights of the blocks' matrices: 12 L d^2 where H d_a = d and d_ff = 4 d (the papers' network size)."""
         attention = self.width * (self.maps_width + self.attention_width)
-        return self.depth * (attention + self.hidden_maps * self.width * self.hidden_width)
+        hidden_maps = 3 if self.block == "llama" else 2  # up and down, and in Llama's block a gate
+        return self.depth * (attention + hidden_maps * self.width * self.hidden_width)
 
     @property
     def embedding_params(self) -> int:

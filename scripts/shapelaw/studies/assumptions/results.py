@@ -88,11 +88,6 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line for each layer: sizes, the rank of all queries, and the sampled Kruskal rank at both tolerances."""
-    return frame_of(in_order(rows), _LAYER_COLUMNS)
-
-
 _LAYER_COLUMNS: Columns = {
     **{name: name for name in ("model", "weights", "layer")},
     "examples": "findings.examples",
@@ -155,7 +150,7 @@ TABLES = {
         {"rate": ".4f", "tolerance": ".0e", "holds_below": ".1e"},
     ),
     "layers": TableOf(
-        layer_table,
+        lambda rows: frame_of(in_order(rows), _LAYER_COLUMNS),
         "Sizes and ranks of each layer's queries.",
         dict.fromkeys(("smallest_kept", "largest_dropped", "float32_tolerance"), ".1e"),
     ),
