@@ -1,5 +1,6 @@
 """The config that is shipped, with some of its keys changed, and the problems that it then has."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
 
 SCALES = REPOSITORY / "workflow" / "scales"
@@ -28,6 +30,26 @@ def shipped(depth_width: dict[str, Any] | None = None, **changes: Any) -> dict[s
 
 def problems_of(**changes: Any) -> str:
     """The sentences about such a config that can't be run."""
+
+    def start() -> None:
+        config = load_config(shipped(**changes), SCALES)
+        runs_of(config, "depth_width", REPOSITORY)
+        submission_of(config, REPOSITORY, REPOSITORY)
+
     with pytest.raises(UserError) as error:
-        runs_of(load_config(shipped(**changes), SCALES), "depth_width", REPOSITORY)
+        start()
     return str(error.value)
+
+
+def cases_of(path: str) -> list[tuple[dict[str, Any], list[str]]]:
+    """The configs of a table below tests/, with what is told of each."""
+    found = yaml.safe_load((REPOSITORY / "tests" / path).read_text(encoding="utf-8"))
+    rows = found if isinstance(found, list) else [row for rows in found.values() for row in rows]
+    return [(row["config"], [row["says"]] if isinstance(row["says"], str) else row["says"]) for row in rows]
+
+
+def check_told(lines: Sequence[str], says: Sequence[str]) -> None:
+    """Check that these lines are told, in order, each whole or, where `…` stands behind it, as it begins."""
+    for line, words in zip(lines, says, strict=True):
+        beginning = words.removesuffix(" …")
+        assert line.startswith(beginning) if beginning != words else line == words

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from gpt2_files import PAIRS, vocabulary_json
-from shipped import SCALE_NAMES, SCALES, shipped
+from shipped import SCALE_NAMES, SCALES, cases_of, check_told, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
@@ -50,80 +50,12 @@ def test_the_scales_can_be_trained_and_give_their_transitions(scale: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (
-            grid({1: [200_000]}),
-            " has 480,215,800,000 parameters, and training it takes 7,684 GB in one process",
-        ),
-        (
-            grid({1: [16]}, context_length=2**20, heads=16),
-            "more than any machine has; take a smaller width, depth",
-        ),
-        (
-            grid({1: [16]}, vocab_size=300_000),
-            "vocab_size 300,000 wants more text than corpus.sources have (4.9 MB)",
-        ),
-    ],
+    ("config", "says"), cases_of("campaign/warnings.yaml"), ids=lambda value: str(value)[:60]
 )
-def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence: str) -> None:
-    said = refused(**changes)
-    assert sentence in said
-    assert len(said.splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentences"),
-    [
-        (grid(FOUR), []),  # all results
-        (grid({1: [16, 24]}), ["grids.depth_width has one depth, so no transition"]),
-        (
-            grid({1: [16, 32], 2: [12, 24]}),
-            [
-                "depths 1 and 2 both cover, they have 1 and 1 networks; a transition needs 4 of each",
-                "can give no transitions; a line through them and a projection need 3, so 4 depths",
-            ],
-        ),
-        (
-            grid(FOUR, repeated={}),
-            ["every network has one seed, and without seed noise no transition is told"],
-        ),
-        (grid(FOUR, repeated={}, seeds=2), []),
-        (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
-        (
-            {**grid(FOUR), "training": {"learning_rate": 1000.0}},
-            ["learning_rate is 1000, and Adam moves every weight"],
-        ),
-        (
-            {**grid(FOUR), "training": {"evaluate_every": 1000, "log_every": 500}},
-            [
-                "training.evaluate_every is 1000, above training.steps (400): the only test loss",
-                "log_every is 500",
-            ],
-        ),
-        ({**grid(FOUR), "execution": {"threads": 99}}, ["execution.threads is 99, and there are 8 cores"]),
-        (grid(FOUR, vocab_size=60_000), ["vocab_size 60,000 wants more text than corpus.sources have"]),
-        (grid(FOUR, vocab_size=47_500), ["have (4.9 MB): a vocabulary takes about 105 bytes for each token"]),
-        (grid(FOUR, vocab_size=46_500), []),
-        (grid(FOUR, vocab_size=50_257), []),  # GPT-2's own
-        # wiki gets gensim's articles for it
-        ({**grid(FOUR, vocab_size=50_257), "corpus": {"tokenizer_50257": "trained"}}, []),
-        (
-            {**grid(FOUR), "training": {"schedule": "constant"}},
-            ["depth_width trains at a constant learning rate: without its fall all losses are too high"],
-        ),
-        (
-            {"studies": ["attention_degree"], "grids": {"attention_degree": {"widths": {1: [16], 2: [16]}}}},
-            ["has one seed of each network"],
-        ),
-    ],
-)
-def test_what_a_config_will_not_give_is_told(changes: dict[str, Any], sentences: list[str]) -> None:
-    said = warned(**changes)
-    assert len(said) == len(sentences)
-    assert all(sentence in one for sentence, one in zip(sentences, said, strict=True)), said
-    if "execution" in changes:  # threads of a cluster are not those of this machine
-        assert warned(cores=None, **changes) == []
+def test_what_a_config_will_not_give_is_told(config: dict[str, Any], says: list[str]) -> None:
+    check_told(warned(**config), says)
+    if "execution" in config:  # threads of a cluster are not those of this machine
+        assert warned(cores=None, **config) == []
 
 
 def test_a_recipe_that_a_study_overrules_is_told() -> None:
