@@ -87,7 +87,11 @@ CAPTION = re.compile(r"(<!-- caption: (\w+)/(\w+) -->\n)(.*?)(?=<!-- end -->)", 
 NOTHING = "–"
 WORDS = {  # column: how a page says its values
     "block": BLOCKS,
-    "surface": {f"cells off by {much}": f"groups off by {much}" for much in ("the noise", "twice the noise")},
+    "surface": {
+        "penalty in nats": "excess loss in nats",
+        "cells off by the noise": "groups off by the noise",
+        "cells off by twice the noise": "groups off by twice the noise",
+    },
     "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }

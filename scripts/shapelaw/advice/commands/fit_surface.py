@@ -7,8 +7,8 @@ Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual n
 CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/advice/own_runs.md). Depths and widths
 need form no grid; eight shapes are the least, and they must differ in depth at one size.
 
-Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (what each shape gives away
-against the best one of its size), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and the figures
+Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (the excess loss of each
+shape), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and the figures
 penalty and best_depth as .svg and .png; with several token budgets one folder for each. A folder is another source of
 `shapelaw shape --fit DIR`. Networks that differ in more than depth, width and seed (heads, vocabulary,
 block, ...) are kinds of their own: what tells them apart is a further column of each table.

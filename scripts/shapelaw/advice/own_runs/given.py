@@ -29,7 +29,7 @@ from shapelaw.studies.study_runs import sentences_of, without_diverged
 
 def add_runs(group: argparse._ActionsContainer) -> None:
     """Add where runs come from, a table or MLflow, to a group whose options exclude each other."""
-    about = "one row a run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B"
+    about = "one row per run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B"
     add_subject(group, "runs", "--runs", "RUNS", about, Path)
     group.add_argument(
         "--mlflow",
