@@ -42,6 +42,7 @@ There is no Python interface: modules of the package may change at any time.
 
 `PYTHONPATH=scripts python docs/generators/cli_page.py` writes this page.
 """
+_FIELDS = re.compile(r"what networks may differ in: [a-z0-9_, ]+")  # the help lists them
 _OPTION = re.compile(r"  (-\S.*?|[A-Z]+)(?:  +(\S.*))?")
 
 
@@ -66,7 +67,7 @@ def _options(names: tuple[str, ...]) -> str:
     rows = [("option", "meaning")]
     for (option, meaning), users in found.items():
         whose = "" if len(users) == len(names) else f"{', '.join(users)}: "
-        rows.append((f"`{option}`", whose + meaning))
+        rows.append((f"`{option}`", whose + _FIELDS.sub("any [field of a grid](config.md#grids)", meaning)))
     return pipe_table([[cell.replace("|", "\\|") for cell in row] for row in rows])
 
 

@@ -34,7 +34,7 @@ BEGIN = """\
 **A value comes from `config.yaml` or `--config`, otherwise from the file of the scale (the preset), otherwise from the
 default below.** Sections are merged key by key; a list or a grid replaces the scale's whole.
 The values of the scales are in their files, such as [laptop.yaml](../workflow/scales/laptop.yaml).
-Wrong and unknown keys are reported before anything runs.
+Wrong and unknown keys are reported before anything runs. A default that isn't printed is null.
 
 """
 END = """\
@@ -79,7 +79,14 @@ def reference() -> str:
     keys = {name: models.get(_section(key), {}) | key for name, key in schema["properties"].items()}
     whole = Config.model_json_schema()["$defs"]
     required = {name: set(model.get("required", ())) for name, model in whole.items()}
-    lines = [BEGIN + _table(keys, {"scale"}), ""]
+    below = {name: kind(key) for name, key in keys.items() if kind(key) in ("section", "list of grids")}
+    alone = {name: key for name, key in keys.items() if name not in below}
+    listed = "; ".join(
+        f"{kinds}: {', '.join(f'`{name}`' for name, of in below.items() if of == one)}"
+        for one, kinds in (("section", "Sections"), ("list of grids", "lists of grids"))
+    )
+    listed = f"{listed}. Each is described below."
+    lines = [BEGIN + _table(alone, {"scale"}), "", listed, ""]
     shown: dict[str, Mapping[str, Schema]] = {}
     for model, users in _used(keys, models).items():
         lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"]]
@@ -175,10 +182,10 @@ def _spellings(key: Schema) -> list[Schema]:
 
 
 def _default(key: Schema, required: bool) -> str:
-    """The default as YAML; empty for a section."""
+    """The default as YAML; empty for a section and for null."""
     if required:
         return "none"
-    return "" if _section(key) else f"`{_yaml(key['default'])}`"
+    return "" if _section(key) or key["default"] is None else f"`{_yaml(key['default'])}`"
 
 
 def _yaml(value: Any) -> str:

@@ -8,7 +8,7 @@ from small import REPOSITORY
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.specs.runs import Run
 
-PAGE = (REPOSITORY / "docs" / "cluster.md").read_text(encoding="utf-8")
+PAGE = " ".join((REPOSITORY / "docs" / "cluster.md").read_text(encoding="utf-8").split())
 
 
 def test_the_papers_grid_is_counted() -> None:

@@ -34,11 +34,13 @@ def test_figures_draw_a_usable_fit(analysis, refitted):
     assert max(depth) == 100
     drawn = present(analysis).figures
     losses = drawn["loss_adjacent"].figure()
-    assert any("L = 4 against 6: d = " in text for text in words(losses))
+    assert any(text.startswith("6 layers beat 4 from width") for text in words(losses))
     named = [text.get_text() for text in losses.legends[0].get_texts()]
     assert len(named) == len(set(named))
     assert "transition, 68% interval" in named
-    assert not any(name.startswith("L = ") for name in named)  # each panel names its own two depths
+    assert not any(
+        name.endswith((" layer", " layers")) for name in named
+    )  # each panel names its own two depths
     labels = [text.get_text() for text in drawn["best_depth"].figure().axes[0].get_legend().get_texts()]
     assert labels == [f"L = {depth}" for depth in DEPTHS]
 

@@ -53,17 +53,22 @@ def figure_of(table: pd.DataFrame) -> Chart:
     for budget, part in table.groupby("budget", sort=False):
         told, measured, low, high = (part[name].to_numpy() for name in ("told", "measured", "low", "high"))
         deeper = (part["depth"] > part["best_depth"]).to_numpy()
-        marks: list[Mark] = [Points([0.0, most], [0.0, most], "told = measured", MUTED, line="-")]
+        marks: list[Mark] = [Points([0.0, most], [0.0, most], "predicted = measured", MUTED, line="-")]
         for side, words, color in (
-            (~deeper, "no deeper than the best depth told", INK),
-            (deeper, "deeper", SECOND),
+            (~deeper, "no deeper than the predicted best depth", INK),
+            (deeper, "deeper than the predicted best depth", SECOND),
         ):
             bars = np.stack([told - low, high - told])[:, side]
             look = {"markersize": 3, "elinewidth": 0.5}
             marks.append(Points(told[side], measured[side], words, color, "o", x_err=bars, more=look))
-        x, y = Span("told excess loss (nats)"), Span("measured excess loss (nats)")
-        panels.append(Panel(marks, x, y, f"budget {budget}: {len(part)} runs"))
+        x, y = Span("predicted excess loss (nats)"), Span("measured excess loss (nats)")
+        panels.append(Panel(marks, x, y, f"{tokens_of(str(budget))}: {len(part)} runs"))
     return Chart(panels, len(panels), PAGE, 2.6, share_x=True, share_y=True)
+
+
+def tokens_of(budget: str) -> str:
+    """`20N` in words: 20 tokens per parameter; another name as it is."""
+    return f"{budget[:-1]} tokens per parameter" if budget[:-1].isdigit() and budget.endswith("N") else budget
 
 
 if __name__ == "__main__":

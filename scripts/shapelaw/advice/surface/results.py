@@ -383,7 +383,7 @@ def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
     ratio = analysis.rule.width(np.exp(grid), size) / np.exp(grid)
     low, high = np.quantile(above, INTERVAL, axis=0)
     near, small = np.abs(shapes.x - x) < NEAR, {"markersize": 3}
-    words = "trained shapes of 0.6 to 1.6 times the size, above the best of their own"
+    words = "trained shapes of similar size"
     marks: list[Mark] = [
         Points(ratio, np.median(above, axis=0), "surface at this size", SECOND, line="-"),
         Band(ratio, low, high, "68% of the draws", SECOND),
@@ -392,9 +392,9 @@ def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
     ]
     x_axis, y_axis = (
         Span("aspect ratio, width / depth", "log"),
-        Span(f"loss above the best ({analysis.unit})"),
+        Span(f"excess loss ({analysis.unit})"),
     )
-    return Panel(marks, x_axis, y_axis, f"size {short_number(size)}")
+    return Panel(marks, x_axis, y_axis, f"{short_number(size)} {SIZE_LABELS[analysis.axis]}")
 
 
 def best_depth_figure(analysis: SurfaceAnalysis) -> Chart | str:

@@ -334,7 +334,7 @@ def losses_figure(analysis: PositionalAnalysis) -> Chart:
             ranks |= set(mine["rank"])
     plain = float(analysis.plain["loss"])
     err = float(shared.standard_errors(analysis.noise, analysis.plain["seeds"]))
-    said = "plain embeddings ± one σ"
+    said = "plain embeddings ± one standard error"
     marks.append(Across(plain, "y", said, plots.INK, low=plain - err, high=plain + err, alpha=0.15))
     across, up = Span("rank of the embedding", "values", ranks), Span("test loss (nats per token)")
     return Chart([Panel(marks, across, up)], legend=2)

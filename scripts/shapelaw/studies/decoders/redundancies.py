@@ -210,7 +210,7 @@ def redundancy_figure(
     for size in PANELS:
         shown = drawn.get(size, ())
         places = sorted({one.place for one in shown})
-        marks: list[Mark] = [Across(0, label="no redundancy")]
+        marks: list[Mark] = [Across(0, label="nothing wasted")]
         for series, look in looks.items():
             marks += _marks([one for one in shown if one.series == series], places, *look)
         if published:
@@ -218,7 +218,7 @@ def redundancy_figure(
             marks.append(Points([*published], [*published.values()], said, *look, hollow=True))
         ticks = {*(one.at for one in shown), *(published or ())}
         note = "No network has two seeds: no intervals." if noise is None and not panels else ""
-        across, up = Span(label, "values", ticks), Span("redundancy")
+        across, up = Span(label, "values", ticks), Span("wasted parameters (share)")
         panels.append(Panel(marks, across, up, f"in {SIZE_LABELS[size]}", note=note))
     return Chart(panels, columns=2, share_y=True)
 

@@ -218,7 +218,8 @@ class Combinations(Dumped):
         [], description="Combinations that are not wanted, as far as given: `{depth: 2, heads: [4, 8]}`."
     )
     impossible: Literal["refuse", "leave_out"] = Field(
-        "refuse", description="What becomes of combinations that make no network: all are reported, or left out."
+        "refuse",
+        description="What becomes of combinations that make no network: all are reported, or left out.",
     )
 
 

@@ -428,7 +428,7 @@ def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
     linear = [one.linear for one in analysis.curves if one.linear is not None]
     keys = [key("guaranteed by theory (share of T)", line=":")]
     if any(np.nan_to_num(one.curve.spread).any() for one in analysis.curves):
-        keys.append(key("± one σ over seeds", line="none", marker="|", markersize=9))
+        keys.append(key("± one standard deviation over seeds", line="none", marker="|", markersize=9))
     if any(one.line.usable for one in linear):
         keys.append(key("line through filled points"))
     if any(not one.used.all() for one in linear):

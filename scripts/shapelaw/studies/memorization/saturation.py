@@ -132,7 +132,7 @@ def _panels(heads: int, examples: int, mine: Sequence[Attention]) -> list[Panel]
         [_bars(np.arange(heads + 1), share, 0.85)],
         Span("saturated heads", ticks=range(heads + 1) if heads < 12 else ()),
         Span("share of examples"),
-        f"{counted(len(mine))}, mean {per_example.mean():.2f}",
+        f"on average {per_example.mean():.2f} saturated heads ({counted(len(mine))})",
     )
     largest = np.concatenate([one.largest.ravel() for one in mine])
     binned = np.histogram(np.minimum(largest, 1.0), BINS, (0.0, 1.0))[0] / len(largest)
@@ -143,7 +143,7 @@ def _panels(heads: int, examples: int, mine: Sequence[Attention]) -> list[Panel]
         ],
         Span("largest weight"),
         Span("share of H × T"),
-        f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}",
+        f"{(largest > SATURATED_WEIGHT).mean():.0%} of the largest weights above {SATURATED_WEIGHT}",
     )
     return [saturated, counts, weights]
 

@@ -34,6 +34,12 @@ from shapelaw.studies.transitions.tables import Ranking, rank_depths
 LIKELY = (0.025, 0.975)
 FARTHEST_DEPTH = 100
 MOST_PANELS = 3  # in a row
+LAWS = {  # how the width grows by a form of log d
+    "line": "The width grows exponentially with the depth:",
+    "quadratic": "The width follows a parabola in the depth:",
+    "root": "The width grows as a root of the depth:",
+    "power law": "The width grows as a power of the depth:",
+}
 NO_TRANSITION = "there is no transition within the widths that were trained"
 Analyses = Mapping[str, TransitionAnalysis]  # by the names of their cells; that of a single one is empty
 Row = Mapping[Hashable, Any]  # of transitions.csv
@@ -116,16 +122,21 @@ def _losses(name: str, runs: Runs, pair: Pair) -> Panel:
     """The losses of two depths, with the transition in the title."""
     look = {"linewidth": 0.9, "markersize": 3.5}
     marks: list[Mark] = [
-        Points(curve.size, curve.loss, f"L = {curve.depth}", color, marker, "-", curve.loss_err, more=look)
+        Points(curve.size, curve.loss, _layers(curve.depth), color, marker, "-", curve.loss_err, more=look)
         for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD))
     ]
     marks += [replace(mark, label="") for mark in _marks(pair)]  # the panel below names them
     found = pair.bootstrap
-    crossing = found.status is TransitionStatus.CROSSING
-    what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else status_sentence(asdict(found))
-    told = f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}"
-    title = "\n".join(fill(part, 32) for part in (name, told) if part)
+    deeper, shallower = _layers(pair.deep.depth), pair.shallow.depth
+    said = f"{deeper} against {shallower}: {status_sentence(asdict(found))}"
+    if found.status is TransitionStatus.CROSSING:
+        said = f"{deeper} beat {shallower} from width {found.width:.0f} ± {found.width_err:.0f}"
+    title = "\n".join(fill(part, 28) for part in (name, said) if part)
     return Panel(marks, _span(pair, runs.size), Span(runs.loss_label), title, legend={})
+
+
+def _layers(depth: int) -> str:
+    return f"{depth} layer{'s' if depth > 1 else ''}"
 
 
 def _difference(_: str, runs: Runs, pair: Pair) -> Panel:
@@ -188,13 +199,13 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
     fit, marks = analysis.fit, [*_widths(analysis), *_bounds(analysis), *_overlay(analysis)]
     if not marks:
         return f"no fit: {fit.status} ({fit.message})"
-    title = fill(f"no law of ours is fitted: {fit.status} ({fit.message})", 50)
+    title = fill(f"no law is fitted to these runs: {fit.status} ({fit.message})", 50)
     if fit.usable:
         used = crossings(analysis.transitions, analysis.method)
         depth = np.linspace(max(used["depth"].min() - 1, 0.5), used["depth"].max() + 1, 100)
         width, err = projection.transition_width(fit, depth)
         law, rejected = _law_that_fits(analysis), fit.p_value < SIGNIFICANT
-        name = f"exponential law of ours{', rejected' if rejected else ''}"
+        name = f"exponential law{', rejected' if rejected else ''}"
         marks.append(Points(depth, width, name, SECOND, line=":" if rejected else "-", more={"zorder": 1}))
         title = (
             f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
@@ -210,7 +221,8 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
             band = Band(depth, *_log_band(width, width * log_err), "its ± one standard error", ACCENT, 0.18)
             marks.append(band)
             title = (
-                f"log d = {projection.FORMS[law.name][0]}, {_slopes(law)} ({chance_words(law.p_value)})\n"
+                f"{LAWS[law.name]}\nlog d = {projection.FORMS[law.name][0]}, "
+                f"{_slopes(law)} ({chance_words(law.p_value)})\n"
                 f"log d = a + b L is rejected ({chance_words(fit.p_value)})"
             )
     equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
@@ -235,7 +247,6 @@ def _slopes(law: projection.Form) -> str:
 
 def _widths(analysis: TransitionAnalysis) -> Iterator[Mark]:
     """The crossings by each method, the main one first."""
-    whose = "" if analysis.runs is None else "ours, "
     methods = [analysis.method, *(name for name in analysis.fits if name != analysis.method)]
     for place, method in enumerate(methods):
         used = crossings(analysis.transitions, method)
@@ -243,7 +254,7 @@ def _widths(analysis: TransitionAnalysis) -> Iterator[Mark]:
             low, high = used["width"] - used["width_low"], used["width_high"] - used["width"]
             color, marker, bars = (MUTED, "s", MUTED) if place else (INK, "x", ACCENT)
             yield Points(
-                used["depth"] + 0.15 * place, used["width"], f"{whose}{method}, 68% interval", color, marker,
+                used["depth"] + 0.15 * place, used["width"], f"{method}, 68% interval", color, marker,
                 err=np.abs([low, high]), hollow=True, more={"ecolor": bars},
             )  # fmt: skip
 
@@ -257,13 +268,11 @@ def _bounds(analysis: TransitionAnalysis) -> Iterator[Mark]:
             continue
         depth, bound, err = rows[["depth", "bound", "bound_err"]].to_numpy(dtype=np.float64).T
         if side is Side.AT:
-            words, look = "ours, at the edge, not confirmed", {"markersize": 4}
+            words, look = "at the edge of the sizes, not confirmed", {"markersize": 4}
             yield Points(depth, bound, words, ACCENT, "o", err=err, hollow=True, more=look)
         else:
             arrows = {"lolims": side is Side.ABOVE, "uplims": side is Side.BELOW, "markersize": 6}
-            yield Points(
-                depth, bound, f"ours: {side} this width (84%)", ACCENT, "_", err=0.25 * bound, more=arrows
-            )
+            yield Points(depth, bound, f"transition {side} (84%)", ACCENT, "_", err=0.25 * bound, more=arrows)
 
 
 def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
@@ -273,13 +282,13 @@ def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
     reference = published_transitions()
     look = {"markersize": 3, "elinewidth": 0.7}
     yield Points(
-        reference["depth"], reference["width"], "Levine et al. 2020, ± one σ", SECOND, "^",
+        reference["depth"], reference["width"], "Levine et al. 2020, transitions", SECOND, "^",
         err=reference["width_err"], hollow=True, more=look,
     )  # fmt: skip
     depths = [*analysis.runs.curves, *reference["depth"]]
     depth = np.linspace(min(depths), max(depths), 50)
     line, look = [math.exp(published_log_width(one)) for one in depth], {"linewidth": 0.9, "zorder": 1}
-    yield Points(depth, line, "Levine et al. 2020, exponential law", SECOND, line=":", more=look)
+    yield Points(depth, line, "Levine et al. 2020, law", SECOND, line=":", more=look)
 
 
 def size_panel(analysis: TransitionAnalysis) -> Panel | str:
@@ -324,7 +333,7 @@ def _sizes_panel(analysis: TransitionAnalysis, up_to: float | None) -> Panel:
     depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
     curve, err = projection.transition_size(projection.widened(analysis.fit), depth)
     marks.append(Points(depth, curve, r"$N_{\mathrm{transition}}(L)$", SECOND, line="-"))
-    marks.append(Band(depth, *_log_band(curve, err), "± one σ, if it is a line", SECOND, 0.25))
+    marks.append(Band(depth, *_log_band(curve, err), "± one SE, if the law is exponential", SECOND, 0.25))
     if up_to and analysis.forms:
         low, high = projection.sizes_between(analysis.forms, depth, LIKELY)
         marks.append(Band(depth, low, high, "95% over several forms", SECOND, 0.12))
