@@ -181,7 +181,7 @@ def test_no_other_module_touches_what_is_not_documented() -> None:
         for path in SCRIPTS.rglob("*.py")
         if re.search(r"\b(import|from) snakemake", path.read_text())
     }
-    # the second starts Snakemake's own command, the third takes what an executor reports from the plugins' interface
+    # the second takes what an executor reports from the plugins' interface
     assert importing == {"snakemake_door.py", "executor.py"}
 
 
