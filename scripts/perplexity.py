@@ -45,7 +45,7 @@ from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import parse_source
 from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import check_writable, has, replacing
+from shapelaw.storage.files import check_writable, replacing
 from shapelaw.studies.study import published_of
 from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (
@@ -140,7 +140,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
         raise UserError(
             "--run needs --tokenizer, the tokenizer.json of the tokens that the run was trained on."
         )
-    if not has(given.run, "spec.json"):
+    if not (given.run / "spec.json").exists():
         raise UserError(
             f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
             "results/checkpoints/KEY."

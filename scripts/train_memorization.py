@@ -37,7 +37,6 @@ from shapelaw.specs.memorizers import (
     MemorizationRun,
     Task,
     beyond_theorem,
-    flat_memorization_run,
 )
 from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import RUNS, read_record
@@ -174,7 +173,7 @@ def write_runs(path: Path, records: Path) -> None:
         run, summary = record.run, record.summary
         if not isinstance(run, MemorizationRun):  # where --out is a pool
             continue
-        flat = flat_memorization_run(run) | {"key": run.key}
+        flat = run.flat() | {"key": run.key}
         found = {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
         found |= {"loss": summary.get("final_loss"), "saturated_share": summary.get("saturated_share")}
         rows.append({name: flat[name] for name in COLUMNS} | found)

@@ -9,7 +9,7 @@ from job_server import WarmProcess, warm_python
 from small import SCRIPTS
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.specs.kinds import AnyRun, spec_to_dict
+from shapelaw.specs.kinds import AnyRun
 
 Stores = tuple[TokenStore, TokenStore]
 
@@ -21,7 +21,7 @@ def command(run: AnyRun, stores: Stores, folder: Path, *options: str) -> list[st
 def job_command(tasks: list[list[AnyRun]], stores: Stores, folder: Path, *options: str) -> list[str]:
     """Of a job whose file is in the folder of its results."""
     folder.mkdir(parents=True, exist_ok=True)
-    job = {"tasks": [[spec_to_dict(run) for run in task] for task in tasks]}
+    job = {"tasks": [[run.to_dict() for run in task] for task in tasks]}
     (folder / "job.json").write_text(json.dumps(job))
     return [
         *(str(SCRIPTS / "train.py"), "--job", str(folder / "job.json"), "--results", str(folder)),

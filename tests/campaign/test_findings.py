@@ -12,7 +12,12 @@ from shapelaw.errors import UserError
 from shapelaw.report.write import Answer, Results, Table, write_results
 from shapelaw.studies.study import Study
 
-DECIDED = Finding("bread", "Bread", "Does it rise?", Answer("It rises by 2 (1 to 3) cm.", True, "3 cm."))
+STUDY = Study(
+    "bread", "Bread", "Bakes.", Path("/rooms/bread"), ("loaves",), {"crust": "a book", "crumb": "our own"},
+    "bread.results", "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
+)  # fmt: skip
+OWN = replace(STUDY, made_elsewhere="")
+DECIDED = Finding(OWN, "Bread", Answer("It rises by 2 (1 to 3) cm.", True, "3 cm."))
 
 
 def test_a_study_is_a_question_with_its_answer_beside_the_published_one() -> None:
@@ -32,18 +37,18 @@ def test_a_study_is_a_question_with_its_answer_beside_the_published_one() -> Non
     assert again in findings_page([one])
 
 
-def test_an_open_question_an_old_result_and_runs_made_elsewhere_are_told() -> None:
-    text = findings_page([Finding("bread", "Bread", "Does it rise?", Answer("One loaf only.", False))])
+def test_an_open_question_and_runs_made_elsewhere_are_told() -> None:
+    text = findings_page([replace(DECIDED, answer=Answer("One loaf only.", False))])
     assert '<span class="undecided">undecided</span> One loaf only.' in text
     assert "nothing on this question" in text
     assert "0 answered by these runs, 1 undecided" in text
-    text = findings_page([Finding("bread", "Bread", "a < b?", None, made_elsewhere="Baked last year.")])
-    for said in ("Baked last year.", "a &lt; b?", "older version", "0 questions, 0 answered by these runs"):
+    text = findings_page([replace(DECIDED, study=replace(STUDY, question="a < b?"))])
+    for said in ("Baked last year.", "a &lt; b?", "0 questions, 0 answered by these runs"):
         assert said in text
 
 
 def test_own_runs_come_first_and_those_made_elsewhere_stand_below_under_their_heading() -> None:
-    elsewhere = replace(DECIDED, study="cake", question="Is it sweet?", made_elsewhere="Baked last year.")
+    elsewhere = replace(DECIDED, study=replace(STUDY, name="cake", question="Is it sweet?"))
     text = findings_page([elsewhere, replace(DECIDED, answer=Answer("One loaf only.", False))])
     assert "1 question, 0 answered by these runs, 1 undecided" in text
     places = [text.index(said) for said in ("Does it rise?", "trained elsewhere</h1>", "Is it sweet?")]
@@ -63,16 +68,16 @@ def test_the_page_says_what_would_decide_a_question_and_why_a_published_number_m
 def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
     (tmp_path / "crust.svg").write_text('<svg height="90pt" width="100.2pt"/>')
     one = Finding(
-        "bread", "Bread", "Does it rise?", DECIDED.answer, ("One.", "Two."), tmp_path / "crust.svg", "our own",
+        OWN, "Bread", DECIDED.answer, ("One.", "Two."), tmp_path / "crust.svg",
         links={"runs": "http://127.0.0.1:5000/#/experiments/1/runs?a=b&c=d"},
     )  # fmt: skip
     text = findings_page([one])
     assert 'style="--drawn: 150pt" src="data:image/svg+xml;base64,' in text
     assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
     assert "all 2 findings" in text
-    assert '<details class="figure" open><summary>figure: crust, our own</summary>' in text
+    assert '<details class="figure" open><summary>figure: crust, a book</summary>' in text
     assert '<details class="figure" open>' in findings_page([replace(one, answer=Answer("No.", False))])
-    assert '<details class="figure"><summary>' in findings_page([replace(one, made_elsewhere="Last year.")])
+    assert '<details class="figure"><summary>' in findings_page([replace(one, study=STUDY)])
     assert "checkbox" not in text
 
 
@@ -100,12 +105,6 @@ def test_the_report_can_take_the_whole_page() -> None:
     assert all(".findings" in rule for rule in rules)
 
 
-STUDY = Study(
-    "bread", "Bread", "Bakes.", Path("/rooms/bread"), ("loaves",), {"crust": "a book", "crumb": "our own"},
-    "bread.results", "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
-)  # fmt: skip
-
-
 def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp_path: Path) -> None:
     folder = tmp_path / "bread"
     folder.mkdir()
@@ -122,15 +121,15 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     assert found.shown.startswith("<p>All &lt;loaves&gt;. The first 10 of 20 rows.</p>")
     assert found.shown.count("<tr>") == 11
     assert found.lacking == ()
-    assert (found.question, found.heading) == ("Does it rise?", "Bread: rye")
+    assert (found.study, found.heading) == (STUDY, "Bread: rye")
     assert (found.answer, found.findings) == (Answer("Yes.", True, "No."), ("It rose.",))
-    assert (found.figure, found.published_as) == (folder / "crumb.svg", "our own")
-    assert (found.made_elsewhere, found.links) == ("Baked last year.", {"runs": "http://h/#/experiments/1"})
+    assert found.figure == folder / "crumb.svg"
+    assert found.links == {"runs": "http://h/#/experiments/1"}
     assert found.command.endswith(f" {folder}/fit.json")
-    (folder / "fit.json").write_text('{"status": "converged"}')  # of an older version
     (folder / "logged").write_text("")
     found = read_finding(replace(STUDY, figures={}, tables=()), tmp_path)
-    assert (found.answer, found.figure, found.links) == (None, None, {})
-    (folder / "fit.json").unlink()
-    with pytest.raises(UserError, match=r"bread/fit.json is missing or broken; make it with: snakemake"):
-        read_finding(STUDY, tmp_path)
+    assert (found.figure, found.links) == (None, {})
+    for broken in ("", "[]", "{}"):
+        (folder / "fit.json").write_text(broken)
+        with pytest.raises(UserError, match=r"bread/fit.json is missing or broken; make it with: snakemake"):
+            read_finding(STUDY, tmp_path)

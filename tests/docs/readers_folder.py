@@ -19,7 +19,6 @@ from shapelaw.corpora.token_store import TokenStore
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 from shapelaw.specs.cost import CostModel, model_to_dict
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.specs.runs import run_to_dict
 from shapelaw.training.driver import train_job
 from shapelaw.training.trainer import Runtime
 
@@ -101,7 +100,7 @@ def _write_specs(folder: Path) -> None:
     """Jobs of a run and of a pack that take no time, in place of those that `write_specs.py` writes."""
     (folder / "jobs").mkdir()
     (folder / "gpu").mkdir()
-    spec = run_to_dict(RUN)
+    spec = RUN.to_dict()
     memorizer = Memorizer(heads=2, context=4, head_dim=4, width=8, value_dim=1, outputs=5)
     one = MemorizationRun(memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10)
     jobs = {"depth_width": spec, "vocabulary": spec, "memorization_heads-pack": one.to_dict()}

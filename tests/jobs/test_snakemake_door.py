@@ -181,8 +181,8 @@ def test_no_other_module_touches_what_is_not_documented() -> None:
         for path in SCRIPTS.rglob("*.py")
         if re.search(r"\b(import|from) snakemake", path.read_text())
     }
-    # the second starts Snakemake's own command, the third takes what an executor reports from the plugins' interface
-    assert importing == {"snakemake_door.py", "command_line.py", "executor.py"}
+    # the second takes what an executor reports from the plugins' interface
+    assert importing == {"snakemake_door.py", "executor.py"}
 
 
 def test_what_is_said_better_is_left_out() -> None:

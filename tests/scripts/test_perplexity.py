@@ -18,7 +18,6 @@ from trained_here import checkpoints_of, record_of
 from shapelaw.corpora.documents import Document, read_texts, write_documents
 from shapelaw.corpora.encoding import encode_corpus
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
-from shapelaw.specs.kinds import spec_to_dict
 from shapelaw.storage.records import read_record
 from shapelaw.training.checkpoint import checkpoint_paths
 
@@ -98,7 +97,7 @@ def training_arguments(corpus: Path, name: str) -> list[object]:
     if not stores.exists():
         stores.parent.mkdir(parents=True)
         stores.symlink_to(corpus)
-    (corpus / "job.json").write_text(json.dumps({"tasks": [[spec_to_dict(RUN)]]}))
+    (corpus / "job.json").write_text(json.dumps({"tasks": [[RUN.to_dict()]]}))
     return [
         *("--job", corpus / "job.json", "--results", corpus / name, "--corpora", corpus / "corpora"),
         *("--device", "cpu", "--threads", 1),

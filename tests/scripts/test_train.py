@@ -16,7 +16,7 @@ from small import small_run
 from trained_here import checkpoints_of, record_of
 from training_processes import Stores, job_command
 
-from shapelaw.specs.kinds import AnyRun, spec_to_dict
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage import records
 
 FIRST, SECOND = (small_run(seed, steps=10, log_every=5, evaluate_every=10, warmup_steps=0) for seed in (0, 1))
@@ -79,7 +79,7 @@ def test_where_no_run_can_begin_the_input_is_wrong(stores: Stores, tmp_path: Pat
 
 
 def test_a_missing_token_store_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "job.json").write_text(json.dumps({"tasks": [[spec_to_dict(FIRST)]]}))
+    (tmp_path / "job.json").write_text(json.dumps({"tasks": [[FIRST.to_dict()]]}))
     said = sentence_of("train", "--job", tmp_path / "job.json", "--results", tmp_path)
     assert f"{tmp_path}/corpora/prose/V257/train.json" in said
 
@@ -100,7 +100,7 @@ def test_a_full_disk_is_said_once(stores: Stores, tmp_path: Path) -> None:
         ("[{]", 'is not a job, {{"tasks": [[SPEC, ...], ...]}} (JSONDecodeError'),
         ('{"tasks": [[{}]]}', "is not a job, "),
         (
-            json.dumps({"tasks": [[spec_to_dict(run) for run in (FIRST, SECOND)]]}),
+            json.dumps({"tasks": [[run.to_dict() for run in (FIRST, SECOND)]]}),
             "has a task of 2 runs; a dec",
         ),
         ('{"tasks": [[]]}', "has a task of 0 runs"),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shapelaw.specs.degrees import DegreeRun, ProductShape, degree_run_from_dict
+from shapelaw.specs.degrees import DegreeRun, ProductShape
 
 MIXTURE = ProductShape((3, 3, 3, 3), 32, 64, 10, mixture=True)
 RUN = DegreeRun(MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)
@@ -16,4 +16,4 @@ def test_a_mixture_that_begins_elsewhere_is_another_run_and_the_usual_one_keeps_
     assert other.digest != RUN.digest
     assert other.group != RUN.group
     for run in (RUN, other):
-        assert degree_run_from_dict(run.to_dict()) == run
+        assert DegreeRun.from_dict(run.to_dict()) == run

@@ -12,7 +12,6 @@ from shapelaw.specs.kinds import (
     is_packed,
     kind_of,
     spec_from_dict,
-    spec_to_dict,
 )
 from shapelaw.specs.runs import Run
 
@@ -25,7 +24,7 @@ def test_there_is_a_run_of_each_kind_here() -> None:
 
 @EACH
 def test_a_spec_comes_back_from_its_json(run: AnyRun) -> None:
-    spec = spec_to_dict(run)
+    spec = run.to_dict()
     assert spec_from_dict(json.loads(json.dumps(spec))) == run
     assert spec_from_dict({**spec, "training_version": 99}) == run
     assert spec.get("kind") == kind_of(run).name
@@ -33,7 +32,7 @@ def test_a_spec_comes_back_from_its_json(run: AnyRun) -> None:
 
 @EACH
 def test_a_spec_that_lacks_a_field_is_refused_or_has_its_default(run: AnyRun) -> None:
-    spec = spec_to_dict(run)
+    spec = run.to_dict()
     for one in fields(run):
         lacking = {name: value for name, value in spec.items() if name != one.name}
         if one.default is MISSING:
@@ -65,9 +64,9 @@ def test_the_columns_of_packed_runs_stay_and_a_pack_is_filled_up_with_runs_alone
 @EACH
 def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyRun) -> None:
     kind = kind_of(run)
-    values = kind.flat(run)
+    values = run.flat()
     if isinstance(run, Run):
-        values = kind.flat(LLAMA_OPTIONS) | kind.flat(PATCHES) | values
+        values = LLAMA_OPTIONS.flat() | PATCHES.flat() | values
     for column in kind.params:
         text = str(values[column.name])  # as MLflow keeps it
         assert column.kind(text) is not None

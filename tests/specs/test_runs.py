@@ -14,9 +14,6 @@ from shapelaw.specs.runs import (
     Run,
     Training,
     digest_of,
-    flat_run,
-    run_from_dict,
-    run_to_dict,
 )
 from shapelaw.specs.shapes import Shape
 
@@ -55,8 +52,8 @@ def test_a_key_says_what_is_unusual_and_no_more(
     run = Run("wiki", replace(plain, **shape), replace(TRAINING, **recipe), 0)
     assert run.label == f"wiki-V500-L6-d128-{label}-s0"
     assert run.key == f"{run.label}-{run.digest[:8]}"
-    assert run_from_dict(run_to_dict(run)) == run
-    assert recipe.items() <= flat_run(run).items()
+    assert Run.from_dict(run.to_dict()) == run
+    assert recipe.items() <= run.flat().items()
     larger = replace(run, training=replace(run.training, batch_size=8))
     assert (larger.label, larger.key != run.key) == (run.label, True)
 
@@ -107,14 +104,14 @@ def test_other_shapes_have_other_keys(one: Shape, other: Shape) -> None:
 
 @given(shapes)
 def test_a_spec_is_read_back(shape: Shape) -> None:
-    assert run_from_dict(run_to_dict(run_of(shape))) == run_of(shape)
+    assert Run.from_dict(run_of(shape).to_dict()) == run_of(shape)
 
 
 def test_options_that_are_not_used_are_not_in_a_spec_so_that_older_digests_stay() -> None:
     """Digests of before there was a choice."""
     for degree, digest in ((None, "83c0b9d8b5b1498e"), (3, "d66afe003dd2a798")):
         run = Run("wiki", make_shape(2, 16, 2, 500, 64, attention_degree=degree), Training(800, 16), 0)
-        values = run_to_dict(run)
+        values = run.to_dict()
         assert run.digest == digest
         later = {name for name, axis in AXES.items() if not axis.original and axis.default is not ...}
         assert later & {**values["shape"], **values["training"]}.keys() == (
@@ -179,8 +176,8 @@ def test_runs_say_their_budget_and_schedule_where_they_have_one_of_their_own(
     budget: Budget | None, schedule: str
 ) -> None:
     run = Run("wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
-    values = run_to_dict(run)
-    assert run_from_dict(values) == run
+    values = run.to_dict()
+    assert Run.from_dict(values) == run
     assert ("budget" in values, "schedule" in values["training"]) == (
         budget is not None,
         schedule != "cosine",
@@ -192,5 +189,5 @@ def test_runs_say_their_budget_and_schedule_where_they_have_one_of_their_own(
         "s0",
     ]
     assert run.label == "-".join(["wiki-V500-L2-d64-H2", *expected])
-    assert flat_run(run).get("budget") == (None if budget is None else "1e+15 FLOPs")
-    assert flat_run(run).get("schedule") == (None if schedule == "cosine" else schedule)
+    assert run.flat().get("budget") == (None if budget is None else "1e+15 FLOPs")
+    assert run.flat().get("schedule") == (None if schedule == "cosine" else schedule)

@@ -1,4 +1,4 @@
-"""A file is whole or absent, whatever happens; so is the copy of a finished record."""
+"""A file is whole or absent, whatever happens."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ import os
 import socket
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from small import PYTHON, SCRIPTS
 
-from shapelaw.storage.files import (
-    COPY,
-    FILES,
-    WriteFailed,
-    check_writable,
-    content,
-    delete_leftovers,
-    disk_errors,
-    has,
-    replacing,
-)
+from shapelaw.storage.files import WriteFailed, check_writable, delete_leftovers, disk_errors, replacing
 
 HOST = socket.gethostname()
 
@@ -120,41 +109,3 @@ def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
         assert done.returncode == 0
         assert (tmp_path / "file").read_bytes() == b"theirs"
     assert (tmp_path / "file").read_bytes() == b"mine"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in FILES:
-        (tmp_path / name).write_bytes(name.encode() * 100)
-    with zipfile.ZipFile(tmp_path / COPY, "w") as archive:
-        for name in FILES:
-            archive.write(tmp_path / name, name)
-            (tmp_path / name).unlink()
-    (tmp_path / "live.json").write_text("{}")
-    return tmp_path
-
-
-def test_a_record_in_one_file_is_read(folder: Path) -> None:
-    for name in FILES:
-        assert has(folder, name)
-        assert content(folder, name) == name.encode() * 100
-    assert content(folder, "live.json") == b"{}"
-    (folder / COPY).unlink()
-    assert not has(folder, "summary.json")
-    with pytest.raises(FileNotFoundError):
-        content(folder, "summary.json")
-
-
-def test_the_copy_wins_over_files_that_a_killed_process_left(folder: Path) -> None:
-    (folder / "spec.json").write_text("half")
-    assert content(folder, "spec.json") == b"spec.json" * 100
-
-
-def test_a_damaged_copy_is_an_error(folder: Path) -> None:
-    whole = (folder / COPY).read_bytes()
-    place = whole.index(b"history.parquethistory") + 30
-    flipped = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
-    for damaged in (flipped, *(whole[: int(part * len(whole))] for part in (0.0, 0.3, 0.6, 0.99))):
-        (folder / COPY).write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"record\.zip is damaged"):
-            content(folder, "history.parquet")

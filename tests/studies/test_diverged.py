@@ -70,7 +70,7 @@ def test_a_study_whose_runs_all_diverged_says_so(name: str, tmp_path: Path) -> N
     rows = []
     for seed in (0, 1):
         run = replace(ONE_OF[kind.name], seed=seed)
-        flat = kind.flat(run)
+        flat = run.flat()
         told = [one for one in kind.params if flat.get(one.name) is not None]
         params = {one.name: one.kind(flat[one.name]) for one in told}
         rows.append({"key": run.key, "status": "FINISHED", "diverged_at_step": 20.0, **params})

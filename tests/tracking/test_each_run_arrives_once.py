@@ -30,7 +30,6 @@ from mlflow.tracking import MlflowClient
 from places import SCRIPTS, Place, wait_for
 from stored import COLUMNS, active_runs, content, curves, dump, logged_inputs, recorded_curves
 
-from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.progress import Liveness
 from shapelaw.tracking.entities import listed_runs, run_name, shape_name
 from shapelaw.tracking.store import (
@@ -58,7 +57,7 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
     assert curves(store, found) == recorded_curves(folder)
     times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "train_loss")]
     assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]  # spread over the run
-    expected = {**run_to_dict(run)["shape"], **asdict(run.training), "seed": 0, "corpus": "wiki"}
+    expected = {**run.to_dict()["shape"], **asdict(run.training), "seed": 0, "corpus": "wiki"}
     left_out = {name: expected.pop(name) for name in ("schedule", "parametrization")}
     assert left_out == {"schedule": "cosine", "parametrization": "standard"}  # the defaults
     expected["positional_rank"] = "full"

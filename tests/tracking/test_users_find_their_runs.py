@@ -72,7 +72,7 @@ def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
 def rows_of(*runs: Run, **others: str | int | float) -> list[dict[str, Value]]:
     """Rows of the table, as far as views look at them."""
     empty = dict.fromkeys(column.name for column in LANGUAGE.params)
-    return [empty | LANGUAGE.flat(run) | others for run in runs]
+    return [empty | run.flat() | others for run in runs]
 
 
 def columns(kind: str, *names: str) -> list[str]:

@@ -4,11 +4,9 @@ import errno
 import math
 import multiprocessing
 import random
-import shutil
 import signal
 import subprocess
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -27,7 +25,7 @@ from shapelaw.models import functions
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
-from shapelaw.storage.files import COPY, FILES, WriteFailed
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
@@ -152,24 +150,6 @@ def test_later_checkpoints_of_other_texts_do_not_cost_a_run_its_own(
     assert (record.live["attempts"], record.history["step"].to_pylist()) == (1, [10, 20])
     train(RUN, stores, tmp_path)
     assert history_bytes(tmp_path) == history_bytes(undisturbed)
-
-
-@pytest.mark.usefixtures("untrained")
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_record_that_an_older_version_left_with_the_checkpoints_is_taken(
-    zipped: bool, stores: Stores, undisturbed: Path, tmp_path: Path
-) -> None:
-    before = checkpoints_of(tmp_path, RUN)
-    shutil.copytree(record_of(undisturbed, RUN), before)
-    if zipped:
-        with zipfile.ZipFile(before / COPY, "w") as archive:
-            for name in FILES:
-                archive.write(before / name, name)
-                (before / name).unlink()
-    record = train(RUN, stores, tmp_path)
-    assert record.summary == records.read_record(record_of(undisturbed, RUN)).summary
-    assert history_bytes(tmp_path) == history_bytes(undisturbed)
-    assert not before.exists()
 
 
 @pytest.mark.usefixtures("untrained")

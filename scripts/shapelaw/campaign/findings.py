@@ -72,14 +72,9 @@ class Finding:
     """A study on the first page.
 
     Attributes:
-        study: its name.
         heading: its title, and what was trained for it: text, block, steps, number of runs.
-        question: what it asks.
-        answer: its answer; None where it was analysed by a version of the project that wrote none.
         findings: all findings in sentences.
         figure: file of the figure that shows it (.svg or .png); None where it has none.
-        published_as: where the figure is published.
-        made_elsewhere: whose runs these are, where they are not this workflow's.
         links: pages of the runs in MLflow, by name.
         place: the folder of the results of all studies.
         trained: what its runs have in common, in words; empty where that is not known.
@@ -90,14 +85,11 @@ class Finding:
         notes: which of its runs the answer leaves out, in sentences.
     """
 
-    study: str
+    study: Study
     heading: str
-    question: str
-    answer: Answer | None
+    answer: Answer
     findings: Sequence[str] = ()
     figure: Path | None = None
-    published_as: str = ""
-    made_elsewhere: str = ""
     links: dict[str, str] = field(default_factory=dict)
     place: str = "results"
     submitted: Path | None = None
@@ -111,7 +103,7 @@ class Finding:
     def command(self) -> str:
         """The command that makes the study's results again, by what was submitted where that is known."""
         config = "" if self.submitted is None else f"--config {REPEATED}={self.submitted} "
-        return f"snakemake {config}--forcerun {self.study} -- {self.place}/{self.study}/fit.json"
+        return f"snakemake {config}--forcerun {self.study.name} -- {self.place}/{self.study.name}/fit.json"
 
 
 def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
@@ -120,9 +112,9 @@ def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
     Args:
         digest: `Submission.results_digest` of the start that makes it; empty where it is not known.
     """
-    own = [one for one in findings if not one.made_elsewhere]
-    others = [one for one in findings if one.made_elsewhere]
-    decided = sum(one.answer is not None and one.answer.decided for one in own)
+    own = [one for one in findings if not one.study.made_elsewhere]
+    others = [one for one in findings if one.study.made_elsewhere]
+    decided = sum(one.answer.decided for one in own)
     intro = (
         f"<p>{len(own)} {'question' if len(own) == 1 else 'questions'}, {decided} answered by these runs, "
         f"{len(own) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
@@ -136,8 +128,8 @@ def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
 
 
 def _section(one: Finding) -> str:
-    published = escape(one.answer.published if one.answer is not None else "") or "nothing on this question"
-    if one.trained and one.answer is not None and one.answer.published:
+    published = escape(one.answer.published) or "nothing on this question"
+    if one.trained and one.answer.published:
         published += f" Ours may differ: they are of {escape(one.trained)}."
     rows = [("Ours", _ours(one))]
     if one.notes:
@@ -155,10 +147,11 @@ def _section(one: Finding) -> str:
             f'<a href="{escape(url)}" target="_blank">{escape(name)}</a>' for name, url in one.links.items()
         )
         again.append(("In MLflow", links))
-    elsewhere = f' <span class="elsewhere">{escape(one.made_elsewhere)}</span>' if one.made_elsewhere else ""
+    made = escape(one.study.made_elsewhere)
+    elsewhere = f' <span class="elsewhere">{made}</span>' if made else ""
     return (
-        f'<section id="{escape(one.study)}">\n<p class="study">{escape(one.heading)}{elsewhere}</p>\n'
-        f"<h2>{escape(one.question)}</h2>\n{_listed(rows)}\n{_figure(one)}{one.shown}"
+        f'<section id="{escape(one.study.name)}">\n<p class="study">{escape(one.heading)}{elsewhere}</p>\n'
+        f"<h2>{escape(one.study.question)}</h2>\n{_listed(rows)}\n{_figure(one)}{one.shown}"
         f"{_listed(again)}{_sentences(one)}</section>"
     )
 
@@ -168,8 +161,6 @@ def _listed(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _ours(one: Finding) -> str:
-    if one.answer is None:
-        return "analysed by an older version, which wrote no answer: run the command below"
     said, more = escape(one.answer.sentence), escape(f" {one.answer.more}" if one.answer.more else "")
     if one.answer.decided:
         return f"<strong>{said}</strong>{more}"
@@ -192,9 +183,10 @@ def _figure(one: Finding) -> str:
     wide = _WIDTH.search(drawn[:2000])  # a figure of one panel would fill the page
     style = f' style="--drawn: {1.5 * float(wide[1]):.0f}pt"' if wide else ""
     name = escape(one.figure.stem.replace("_", " "))
-    shown = "" if one.made_elsewhere else " open"
+    published_as = escape(one.study.figures[one.figure.stem])
+    shown = "" if one.study.made_elsewhere else " open"
     return (
-        f'<details class="figure"{shown}><summary>figure: {name}, {escape(one.published_as)}</summary>'
+        f'<details class="figure"{shown}><summary>figure: {name}, {published_as}</summary>'
         f'<img alt="{escape(one.heading)}: {name}"{style} src="{source}"></details>\n'
     )
 
@@ -217,27 +209,24 @@ def read_finding(
         lacking: results that its runs can't give and what would, said where its question is undecided.
 
     Raises:
-        UserError: fit.json is missing or is no JSON object.
+        UserError: fit.json is missing, is no JSON object or has no answer.
     """
     folder = results / study.name
     fit = read_json(folder / "fit.json")
-    if fit is None:
+    if fit is None or ANSWER not in fit:
         raise UserError(
             f"{folder / 'fit.json'} is missing or broken; make it with: snakemake {folder / 'fit.json'}"
         )
     figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
-    answer = Answer(**fit[ANSWER]) if ANSWER in fit else None
+    answer = Answer(**fit[ANSWER])
     pages = {name: folder / f"{name}.html" for name in study.tables}
     carrying = [pages[name] for name in study.carrying]
     return Finding(
-        study.name,
+        study,
         heading_of(study, runs),
-        study.question,
         answer,
         tuple(fit.get(FINDINGS, ())),
         None if figure is None else folder / f"{figure}.svg",
-        "" if figure is None else study.figures[figure],
-        study.made_elsewhere,
         (read_json(folder / "logged") or {}).get("pages", {}),
         str(results),
         submitted,
@@ -246,7 +235,7 @@ def read_finding(
             first_rows(file.read_text(encoding="utf-8"), FIRST_ROWS) for file in carrying if file.is_file()
         ),
         [f"{study.name}/{name}.html" for name, file in pages.items() if file.is_file()],
-        () if answer is None or answer.decided else lacking,
+        () if answer.decided else lacking,
         fit.get(NOTES, ()),
     )
 

@@ -338,7 +338,7 @@ def _trained(runs: Runs, new: int | None) -> str:
 
 
 def _told(study: Study) -> _Told | None:
-    """The answer of a study's fit.json; None of one that an older version analysed, or that has none."""
+    """The answer of a study's fit.json; None where it has none."""
     found = read_json(Path(study.folder) / "fit.json") or {}
     answer = found.get("answer")
     if answer is None:
@@ -362,7 +362,7 @@ def cpu_minutes() -> float:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None where the file is missing or has none, as `logged` of an older version."""
+    """A JSON object; None where the file is missing or has none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -23,7 +23,7 @@ from shapelaw.jobs.plan import speed_of
 from shapelaw.settings.problems import listed
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import CostModel, Speed
-from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
+from shapelaw.specs.kinds import AnyRun, spec_from_dict
 from shapelaw.specs.runs import digest_of
 from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import RESULTS, add_asked, experiment_of, submitted_runs
@@ -121,8 +121,7 @@ def write_submission(submission: Submission, folder: Path) -> None:
     runs = submitted_runs(path, submission.runs_digest)
     if not runs.exists():
         specs = {
-            study: {key: spec_to_dict(run) for key, run in of.items()}
-            for study, of in submission.runs.items()
+            study: {key: run.to_dict() for key, run in of.items()} for study, of in submission.runs.items()
         }
         with replacing(runs) as temporary:
             temporary.write_text(json.dumps(specs, allow_nan=False) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.jobs.resources import LEVELS, Level, Task
-from shapelaw.specs.kinds import AnyRun, spec_to_dict
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage.files import replacing
 
 FOLDER = Path("results/jobs")
@@ -188,7 +188,7 @@ class _Names:
 
 def job_content(tasks: Iterable[Sequence[AnyRun]], **asks: object) -> str:
     """The content of a job's file: its specs, which scripts/train.py reads, and what it asks for."""
-    specs = [[spec_to_dict(run) for run in task] for task in tasks]
+    specs = [[run.to_dict() for run in task] for task in tasks]
     return json.dumps({**asks, "tasks": specs}, allow_nan=False) + "\n"
 
 

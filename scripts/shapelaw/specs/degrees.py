@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import digest_of, key_of
+from shapelaw.specs.runs import Keyed
 
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
@@ -101,7 +100,7 @@ class ProductShape:
 
 
 @dataclass(frozen=True)
-class DegreeRun:
+class DegreeRun(Keyed):
     """One network and its task, trained by Adam with a linear warm-up and a cosine to zero.
 
     Attributes:
@@ -126,11 +125,6 @@ class DegreeRun:
     warmup: float = 0.05
     evaluate_every: int = 250
     until_converged: bool = False
-
-    @cached_property
-    def key(self) -> str:
-        """Its name everywhere, unique: `separable-i16-R8-k3x4-d32-lr0.003-t4000-s0-3f2a9c01`."""
-        return key_of(self.label, self.digest)
 
     @property
     def label(self) -> str:
@@ -186,11 +180,6 @@ class DegreeRun:
         """A value that is equal for runs of a group that see the same examples at the same step."""
         return self.seed, self.target_rank
 
-    @cached_property
-    def digest(self) -> str:
-        """A hash of the whole spec: two runs with the same one are the same run."""
-        return digest_of(self.to_dict())
-
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
         values = asdict(self)
@@ -205,25 +194,24 @@ class DegreeRun:
                     del fields[name]
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
 
+    def flat(self) -> dict[str, Any]:
+        """The run without sections, with the sizes that follow from it."""
+        n, spec = self.network, self.to_dict() | {"total_params": self.total_params}
+        del spec["network"]
+        degrees = ".".join(map(str, n.degrees))
+        later = {"until_converged": self.until_converged}
+        return spec | asdict(n) | later | {"degrees": degrees, "layer_params": n.layer_params}
 
-def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
-    """The run without sections, with the sizes that follow from it."""
-    n, spec = run.network, run.to_dict() | {"total_params": run.total_params}
-    del spec["network"]
-    degrees = ".".join(map(str, n.degrees))
-    later = {"until_converged": run.until_converged}
-    return spec | asdict(n) | later | {"degrees": degrees, "layer_params": n.layer_params}
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; unknown keys of the run are ignored.
 
-
-def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
-    """The inverse of `DegreeRun.to_dict`; unknown keys of the run are ignored.
-
-    Raises:
-        KeyError, TypeError: a field is missing, or one of the network's is unknown.
-    """
-    names = DegreeRun.__dataclass_fields__.keys() & values.keys()
-    network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
-    return DegreeRun(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
+        Raises:
+            KeyError, TypeError: a field is missing, or one of the network's is unknown.
+        """
+        names = cls.__dataclass_fields__.keys() & values.keys()
+        network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
+        return cls(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
 
 
 def layers_of_budget(degree: int, matrices: int, heads: int = 1) -> tuple[int, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from shapelaw.specs import degrees, memorizers
-from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
-from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
-from shapelaw.specs.runs import AXES, Run, flat_run, run_from_dict, run_to_dict
+from shapelaw.specs.degrees import DegreeRun
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import AXES, Run
 from shapelaw.specs.shapes import BLOCKS
 
 Kinds = type[int] | type[float] | type[str]
@@ -133,9 +133,6 @@ class Kind:
     Attributes:
         name: the `kind` in its spec; None for language models, whose specs have no such key.
         run: the class of its runs.
-        to_dict: turns a run into plain JSON values, which are hashed into its digest.
-        from_dict: the inverse; raises KeyError or TypeError where a field is missing or unknown.
-        flat: turns a run into a dict without sections, with the sizes that follow from it.
         packed: many runs of one shape are trained as one computation.
         history: columns of a run's history.
         params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
@@ -148,9 +145,6 @@ class Kind:
 
     name: str | None
     run: type[AnyRun]
-    to_dict: Callable[[Any], dict[str, Any]]
-    from_dict: Callable[[Mapping[str, Any]], AnyRun]
-    flat: Callable[[Any], dict[str, Any]]
     packed: bool
     history: tuple[Column, ...]
     params: tuple[Column, ...]
@@ -167,9 +161,6 @@ class Kind:
 LANGUAGE = Kind(
     None,
     Run,
-    run_to_dict,
-    run_from_dict,
-    flat_run,
     packed=False,
     history=LANGUAGE_HISTORY,
     params=LANGUAGE_PARAMS,
@@ -187,9 +178,6 @@ LANGUAGE = Kind(
 MEMORIZATION = Kind(
     memorizers.KIND,
     MemorizationRun,
-    MemorizationRun.to_dict,
-    memorization_run_from_dict,
-    memorizers.flat_memorization_run,
     packed=True,
     history=PACKED_HISTORY,
     params=MEMORIZATION_PARAMS,
@@ -204,9 +192,6 @@ MEMORIZATION = Kind(
 DEGREE = Kind(
     degrees.KIND,
     DegreeRun,
-    DegreeRun.to_dict,
-    degree_run_from_dict,
-    degrees.flat_degree_run,
     packed=True,
     history=PACKED_HISTORY,
     params=DEGREE_PARAMS,
@@ -246,15 +231,10 @@ def in_words(runs: Collection[AnyRun]) -> str:
     return ", ".join([" and ".join(materials), " and ".join(networks), many])
 
 
-def spec_to_dict(run: AnyRun) -> dict[str, Any]:
-    """A run of any kind as plain JSON values."""
-    return kind_of(run).to_dict(run)
-
-
 def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
-    """The inverse of `spec_to_dict`.
+    """The run of any kind whose `to_dict` gave these values.
 
     Raises:
         KeyError, TypeError: a field is missing or unknown.
     """
-    return KINDS[values.get("kind")].from_dict(values)
+    return KINDS[values.get("kind")].run.from_dict(values)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from shapelaw.specs.runs import digest_of, key_of
+from shapelaw.specs.runs import Keyed
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
@@ -67,7 +66,7 @@ class Memorizer:
 
 
 @dataclass(frozen=True)
-class MemorizationRun:
+class MemorizationRun(Keyed):
     """One model, its random examples, and how it is trained: Adam, a linear warm-up, a cosine to zero.
 
     Attributes:
@@ -97,11 +96,6 @@ class MemorizationRun:
     precision: str = "float32"
     keep_attention: bool = False
     last_batch: LastBatch = "filled"
-
-    @cached_property
-    def key(self) -> str:
-        """Its name everywhere, unique: `shared-c100-H4-n32-h64-v1-T550-t300000-s0-3f2a9c01`."""
-        return key_of(self.label, self.digest)
 
     @property
     def label(self) -> str:
@@ -165,11 +159,6 @@ class MemorizationRun:
         head_dim = m.head_dim if m.logit_scale == "head_dim" else 1
         return replace(m, heads=1, context=1, head_dim=head_dim), *self.group[1:]
 
-    @cached_property
-    def digest(self) -> str:
-        """A hash of the whole spec: two runs with the same one are the same run."""
-        return digest_of(self.to_dict())
-
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
         values = {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
@@ -177,25 +166,24 @@ class MemorizationRun:
             del values["last_batch"]  # left out at its default, so that older runs keep their digests
         return values
 
+    def flat(self) -> dict[str, Any]:
+        """The run without sections, with the sizes that follow from it."""
+        m = self.memorizer
+        spec = self.to_dict() | {"total_params": self.total_params}
+        flat = spec | {**spec.pop("memorizer"), "value_dim": m.values, "last_batch": self.last_batch}
+        return flat | {"classes": flat.pop("outputs")}
 
-def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
-    """The run without sections, with the sizes that follow from it."""
-    m = run.memorizer
-    spec = run.to_dict() | {"total_params": run.total_params}
-    flat = spec | {**spec.pop("memorizer"), "value_dim": m.values, "last_batch": run.last_batch}
-    return flat | {"classes": flat.pop("outputs")}
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; unknown keys of the run are ignored.
 
-
-def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
-    """The inverse of `MemorizationRun.to_dict`; unknown keys of the run are ignored.
-
-    Raises:
-        KeyError, TypeError: a field is missing, or one of the memorizer's is unknown.
-    """
-    names = MemorizationRun.__dataclass_fields__.keys() & values.keys()
-    return MemorizationRun(
-        **{**{name: values[name] for name in names}, "memorizer": Memorizer(**values["memorizer"])}
-    )
+        Raises:
+            KeyError, TypeError: a field is missing, or one of the memorizer's is unknown.
+        """
+        names = cls.__dataclass_fields__.keys() & values.keys()
+        return cls(
+            **{**{name: values[name] for name in names}, "memorizer": Memorizer(**values["memorizer"])}
+        )
 
 
 def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from shapelaw.specs.axes import Axis, axes_of
 from shapelaw.specs.making import depth_scaling_sentence
@@ -24,9 +25,31 @@ def digest_of(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def key_of(label: str, digest: str) -> str:
-    """A run's key, unique by itself: what a person looks for, and eight digits of its digest."""
-    return f"{label}-{digest[:8]}"
+class Keyed(ABC):
+    """A run's key and digest, which follow from its label and its spec."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What a person looks for; two runs can share it."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain JSON values."""
+
+    @abstractmethod
+    def flat(self) -> dict[str, Any]:
+        """The run without sections, with the sizes that follow from it."""
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the whole spec: two runs with the same one are the same run."""
+        return digest_of(self.to_dict())
+
+    @cached_property
+    def key(self) -> str:
+        """Its name everywhere, unique: the label and eight digits of the digest, `wiki-V2000-...-s0-3f2a9c01`."""
+        return f"{self.label}-{self.digest[:8]}"
 
 
 BudgetKind = Literal["steps", "tokens_per_param", "tokens_per_block_param", "flops"]
@@ -224,7 +247,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Keyed):
     """One training run on a corpus. It belongs to no study: studies that ask for the same run share it.
 
     Attributes:
@@ -268,11 +291,6 @@ class Run:
         """Rows of its history, at most."""
         return self.steps // self.training.log_every + 1
 
-    @cached_property
-    def key(self) -> str:
-        """Its name everywhere, unique: the label and eight digits of the digest, `wiki-V2000-...-s0-3f2a9c01`."""
-        return key_of(self.label, self.digest)
-
     @property
     def label(self) -> str:
         """What a person looks for: `wiki-V2000-L6-d128-H2-t1000-s0` (t: steps), and options not at their defaults.
@@ -288,10 +306,49 @@ class Run:
             parts["budget"] = self.budget.tag
         return "-".join([*parts.values(), f"t{self.training.steps}", f"s{self.seed}"])
 
-    @cached_property
-    def digest(self) -> str:
-        """A hash of the whole spec: two runs with the same one are the same run."""
-        return digest_of(run_to_dict(self))
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain JSON values.
+
+        Options that came later than the first records are left out where they are not used, so that the digests of
+        older runs stay.
+        """
+        values: dict[str, Any] = {
+            "training_version": TRAINING_VERSION,
+            "corpus": self.corpus,
+            "shape": _without_defaults(self.shape),
+            "training": _without_defaults(self.training),
+            "seed": self.seed,
+        }
+        return values if self.budget is None else values | {"budget": asdict(self.budget)}
+
+    def flat(self) -> dict[str, Any]:
+        """The run without sections, with the sizes that follow from it; None is a full rank or an unused option."""
+        values = self.to_dict()
+        return {
+            "corpus": self.corpus,
+            "seed": self.seed,
+            **values["shape"],
+            **values["training"],
+            **({} if self.budget is None else {"budget": self.budget.name}),
+            "block_params": self.shape.block_params,
+            "total_params": self.total_params,
+            "step_flops": self.step_flops,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; other keys, such as the version, are ignored.
+
+        Raises:
+            KeyError, TypeError: a field is missing or unknown.
+        """
+        return cls(
+            corpus=values["corpus"],
+            shape=Shape(**values["shape"]),
+            training=Training(**values["training"]),
+            seed=values["seed"],
+            budget=Budget(**values["budget"]) if "budget" in values else None,
+        )
 
 
 def recipe_sentence(shape: Shape, training: Training) -> str:
@@ -325,22 +382,6 @@ def _key_parts(part: Shape | Training) -> dict[str, str]:
     }
 
 
-def run_to_dict(run: Run) -> dict[str, Any]:
-    """The run as plain JSON values.
-
-    Options that came later than the first records are left out where they are not used, so that the digests of older
-    runs stay.
-    """
-    values: dict[str, Any] = {
-        "training_version": TRAINING_VERSION,
-        "corpus": run.corpus,
-        "shape": _without_defaults(run.shape),
-        "training": _without_defaults(run.training),
-        "seed": run.seed,
-    }
-    return values if run.budget is None else values | {"budget": asdict(run.budget)}
-
-
 def _without_defaults(part: Shape | Training) -> dict[str, Any]:
     """The fields, but later ones that are at their defaults."""
     later = _LATER[type(part)]
@@ -354,33 +395,3 @@ def _without_defaults(part: Shape | Training) -> dict[str, Any]:
 def _decimal(number: float) -> str:
     """A number without an exponent, whose minus would look like the end of a part."""
     return f"{number:.12f}".rstrip("0").rstrip(".")
-
-
-def flat_run(run: Run) -> dict[str, Any]:
-    """The run without sections, with the sizes that follow from it; None stands for a full rank or an unused option."""
-    values = run_to_dict(run)
-    return {
-        "corpus": run.corpus,
-        "seed": run.seed,
-        **values["shape"],
-        **values["training"],
-        **({} if run.budget is None else {"budget": run.budget.name}),
-        "block_params": run.shape.block_params,
-        "total_params": run.total_params,
-        "step_flops": run.step_flops,
-    }
-
-
-def run_from_dict(values: Mapping[str, Any]) -> Run:
-    """The inverse of `run_to_dict`; other keys, such as the version, are ignored.
-
-    Raises:
-        KeyError, TypeError: a field is missing or unknown.
-    """
-    return Run(
-        corpus=values["corpus"],
-        shape=Shape(**values["shape"]),
-        training=Training(**values["training"]),
-        seed=values["seed"],
-        budget=Budget(**values["budget"]) if "budget" in values else None,
-    )

@@ -1,8 +1,6 @@
 """Files that are whole or absent: every file that something else relies on is written through here.
 
-Versions before 2026-11-28 left a copy of each finished record in its checkpoint folder, as one file, which is still
-read. Where it and single files of a record lie side by side, the copy is whole and wins. This module imports the
-standard library only.
+This module imports the standard library only.
 """
 
 from __future__ import annotations
@@ -11,15 +9,12 @@ import errno
 import glob
 import os
 import socket
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shapelaw.errors import UserError
 
-COPY = "record.zip"
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes a record whole
 _ADVICE = {
     errno.ENOSPC: "free some space and start again",
@@ -170,24 +165,3 @@ def _flush_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:  # some network file systems can't flush a folder, and needn't
             raise
-
-
-def has(folder: Path, name: str) -> bool:
-    """True where a record's folder has a file, by itself or in its copy."""
-    return (folder / name).exists() or (name in FILES and (folder / COPY).exists())
-
-
-def content(folder: Path, name: str) -> bytes:
-    """A file of a record's folder, from the copy where there is one.
-
-    Raises:
-        OSError: it is missing or can't be read.
-        ValueError: the copy is damaged.
-    """
-    if name in FILES and (folder / COPY).exists():
-        try:
-            with zipfile.ZipFile(folder / COPY) as archive:
-                return archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
-            raise ValueError(f"{COPY} is damaged: {error}") from error
-    return (folder / name).read_bytes()

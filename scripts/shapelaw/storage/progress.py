@@ -13,7 +13,7 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.storage.files import has, is_alive
+from shapelaw.storage.files import is_alive
 from shapelaw.storage.records import (
     CHECKPOINTS,
     FAILED,
@@ -56,7 +56,7 @@ def find_records(results: Path) -> dict[str, RecordFolder]:
     found: dict[str, RecordFolder] = {}
     for place in (CHECKPOINTS, RUNS):
         for directory in _folders(results / place):
-            finished = has(directory, "summary.json")
+            finished = (directory / "summary.json").exists()
             if finished or (place == CHECKPOINTS and (directory / "live.json").exists()):
                 found[directory.name] = RecordFolder(directory.name, directory, finished)
     return dict(sorted(found.items()))

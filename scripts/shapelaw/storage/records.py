@@ -26,9 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import LANGUAGE_HISTORY, AnyRun, Column, kind_of, spec_from_dict, spec_to_dict
-from shapelaw.storage.files import content as content_of
-from shapelaw.storage.files import has, replacing
+from shapelaw.specs.kinds import LANGUAGE_HISTORY, AnyRun, Column, kind_of, spec_from_dict
+from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import RUNS as RUNS
 
 SCHEMA_VERSION = 1
@@ -69,9 +68,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 def write_spec(directory: Path, run: AnyRun) -> None:
     """Write `spec.json`."""
-    write_json(
-        directory / "spec.json", {"schema_version": SCHEMA_VERSION, "key": run.key, **spec_to_dict(run)}
-    )
+    write_json(directory / "spec.json", {"schema_version": SCHEMA_VERSION, "key": run.key, **run.to_dict()})
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
@@ -144,7 +141,7 @@ def read_record(directory: Path) -> Record:
         UserError: a file is missing, cut short or damaged; the message says which and what to do.
     """
     run = read_spec(directory)
-    summary = read_summary(directory) if has(directory, "summary.json") else {}
+    summary = read_summary(directory) if (directory / "summary.json").exists() else {}
     content = {name: value for name, value in summary.items() if name != CONTENT}
     if summary.get(CONTENT, _hash_of(content)) != _hash_of(content):
         raise _damaged(directory, "summary.json was changed since it was written")
@@ -153,7 +150,7 @@ def read_record(directory: Path) -> Record:
         raise _damaged(directory, "it has neither summary.json nor live.json")
     schema = history_schema(run)
     history = schema.empty_table()
-    if summary or has(directory, "history.parquet"):
+    if summary or (directory / "history.parquet").exists():
         history = _read_history(directory, summary.get("history_sha256"), schema)
     return Record(directory, run, history, summary, live)
 
@@ -183,7 +180,7 @@ def read_summary(directory: Path) -> dict[str, Any]:
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
     """The history, checked against its sha256 where the summary has one."""
     try:
-        content = content_of(directory, "history.parquet")
+        content = (directory / "history.parquet").read_bytes()
         if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
             raise ValueError("it is not the file that summary.json was written for")
         # without threads: the history is small, and a process that ends while Arrow's threads start is aborted
@@ -195,7 +192,7 @@ def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(content_of(path.parent, path.name))
+        values = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise _damaged(path.parent, f"{path.name} is missing") from error
     except (OSError, ValueError) as error:
@@ -203,7 +200,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     version = values.get("schema_version") if isinstance(values, dict) else None
     if version != SCHEMA_VERSION:
         folders = [path.parent]
-        if path.parent.parent.name in (RUNS, CHECKPOINTS):  # a finished record has copies in both folders
+        if path.parent.parent.name in (RUNS, CHECKPOINTS):  # where weights are kept, both folders have a spec
             folders = [path.parents[2] / place / path.parent.name for place in (RUNS, CHECKPOINTS)]
         raise OtherSchema(
             f"{path} has record schema version {version}, and this shapelaw reads version {SCHEMA_VERSION}; check out "

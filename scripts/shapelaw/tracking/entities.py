@@ -100,14 +100,14 @@ def _parts(run: AnyRun) -> list[str]:
 
 def size_class(run: AnyRun) -> str:
     """The size to the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten: `150K` of 132,000 block parameters."""
-    size = next(value for name in SIZES if (value := kind_of(run).flat(run).get(name)))
+    size = next(value for name in SIZES if (value := run.flat().get(name)))
     unit = 10.0 ** math.floor(math.log10(size))
     return short_number(unit * min(_CLASSES, key=lambda each: abs(math.log(each * unit / size))))
 
 
 def params(record: Record) -> list[Param]:
     """Shape, recipe, budget, corpus and seed; unused options are left out, and a full rank is `full`."""
-    values = kind_of(record.run).flat(record.run)
+    values = record.run.flat()
     values |= {name: FULL for name in RANKS if name in values and values[name] is None}
     return [
         Param(name, str(value)) for name, value in values.items() if value is not None and name not in SIZES
@@ -149,7 +149,7 @@ def note(record: Record, message: str) -> str:
 
 def size_metrics(record: Record, started: datetime) -> list[Metric]:
     """The sizes of a run, which are known when it starts."""
-    values = kind_of(record.run).flat(record.run)
+    values = record.run.flat()
     return [Metric(name, float(values[name]), milliseconds(started), 0) for name in SIZES if name in values]
 
 
@@ -198,7 +198,7 @@ def history_metrics(
 
 def datasets(record: Record) -> list[DatasetInput]:
     """The token stores that the run was trained and tested on; runs of packs draw their examples themselves."""
-    inputs, corpus = [], kind_of(record.run).flat(record.run).get("corpus")
+    inputs, corpus = [], record.run.flat().get("corpus")
     for field, context in (("train_store", "training"), ("test_store", "testing")):
         store = record.summary.get(field)
         if isinstance(store, Mapping) and store.get("sha256"):

@@ -20,7 +20,7 @@ from mlflow.entities import Experiment, Metric, Run, RunTag
 from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
-from shapelaw.storage.files import COPY, FILES, content
+from shapelaw.storage.files import FILES
 from shapelaw.storage.pool import read_asked, studies_by_key
 from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
 from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
@@ -245,7 +245,7 @@ def finished_fingerprint(directory: Path) -> str:
         UserError: a file is missing or can't be read.
     """
     try:
-        parts = [hashlib.sha256(content(directory, name)).hexdigest() for name in FILES]
+        parts = [hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in FILES]
     except (OSError, ValueError):
         read_record(directory)  # says which, and what to do
         raise
@@ -323,11 +323,10 @@ def _state(item: RecordFolder, liveness: Liveness) -> str:
     """
     try:
         if item.finished:
-            one = next(path for name in ("summary.json", COPY) if (path := item.directory / name).exists())
-            status = one.stat()
+            status = (item.directory / "summary.json").stat()
             return f"{item.directory} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
         record = read_record(item.directory)
         return live_fingerprint(record, true_status(record, liveness, datetime.now(UTC))[0])
-    except (UserError, OSError, StopIteration) as problem:
+    except (UserError, OSError) as problem:
         # reported when it is imported; looked at again when its text changes
         return f"unreadable: {problem}"

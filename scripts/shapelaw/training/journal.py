@@ -73,8 +73,8 @@ class Journal:
         if record is not None and record.summary.get("identity") == self.identity:
             return True
         before = _record(self.checkpoints)
-        if before is not None and (before.summary or before.live).get("identity") != self.identity:
-            for name in ("live.json", *files.FILES, files.COPY):
+        if before is not None and before.live.get("identity") != self.identity:
+            for name in ("live.json", *files.FILES):
                 (self.checkpoints / name).unlink(missing_ok=True)
         return False
 
@@ -159,7 +159,7 @@ class Journal:
             weights: so many of its newest checkpoints stay, with the spec.
         """
         checkpoint.keep_newest(self.checkpoints, weights)
-        notes = ("live.json", "history.parquet", *(() if weights else (*files.FILES, files.COPY)))
+        notes = ("live.json", "history.parquet", *(() if weights else files.FILES))
         for path in [
             *map(self.checkpoints.joinpath, notes),
             *self.checkpoints.glob(f"*{checkpoint.DAMAGED}"),

@@ -5,7 +5,7 @@ from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
+from shapelaw.specs.runs import Run
 from shapelaw.studies.grid.study import grids_of
 
 
@@ -20,7 +20,7 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
     for key, run in runs.items():
         assert isinstance(run, Run)
         assert run.key == key
-        assert run_from_dict(run_to_dict(run)) == run
+        assert Run.from_dict(run.to_dict()) == run
         shape = run.shape
         sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.total_params
     for params in sizes.values():

@@ -8,7 +8,7 @@ from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.kinds import spec_from_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.studies.registry import STUDIES
 
@@ -43,4 +43,4 @@ def test_a_grids_last_batch_wins_over_the_sections() -> None:
     config = load_config(shipped(memorization={"last_batch": "short"}, memorization_heads=grids), SCALES)
     runs = runs_of(config, "memorization_heads", REPOSITORY).values()
     assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
-    assert all(spec_from_dict(spec_to_dict(run)) == run for run in runs)
+    assert all(spec_from_dict(run.to_dict()) == run for run in runs)
