@@ -14,9 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from trained_here import Stores, train
 
 from shapelaw.models.decoder import Decoder
-from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.making import make_shape
-from shapelaw.specs.runs import AXES, Budget, Run, run_from_dict, run_to_dict
+from shapelaw.specs.runs import AXES, Budget, Run
 from shapelaw.specs.shapes import SHAPE_AXES
 
 BASE = small_run(learning_rate=0.05, steps=6, log_every=1, evaluate_every=3, warmup_steps=1, dropout=0.0)
@@ -94,8 +93,8 @@ def test_every_axis_has_a_second_value() -> None:
 def test_it_has_a_key_a_digest_a_column_and_words_of_its_own(axis: str) -> None:
     run = changed(axis)
     assert run.digest != BASE.digest
-    assert run_from_dict(run_to_dict(run)) == run
-    flat, of_base = LANGUAGE.flat(run), LANGUAGE.flat(BASE)
+    assert Run.from_dict(run.to_dict()) == run
+    flat, of_base = run.flat(), BASE.flat()
     if AXES[axis].column:
         value, before = (found.get(axis, AXES[axis].default) for found in (flat, of_base))
         assert value != before
