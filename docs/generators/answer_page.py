@@ -246,9 +246,9 @@ def _checks() -> str:
     checks = pd.read_csv(ROOT / CHECKS)
     depths = checks[checks["predicted"].str.startswith(BEST_DEPTH)]
     of_size = dict(list(depths.groupby("predicted")))
-    head = ("error", "the fits' interval, ±: contains it", "printed interval, ±: contains it")
+    head = ("error", "the fits'", "printed")
     rows: list[tuple[str, ...]] = [
-        ("best depth, left out", *(f"{size}: {one}" for size in EQUAL_SIZES for one in head))
+        ("best depth", *(f"{size}: {one}" for size in EQUAL_SIZES for one in head))
     ]
     for left_out in depths["left_out"].unique():
         cells = []
@@ -257,14 +257,14 @@ def _checks() -> str:
             found = of[of["left_out"] == left_out].to_dict("records")
             cells += _check(found[0]) if found else ["–"] * len(head)
         rows.append((left_out, *cells))
-    losses = [("loss or excess loss", "number", *head)]
+    losses: list[tuple[str, ...]] = [("loss or excess loss", "number", *head)]
     for row in checks.drop(depths.index).to_dict("records"):
         what = "excess loss" if row["predicted"].startswith("cost") else "loss"
         losses.append((f"{what}, {row['left_out']}", f"{row['count']:,}", *_check(row)))
     return f"{pipe_table(rows)}\n\n{pipe_table(losses)}"
 
 
-def _check(row: Mapping[str, Any]) -> list[str]:
+def _check(row: Mapping[Any, Any]) -> list[str]:
     """The error of a prediction, and the width and share of either interval."""
     intervals = (("interval", "held"), ("predictive_interval", "held_predictive"))
     held = [

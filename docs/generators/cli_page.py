@@ -61,13 +61,13 @@ def reference() -> str:
 def _options(names: tuple[str, ...]) -> str:
     """A table of the options of commands, each once; one that not all of them have says whose it is."""
     found: dict[tuple[str, str], list[str]] = {}
-    for name in names:
-        for option in options_of(name):
-            found.setdefault(option, []).append(name)
+    for command in names:
+        for option in options_of(command):
+            found.setdefault(option, []).append(command)
     rows = [("option", "meaning")]
-    for (option, meaning), users in found.items():
+    for (name, meaning), users in found.items():
         whose = "" if len(users) == len(names) else f"{', '.join(users)}: "
-        rows.append((f"`{option}`", whose + _FIELDS.sub("any [field of a grid](config.md#grids)", meaning)))
+        rows.append((f"`{name}`", whose + _FIELDS.sub("any [field of a grid](config.md#grids)", meaning)))
     return pipe_table([[cell.replace("|", "\\|") for cell in row] for row in rows])
 
 

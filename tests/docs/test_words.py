@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from small import REPOSITORY
 
-from cli_page import COMMANDS, help_of
+from cli_page import help_of
 from count_pages import pages
+from shapelaw.cli import COMMANDS
 
 CAPTIONS = sorted((REPOSITORY / "scripts" / "shapelaw" / "studies").rglob("captions/*.rst"))
 UNUSED = {  # what is no longer written, and what is written in its place

@@ -52,7 +52,7 @@ def test_bounds_and_intervals_are_named_apart() -> None:
     )
     figure = chart.figure()
     names = figure.axes[0].get_legend_handles_labels()[1]
-    assert names == ["no redundancy", "published, 30M to 70M", "tokens, 68% interval", "tokens, at least"]
+    assert names == ["nothing wasted", "published, 30M to 70M", "tokens, 68% interval", "tokens, at least"]
     assert "no intervals" in figure.axes[0].texts[0].get_text()
 
 
