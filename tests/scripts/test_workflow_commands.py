@@ -59,15 +59,15 @@ def test_before_a_workflow_was_started_that_is_said(tmp_path: Path) -> None:
     assert "No workflow was started here" in done.stderr
 
 
-def answered(folder: Path, study: str, **content: object) -> None:
+def answered(folder: Path, study: str) -> None:
+    said = {"sentence": f"Answer of {study}.", "decided": False, "published": ""}
     (folder / study).mkdir()
-    (folder / study / "fit.json").write_text(json.dumps(content))
+    (folder / study / "fit.json").write_text(json.dumps({"answer": said}))
 
 
 def test_the_first_page_has_studies_in_the_order_of_the_registry(tmp_path: Path) -> None:
     for study in ("vocabulary", "depth_width"):
-        said = {"sentence": f"Answer of {study}.", "decided": False, "published": ""}
-        answered(tmp_path, study, answer=said)
+        answered(tmp_path, study)
     options = ("--results", tmp_path, "--out", "findings.html", "--studies", "vocabulary")
     output_of("write_findings", *options, "depth_width", cwd=tmp_path)
     text = (tmp_path / "findings.html").read_text(encoding="utf-8")
