@@ -101,7 +101,9 @@ def parser() -> argparse.ArgumentParser:
     product = found.add_argument_group("product network")
     add = product.add_argument
     add("--product", action="store_true", help="layers are element-wise products of linear maps")
-    add("--degree", type=int, nargs="+", metavar="K", help="k, linear maps per layer; or one k for each layer")
+    add(
+        "--degree", type=int, nargs="+", metavar="K", help="k, linear maps per layer; or one k for each layer"
+    )
     add("--mixing", action="store_true", help="tokens stay apart and are mixed by sums in every layer")
     add("--token-dim", type=int, help="numbers of a token (default: d)")
     mixer = found.add_argument_group("MLP-Mixer")

@@ -225,8 +225,8 @@ def _spread(found: ShapeAnswer) -> str:
         )
     low, high = ends(Best(found.best.depth, found.best.own_low, found.best.own_high, 0.0, 0.0))
     return (
-        f"The interval is for your network, not for the evidence's: its own fits leave {low} to {high} open, and best "
-        f"depths of different sources differ by {math.expm1(found.costs.evidence.spread.sources):.0%} besides."
+        f"The interval is for your network: it is wider than that of the fits alone ({low} to {high} layers), because "
+        f"best depths by different sources also differ by about {math.expm1(found.costs.evidence.spread.sources):.0%}."
     )
 
 
