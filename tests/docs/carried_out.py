@@ -83,6 +83,7 @@ ELSEWHERE = {
     "python docs/generators/config_reference.py": "the command's tests",
     "python docs/generators/page_tables.py": "tests/docs/test_page_tables.py",
     "python docs/generators/reproduce_page.py": "the command's tests",
+    "python docs/generators/count_pages.py": "tests/docs/test_length.py",
     "python benchmarks/pass_rates.py": "tests/docs/test_pass_rates.py",
     "python tests/finished.py": "trains every kind of run: minutes",
     "python tests/promises.py": "plans whole scales, as tests/workflow/test_planned_jobs.py does",
