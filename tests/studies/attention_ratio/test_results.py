@@ -129,7 +129,7 @@ def test_each_feed_forward_width_has_a_panel_and_each_ratio_a_line() -> None:
     assert alone.get_legend_handles_labels()[1] == ratios
     left, right = depths_figure(analysed(variant=True)).figure().axes
     assert set(right.get_legend_handles_labels()[1]) & set(ratios) == {ratios[0], ratios[2], ratios[4]}
-    assert {"L = 12", "L = 18", "L = 24"} <= set(left.get_legend_handles_labels()[1])
+    assert {"12 layers", "18 layers", "24 layers"} <= set(left.get_legend_handles_labels()[1])
     assert left.get_xlabel() == "parameters of the blocks"
 
 

@@ -20,7 +20,7 @@ from shapelaw.studies.transitions.analysis import (
     check_transitions,
     published_transitions,
 )
-from shapelaw.studies.transitions.figures import curves_panel
+from shapelaw.studies.transitions.figures import curves_panel, layers_text
 from shapelaw.studies.transitions.results import present, present_cells, summary
 
 
@@ -42,7 +42,7 @@ def test_figures_draw_a_usable_fit(analysis, refitted):
         name.endswith((" layer", " layers")) for name in named
     )  # each panel names its own two depths
     labels = [text.get_text() for text in drawn["best_depth"].figure().axes[0].get_legend().get_texts()]
-    assert labels == [f"L = {depth}" for depth in DEPTHS]
+    assert labels == [layers_text(depth) for depth in DEPTHS]
 
 
 def test_figures_say_that_there_is_no_fit_and_draw_none():
@@ -93,6 +93,6 @@ def test_every_depth_is_a_curve_and_a_crossing_is_a_line_at_its_size() -> None:
     runs = loss_surfaces.simulate(widths, {4: 120.0}, noise=0.0003).rename(columns={"loss": "test_loss"})
     analysis = analyse_runs(check_runs(runs, "runs.csv", size=SizeAxis.BLOCK), Options(draws=100))
     (axis,) = Chart([curves_panel(analysis, ordered_looks([4, 8]), "two depths")]).figure().axes
-    assert axis.get_legend_handles_labels()[1] == ["transition, 68% interval", "L = 4", "L = 8"]
+    assert axis.get_legend_handles_labels()[1] == ["transition, 68% interval", "4 layers", "8 layers"]
     lines = [line.get_xdata()[0] for line in axis.lines if len(set(line.get_xdata())) == 1]
     assert lines == [pytest.approx(middle, rel=0.1)]

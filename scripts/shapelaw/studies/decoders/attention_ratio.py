@@ -34,6 +34,7 @@ from shapelaw.studies.decoders.ratio_analysis import (
 )
 from shapelaw.studies.study import published, published_of
 from shapelaw.studies.study_runs import study_runs
+from shapelaw.studies.transitions.figures import layers_text
 
 NAME = "attention_ratio"
 
@@ -272,7 +273,7 @@ def depths_figure(analysis: RatioAnalysis) -> Chart:
             size = rows[SIZE_COLUMNS[analysis.axis]]
             yield Points(size, rows["loss"], "", look.color, markers[depth], more=hollow)
         for depth in depths:
-            yield Points([], [], f"L = {depth}", plots.INK, markers[depth], more=hollow)
+            yield Points([], [], layers_text(depth), plots.INK, markers[depth], more=hollow)
 
     return _chart(analysis, marks)
 

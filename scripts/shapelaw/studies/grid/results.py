@@ -31,7 +31,7 @@ from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
-from shapelaw.studies.transitions.figures import curves_chart
+from shapelaw.studies.transitions.figures import curves_chart, layers_text
 from shapelaw.studies.transitions.results import (
     FIT_NUMBERS,
     GAP_FORMATS,
@@ -379,7 +379,7 @@ def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
     for row, (_, best) in enumerate(shown):
         for size, depth, certain, wins in best:
             look, pale = looks[depth], {"markersize": 6, "alpha": 1.0 if certain else 0.35}
-            marks.append(Points(size, row, f"L = {depth}", look.color, look.marker, more=pale))
+            marks.append(Points(size, row, layers_text(depth), look.color, look.marker, more=pale))
             if wins:
                 marks.append(Points(size, row, "best cell", INK, "o", hollow=True, more={"markersize": 11}))
     names = {row: name for row, (name, _) in enumerate(shown)}

@@ -122,12 +122,14 @@ def _losses(name: str, runs: Runs, pair: Pair) -> Panel:
     """The losses of two depths, with the transition in the title."""
     look = {"linewidth": 0.9, "markersize": 3.5}
     marks: list[Mark] = [
-        Points(curve.size, curve.loss, _layers(curve.depth), color, marker, "-", curve.loss_err, more=look)
+        Points(
+            curve.size, curve.loss, layers_text(curve.depth), color, marker, "-", curve.loss_err, more=look
+        )
         for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD))
     ]
     marks += [replace(mark, label="") for mark in _marks(pair)]  # the panel below names them
     found = pair.bootstrap
-    deeper, shallower = _layers(pair.deep.depth), pair.shallow.depth
+    deeper, shallower = layers_text(pair.deep.depth), pair.shallow.depth
     said = f"{deeper} against {shallower}: {status_sentence(asdict(found))}"
     if found.status is TransitionStatus.CROSSING:
         said = f"{deeper} beat {shallower} from width {found.width:.0f} ± {found.width_err:.0f}"
@@ -135,7 +137,8 @@ def _losses(name: str, runs: Runs, pair: Pair) -> Panel:
     return Panel(marks, _span(pair, runs.size), Span(runs.loss_label), title, legend={})
 
 
-def _layers(depth: int) -> str:
+def layers_text(depth: int) -> str:
+    """`1 layer`, `2 layers`."""
     return f"{depth} layer{'s' if depth > 1 else ''}"
 
 
@@ -367,7 +370,7 @@ def best_depth_figure(cells: Mapping[str, Runs]) -> Chart | str:
 def _ranking(name: str, ranking: Ranking, runs: Runs, looks: Mapping[int, Look]) -> Iterator[Panel]:
     """What each depth loses, and the strip of the best one below."""
     lines = [
-        Points(ranking.size, excess, f"L = {depth}", looks[depth].color, line=looks[depth].dashes)
+        Points(ranking.size, excess, layers_text(depth), looks[depth].color, line=looks[depth].dashes)
         for depth, excess in zip(ranking.depths, ranking.excess, strict=True)
     ]
     # the far ends of networks that are too deep would flatten everything else
@@ -454,7 +457,7 @@ def curves_panel(analysis: TransitionAnalysis, looks: Mapping[int, Look], title:
     more = {"markersize": 3, "linewidth": 0.9}
     marks: list[Mark] = []
     for depth, curve in runs.curves.items():
-        look, label = looks[depth], f"L = {depth}"
+        look, label = looks[depth], layers_text(depth)
         marks.append(
             Points(curve.size, curve.loss, label, look.color, look.marker, "-", curve.loss_err, more=more)
         )
