@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
-from shapelaw.storage.files import COPY
 from shapelaw.tracking.command import LOCK_NAME, default_uri
 
 CLOCKS = {"started_at", "finished_at", "wall_seconds", "train_seconds", "tokens_per_second", "data_wait"}
@@ -80,23 +78,13 @@ def _content(path: Path) -> object:
     """A file's bytes, or what it says where clocks are among that."""
     if path.name in ("lock", LOCK_NAME):
         return None  # who held it last; whose folder it is
-    if path.name == COPY:
-        with zipfile.ZipFile(path) as archive:
-            return {name: _said_by(name, archive.read(name)) for name in archive.namelist()}
     if path.name == "summary.json":
-        return _said_by(path.name, path.read_bytes())
+        values: dict[str, Any] = json.loads(path.read_bytes())
+        return {key: value for key, value in values.items() if key not in CLOCKS | OTHER_RUN | SAYS_CLOCKS}
     if path.name == "runs.parquet":
         table = pq.read_table(path)
         return table.drop_columns(sorted({"run_id", *CLOCKS} & set(table.column_names))).to_pylist()
     return path.read_bytes()
-
-
-def _said_by(name: str, content: bytes) -> object:
-    """What a file of a record says, without clocks."""
-    if name != "summary.json":
-        return content
-    values: dict[str, Any] = json.loads(content)
-    return {key: value for key, value in values.items() if key not in CLOCKS | OTHER_RUN | SAYS_CLOCKS}
 
 
 def _is_clock(metric: str) -> bool:
