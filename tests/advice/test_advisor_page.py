@@ -513,13 +513,18 @@ def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any, 
         give(browser, **fields)
         assert sentence in text_of(browser, "problem")
         assert text_of(browser, "answer") == text_of(browser, "costs") == ""
-    give(browser, size="70B")
+    give(browser, size="70B")  # 20 tokens for each parameter
     assert text_of(browser, "problem") == ""
     assert text_of(browser, "answer").startswith("Best depth: can't tell")
     near = json.loads(output_of("shape", "70B", "--json", cwd=tmp_path))["nearest_told"]
     said = f"{near['size'] / 1e9:.3g}B: {near['depth']} layers ({near['low']} to {near['high']})."
     assert f"The nearest that it can tell is {said}" in text_of(browser, "flat")
     assert browser.find_elements("css selector", "#figure path.curve") == []
+    give(browser, size="1.3B", tokens="10T")
+    near = json.loads(output_of("shape", "1.3B", "--tokens", "10T", "--json", cwd=tmp_path))["nearest_told"]
+    said = f"is 3.5T tokens: {near['depth']} layers ({near['low']} to {near['high']})."
+    assert "these are more than 10 times as many" in text_of(browser, "flat")
+    assert said in text_of(browser, "flat")
     give(browser, size="650M", vocab="33")
     assert "The vocabulary binds" in text_of(browser, "bottleneck")
     give(browser, size="235M", vocab="30k", rank="128")

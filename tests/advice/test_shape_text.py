@@ -43,6 +43,10 @@ def test_the_text_has_the_costs_first_and_what_to_do_last() -> None:
     assert all(len(line) <= 130 for line in text.splitlines())
 
 
+def _one_line(found: ShapeAnswer) -> str:
+    return " ".join(text_of(found).split())
+
+
 def test_what_can_t_be_told_is_said_with_its_range() -> None:
     found = answered(7e9)
     text = text_of(found)
@@ -59,6 +63,12 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
     assert not answered(1.05 * near["size"]).by
     few = as_json(answered(1.3e9, tokens=1e6))["nearest_told"]
     assert (few["size"], few["tokens"]) == (1.3e9, 1e9)
+    many = answered(1.3e9, tokens=1e13)
+    assert (many.nearest.question.size, many.nearest.question.tokens) == (
+        1.3e9,
+        pytest.approx(3.5e12, rel=0.01),
+    )
+    assert "Its losses end at 350 billion tokens: these are more than 10 times as many." in _one_line(many)
     assert as_json(answered(1.3e9))["nearest_told"] is None
 
 

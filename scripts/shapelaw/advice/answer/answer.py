@@ -347,7 +347,8 @@ def _told(evidence: Evidence, question: Question) -> Costs | None:
 
 def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
     """The costs of the nearest question that the evidence answers, in tokens first, else in size, to a fiftieth."""
-    asked = replace(question, tokens=max(question.tokens, evidence.least_tokens))
+    tokens = min(max(question.tokens, evidence.least_tokens), evidence.most_tokens)
+    asked = replace(question, tokens=tokens)
     outside_at, inside_at = math.log(question.size), sum(map(math.log, evidence.totals)) / 2
     found = _told(evidence, asked) or _told(evidence, replace(asked, size=math.exp(inside_at)))
     while found is not None and found.question.size != question.size and abs(outside_at - inside_at) > NEARLY:

@@ -37,6 +37,8 @@ DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
 MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
 LEAST_TOKENS = 1e9
+# factor beyond the evidence's tokens within which a cost is told; those that were held out lay 6 times beyond the rest
+MANY_TOKENS = 10.0
 LEAST_WIDTH = 16
 TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 WITHIN = 0.005  # nats: the cost below which depths count as flat
@@ -105,7 +107,7 @@ class Evidence:
         clock: the public times.
         name: whose they are.
         grid: (201,) logs of the depths that are compared.
-        least_tokens: below which nothing follows from them.
+        least_tokens, most_tokens: below and above which nothing follows from them.
         least_size: the smallest size, as the question counts it, whose best loss is known.
         few_shapes: whether intervals of costs are those of few shapes (`interval_of_few`).
         depths: smallest and largest depth of the evidence's networks.
@@ -120,6 +122,7 @@ class Evidence:
     name: str
     grid: Floats = field(default_factory=DEPTHS.copy)
     least_tokens: float = LEAST_TOKENS
+    most_tokens: float = math.inf
     least_size: float = 0.0
     few_shapes: bool = False
     depths: tuple[float, float] = (1.0, (DEEPEST - 1) / OUTSIDE)
@@ -171,7 +174,10 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         per_log_work=times["per_log_work"],
     )
     draws, widens = draws_of(groups, levels), Spread(**content["spread"])
-    return Evidence(draws, widens, blocks, totals, tokens, clock, content["name"], depths=depths)
+    most = MANY_TOKENS * tokens[1]
+    return Evidence(
+        draws, widens, blocks, totals, tokens, clock, content["name"], depths=depths, most_tokens=most
+    )
 
 
 def _works(blocks: tuple[float, float]) -> tuple[float, float]:
@@ -292,7 +298,8 @@ class Costs:
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        return self.question.tokens >= self.evidence.least_tokens and self.beyond <= 0.0
+        evidence = self.evidence
+        return evidence.least_tokens <= self.question.tokens <= evidence.most_tokens and self.beyond <= 0.0
 
     @property
     def beyond(self) -> float:

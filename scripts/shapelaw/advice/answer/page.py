@@ -72,6 +72,7 @@ def content_of(
             "tokens": evidence.tokens,
             "depths": evidence.depths,
             "leastTokens": evidence.least_tokens,
+            "mostTokens": evidence.most_tokens,
             "spread": asdict(evidence.spread),
             "normals": _rounded(evidence.normals),
             "recipes": _rounded(recipes.values[:, p0] - draws.values[:, p0]),
@@ -149,6 +150,7 @@ def _constants() -> dict[str, Any]:
         "COARSE",
         "NUDGE",
         "ROWS",
+        "MANY_TOKENS",
     )
     return {
         **{name: getattr(losses, name) for name in of_losses},

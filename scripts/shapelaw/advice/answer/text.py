@@ -14,7 +14,7 @@ from shapelaw.advice.answer.answer import (
     times,
     whole,
 )
-from shapelaw.advice.answer.costs import LEAST_TOKENS, OUTSIDE, Best, Cost, Question, outside
+from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
 from shapelaw.advice.answer.serving import LATENCY, training_memory
 from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
 from shapelaw.specs.shapes import BLOCKS
@@ -193,6 +193,8 @@ def _why(found: ShapeAnswer) -> str:
     if found.question.tokens < LEAST_TOKENS:
         first, least = big(evidence.tokens[0]), big(LEAST_TOKENS)
         return f"Its losses begin at {first} tokens, and below {least} nothing follows from them."
+    if found.question.tokens > evidence.most_tokens:
+        return f"Its losses end at {big(evidence.tokens[1])} tokens: these are more than {MANY_TOKENS:g} times as many."
     if outside(costs.best.depth, evidence.depths) > math.log(OUTSIDE):
         shallow, deep = evidence.depths
         return (
@@ -210,9 +212,9 @@ def _nearest(found: ShapeAnswer) -> str:
     if (near := found.nearest) is None:
         return ""
     asked, depth = near.question, whole(near.best.depth)
-    same = asked.size == found.question.size
-    at = f"{big(asked.tokens)} tokens" if same else f"{big(asked.size)} {SIZES[asked.counting.axis]}"
-    return f" The nearest that it can tell is {at}: {_depths(depth, depth)} {_interval(near.best)}."
+    at = [f"{big(asked.size)} {SIZES[asked.counting.axis]}"] if asked.size != found.question.size else []
+    at += [f"{big(asked.tokens)} tokens"] if asked.tokens != found.question.tokens else []
+    return f" The nearest that it can tell is {' and '.join(at)}: {_depths(depth, depth)} {_interval(near.best)}."
 
 
 def _spread(found: ShapeAnswer) -> str:
@@ -302,7 +304,7 @@ def _shipped(found: ShapeAnswer) -> str:
                 network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
             )
         )
-    far = any(not one.network.origin and (one.network.tokens or 0.0) > most for one in shipped)
+    far = any(one.cost is not None and (one.network.tokens or 0.0) > most for one in shipped)
     said = [
         "Each is compared with the best of its own size and vocabulary, at its own tokens where they are known"
         + (f"; beyond {big(most)} its excess loss is extrapolated." if far else ".")

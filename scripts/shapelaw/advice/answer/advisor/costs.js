@@ -425,13 +425,14 @@ function ask(question) {
     seconds: (layers) => Math.exp(logTimes(along([Math.log(layers)]), [Math.log(layers)])[0]),
     told:
       question.tokens >= DATA.evidence.leastTokens
+      && question.tokens <= DATA.evidence.mostTokens
       && beyondEvidence(blocksAt(depth), counting.axis === "total" ? question.size : null, depth) <= 0,
   };
 }
 
 // The excess loss of a network against the best of its own size, at the question's tokens; null where it can't be told.
 function priceOf(network, size, counting, tokens) {
-  if (widthAt(size, 1, counting) < C.LEAST_WIDTH) return null;
+  if (widthAt(size, 1, counting) < C.LEAST_WIDTH || tokens > DATA.evidence.mostTokens) return null;
   const logBlocks = logBlocksAt(new Float64Array(DEPTHS).fill(size), counting, GRID);
   const logTokens = Math.log(tokens);
   const lossAt = (logDepth) => middleAt([interp(logDepth, GRID, logBlocks)], [logDepth], logTokens)[0];

@@ -67,7 +67,7 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
     add("text", { class: "tick", x: LEFT + 4, y: costs[0] + 12 }, "excess loss, nats");
     const points = asked.equalTime
       ? []
-      : models.filter((one) => !one.origin).map((one) => ({
+      : models.filter((one) => one.cost !== null).map((one) => ({
           ...one,
           kind: "model",
           title: `${one.name} (${one.year}): ${layers(one.depth)} of width ${whole.format(one.width)}, ${one.cost.toFixed(3)} nats`,

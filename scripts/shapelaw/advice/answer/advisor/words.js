@@ -59,7 +59,6 @@ function modelsNear(asked) {
       const counting = { axis, vocab: one.vocab, tied: one.tied };
       return { ...one, cost: one.origin ? null : priceOf(one, sizeOf(one, axis), counting, one.tokens ?? asked.tokens) };
     })
-    .filter((one) => one.cost !== null || one.origin)
     .sort((a, b) => a.depth - b.depth);
 }
 
@@ -90,12 +89,13 @@ const EQUAL = {
 
 // The answer to the nearest question that the evidence can tell: in tokens first, else in size, to a fiftieth.
 function nearestTold(asked) {
-  const { leastTokens, totals } = DATA.evidence;
-  const at = (logSize) => askOrNull({ ...asked, size: Math.exp(logSize), tokens: Math.max(asked.tokens, leastTokens) });
+  const { leastTokens, mostTokens, totals } = DATA.evidence;
+  const tokens = Math.min(Math.max(asked.tokens, leastTokens), mostTokens);
+  const at = (logSize) => askOrNull({ ...asked, size: Math.exp(logSize), tokens });
+  const same = askOrNull({ ...asked, tokens });
+  if (same !== null) return same;
   let [outer, inner] = [Math.log(asked.size), (Math.log(totals[0]) + Math.log(totals[1])) / 2];
-  let found = at(outer);
-  if (found !== null) return found;
-  found = at(inner);
+  let found = at(inner);
   while (found !== null && Math.abs(outer - inner) > 0.02) {
     const middle = (outer + inner) / 2;
     const nearer = at(middle);
@@ -112,10 +112,15 @@ function cantTell(found) {
     outside(depth, depths) > Math.log(C.OUTSIDE)
       ? [`${depths.join(" to ")} layers`, `the best depth by it would be about ${depth}`]
       : [`${blocks.map(short).join(" to ")} parameters in blocks`, `these have about ${short(found.blocksAt(depth))}`];
-  const why = `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
+  const { tokens, size } = found.question;
+  const why =
+    tokens > DATA.evidence.mostTokens
+      ? `Its losses end at ${short(DATA.evidence.tokens[1])} tokens: these are more than ${C.MANY_TOKENS} times as many.`
+      : `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
   const near = nearestTold(found.question);
   if (near === null) return why;
-  return `${why} The nearest that it can tell is ${short(near.question.size)}: ${layers(near.best.depth)} (${ends(near.best).join(" to ")}).`;
+  const at = [near.question.size === size ? [] : short(near.question.size), near.question.tokens === tokens ? [] : `${short(near.question.tokens)} tokens`].flat();
+  return `${why} The nearest that it can tell is ${at.join(" and ")}: ${layers(near.best.depth)} (${ends(near.best).join(" to ")}).`;
 }
 
 function sayAnswer(asked, found, beside) {
@@ -257,7 +262,7 @@ function sayTables(asked, found, rows, sources, models) {
       const size = short(sizeOf(one, asked.counting.axis));
       const vocab = `${short(one.vocab)}${one.tied ? " tied" : ""}`;
       const tokens = one.tokens === null ? "unknown" : short(one.tokens);
-      const cost = one.origin || one.cost.toFixed(3);
+      const cost = one.origin || (one.cost === null ? "can't tell" : one.cost.toFixed(3));
       return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, size, tokens, cost];
     }),
   );
