@@ -109,3 +109,7 @@ def test_the_answer_is_of_whole_degrees_at_the_largest_budget():
         "Loss over that of degree 3, 12 matrices of 16 x 16: degree 2 1.50 times (1.20 to 1.90), worse."
     )
     assert not told().decided
+    signs = ("signs, R > 1", "all seeds", 16, 12, "ReLU", True, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse")
+    assert told(signs).sentence.startswith(
+        "Loss over that of degree 3, 12 matrices of 16 x 16, ReLU: degree 2 1.50"
+    )

@@ -40,6 +40,7 @@ from shapelaw.studies.block_degree.analysis import (
     AT_END,
     DIVERGED,
     POOLED_BY,
+    SIGNS,
     Difference,
     Pooled,
     Tuned,
@@ -132,24 +133,26 @@ def present(analysis: DegreeAnalysis) -> Results:
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
-    """Every whole degree against 3 over all targets of R > 1, at the largest budget.
+    """Every whole degree against 3 over all targets of R > 1, or over their signs, at the largest budget.
 
     Args:
         tables: `pooled` of the study.
     """
     found = tables["pooled"].frame
-    found = found[(found["targets"] == "R > 1") & (found["rates_chosen_on"] == ALL_SEEDS)]
-    found = found[found["p_value_holm"].notna()]
+    found = found[(found["rates_chosen_on"] == ALL_SEEDS) & found["p_value_holm"].notna()]
+    numbers, signs = (found[found["targets"] == targets] for targets in ("R > 1", SIGNS))
+    found = signs if numbers.empty else numbers
     if found.empty:
         return Answer("No degree can be compared with 3: that takes two seeds of both.", False, PUBLISHED)
     first = found.iloc[0]
     found = found[(found[[*POOLED_BY]] == first[[*POOLED_BY]]).all(axis="columns")]
+    budget = f"{first['matrices']} matrices of {first['width']} x {first['width']}"
     said = "; ".join(
         f"{row['network']} {row['ratio']:.2f} times ({row['low95']:.2f} to {row['high95']:.2f}), {row['verdict']}"
         for row in found.to_dict("records")
     )
     return Answer(
-        f"Loss over that of degree 3, {first['matrices']} matrices of {first['width']} x {first['width']}: {said}.",
+        f"Loss over that of degree 3, {', '.join(filter(None, [budget, first['block']]))}: {said}.",
         bool((found["p_value_holm"] < 0.05).any()),
         PUBLISHED,
     )
