@@ -197,6 +197,8 @@ class DegreePack(Pack[DegreeRun]):
 
     def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
         self.network = runs[0].network
+        # by a run's key: how many rows its history had, and the fall that follows from them
+        self._falls: dict[str, tuple[int, tuple[int, int]]] = {}
         super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)
         different = {run.examples_key: run for run in runs}
         self._tasks = {examples: make_task(run) for examples, run in different.items()}
@@ -231,11 +233,16 @@ class DegreePack(Pack[DegreeRun]):
 
     def _fall(self, model: int) -> tuple[int, int]:
         """The steps between which the rate falls to zero, by the model's history so far."""
-        run = self.runs[model]
+        run, rows = self.runs[model], self.rows[model]
+        known = self._falls.get(run.key)
+        if known and known[0] == len(rows):
+            return known[1]
         latest = math.floor(run.steps / (1.0 + FALL))
-        begin = min(converged_at(self.rows[model], LEAST * run.steps) or latest, latest)
+        begin = min(converged_at(rows, LEAST * run.steps) or latest, latest)
         every = run.evaluate_every
-        return begin, min(run.steps, math.ceil(begin * (1.0 + FALL) / every) * every)
+        fall = begin, min(run.steps, math.ceil(begin * (1.0 + FALL) / every) * every)
+        self._falls[run.key] = len(rows), fall
+        return fall
 
     def _outputs(self, model: int) -> tuple[Tensor, Tensor]:
         """What a model says of its held-out examples, [1, B, o], and their labels [1, B]."""
