@@ -25,12 +25,12 @@ THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the step
     "digits": (1.0, 0.5, 0.2),
 }
 HALF = 0.5  # the share of the last factor that a mixture begins with by default
-CONVERGED = (
-    0.05  # share by which the last half of the steps lowers the loss of a network that has not converged
-)
+# share by which the last half of the steps lowers the loss of a network that has not converged
+CONVERGED = 0.05
 LEAST = 1 / 16  # of the most steps, before which nothing has converged: some losses begin on a plateau
 FALL = 0.25  # of the steps before, in which the rate then falls
-LATER = ("initial_share", "activation", "residual", "normalization", "heads")  # options that older specs lack
+BLOCK = ("activation", "residual", "normalization", "heads")  # options of a layer
+LATER = ("initial_share", *BLOCK)  # options that older specs lack
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -70,13 +70,7 @@ class ProductShape:
     @property
     def block(self) -> str:
         """What sets its layers apart from `h + norm(product)`, in words; empty where nothing does."""
-        parts = [
-            {"none": "", "relu": "ReLU", "gelu": "GELU"}[self.activation],
-            "" if self.residual else "no residual",
-            "batch norm" if self.normalization == "batch" else "",
-            f"{self.heads} heads" if self.heads > 1 else "",
-        ]
-        return ", ".join(filter(None, parts))
+        return block_words(self.activation, self.residual, self.normalization, self.heads)
 
     @property
     def depth(self) -> int:
@@ -212,6 +206,17 @@ class DegreeRun(Keyed):
         names = cls.__dataclass_fields__.keys() & values.keys()
         network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
         return cls(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
+
+
+def block_words(activation: Activation, residual: bool, normalization: Normalization, heads: int) -> str:
+    """What sets a layer of these options apart from `h + norm(product)`; empty where nothing does."""
+    parts = [
+        {"none": "", "relu": "ReLU", "gelu": "GELU"}[activation],
+        "" if residual else "no residual",
+        "batch norm" if normalization == "batch" else "",
+        f"{heads} heads" if heads > 1 else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def layers_of_budget(degree: int, matrices: int, heads: int = 1) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs import kinds
-from shapelaw.specs.degrees import HALF, ProductShape
+from shapelaw.specs.degrees import BLOCK, HALF, DegreeRun, ProductShape, block_words
 
 COLUMNS = {
     "target": "separable or digits",
@@ -34,11 +34,9 @@ COLUMNS = {
 }
 # optional columns of a network's block and training, with what they are where missing
 OPTIONS: dict[str, Any] = {
-    "activation": "none",
-    "residual": True,
-    "normalization": "example",
-    "heads": 1,
-    "until_converged": False,
+    field.name: field.default
+    for field in (*fields(ProductShape), *fields(DegreeRun))
+    if field.name in (*BLOCK, "until_converged")
 }
 AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
@@ -68,7 +66,7 @@ class Task(NamedTuple):
         rank = f", R = {self.target_rank}" if self.target_rank else ""
         seen = f" of {self.inputs} inputs" if self.target_rank else ""
         words = f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
-        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
+        return with_options(words, self.block, self.until_converged)
 
 
 @dataclass(frozen=True)
@@ -156,6 +154,11 @@ class Tuned:
         return mean_of(list(self.settled.values()))
 
 
+def with_options(words: str, block: str, until_converged: bool) -> str:
+    """The words of a task with those of its block and of its training, where they aren't the plain ones."""
+    return ", ".join(filter(None, [words, block, "to convergence" if until_converged else ""]))
+
+
 def of_task(path: str = "") -> dict[str, str]:
     """The columns that name a network and its task, for `frame_of`.
 
@@ -186,14 +189,11 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     checked = runs.copy()
     for name, value in OPTIONS.items():
         given = checked[name].fillna(value) if name in checked else pd.Series(value, checked.index)
-        checked[name] = given.astype(str).str.lower() == "true" if isinstance(value, bool) else given
-    checked["block"] = [
-        ProductShape((), 0, 0, 0, activation=one["activation"], residual=one["residual"],
-                     normalization=one["normalization"], heads=int(one["heads"])).block
-        for one in checked.to_dict("records")
-    ]  # fmt: skip
+        is_flag = isinstance(value, bool)
+        checked[name] = given.astype(str).str.lower() == "true" if is_flag else given.astype(type(value))
+    checked["block"] = [block_words(*options) for options in checked[list(BLOCK)].itertuples(index=False)]
     layers = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]
-    checked["matrices"] = checked["heads"].astype(int) * layers  # the budget
+    checked["matrices"] = checked["heads"] * layers  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
     checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF

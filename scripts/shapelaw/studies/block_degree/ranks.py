@@ -27,7 +27,7 @@ from shapelaw.fits.significance import RankCorrelation, rank_correlation
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
-from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task
+from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task, with_options
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
     def words(self) -> str:
         """`16 inputs, 12 matrices of 32 x 32`."""
         words = f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
-        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
+        return with_options(words, self.block, self.until_converged)
 
 
 @dataclass(frozen=True)
