@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 
 import pandas as pd
 import torch
-from machine import machine
-from peers import Step, llama_model, transformers_step
+from machine import alternate, machine
+from peers import Step, llama_model, training_step, transformers_step
 
 from shapelaw.errors import command_line, exit_code
 from shapelaw.models.decoder import Decoder
@@ -28,8 +27,7 @@ from shapelaw.specs.shapes import Shape
 
 SHAPES = ((2, 24, 257), (2, 72, 257), (4, 40, 257), (2, 32, 2000), (6, 256, 2000))  # depth, width, vocabulary
 BATCH, CONTEXT, HEADS = 8, 128, 2
-SECONDS = 20.0  # of turns for a shape
-WARM_UP = 3
+ROUNDS = 100
 
 
 def our_step(shape: Shape, ids: torch.Tensor, by_kernel: bool) -> Step:
@@ -37,29 +35,7 @@ def our_step(shape: Shape, ids: torch.Tensor, by_kernel: bool) -> Step:
     model = Decoder(shape)
     if by_kernel:
         model.use_kernel()
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(ids[:, :-1], ids[:, 1:]).backward()
-        optimizer.step()
-
-    return step
-
-
-def times_of(steps: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median CPU seconds of each one's step, in turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        for _ in range(WARM_UP):
-            step()
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        for name, step in steps.items():
-            start = time.process_time()
-            step()
-            seconds[name].append(time.process_time() - start)
-    return {name: median(values) for name, values in seconds.items()}
+    return training_step(model, [lambda: model(ids[:, :-1], ids[:, 1:])], nullcontext)
 
 
 def main() -> None:
@@ -71,13 +47,13 @@ def main() -> None:
     for depth, width, vocab_size in SHAPES:
         shape = make_shape(depth, width, HEADS, vocab_size, CONTEXT, block="llama")
         ids = torch.randint(0, vocab_size, (BATCH, CONTEXT + 1), generator=torch.Generator().manual_seed(0))
-        found = times_of(
-            {
-                "ours": our_step(shape, ids, True),
-                "without": our_step(shape, ids, False),
-                "transformers": transformers_step(llama_model(shape), [ids], False, nullcontext),
-            }
-        )
+        steps = {
+            "ours": our_step(shape, ids, True),
+            "without": our_step(shape, ids, False),
+            "transformers": transformers_step(llama_model(shape), [ids], False, nullcontext),
+        }
+        times = alternate(*steps.values(), rounds=ROUNDS, clock=time.process_time)
+        found = dict(zip(steps, map(median, times), strict=True))
         ratios = {f"{name}_ratio": found[name] / found["ours"] for name in ("without", "transformers")}
         rows.append(
             {

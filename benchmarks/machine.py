@@ -22,15 +22,17 @@ def machine() -> str:
     return f"{names[0] if names else platform.processor()}, {cores} cores, Python {platform.python_version()}"
 
 
-def alternate(*actions: Callable[[], object], rounds: int) -> list[list[float]]:
+def alternate(
+    *actions: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
     """Seconds of each action in each round, one after the other (A B A B ...), after one round of warm-up."""
     seconds: list[list[float]] = [[] for _ in actions]
     for number in range(rounds + 1):
         for action, times in zip(actions, seconds, strict=True):
-            start = time.perf_counter()
+            start = clock()
             action()
             if number:
-                times.append(time.perf_counter() - start)
+                times.append(clock() - start)
     return seconds
 
 

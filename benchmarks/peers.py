@@ -65,7 +65,7 @@ def transformers_step(
     """A step on micro-batches [B, T + 1]: the model shifts the labels itself, so T tokens give T - 1 predictions."""
     forward: Any = torch.compile(model) if compiled else model
     inputs = [part[:, :-1].contiguous() for part in parts]
-    return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast)
+    return training_step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast)
 
 
 def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
@@ -105,10 +105,11 @@ def nanogpt_step(
     """A step of its train.py on micro-batches [B, T + 1]."""
     forward: Any = torch.compile(model) if compiled else model
     pairs = [(part[:, :-1].contiguous(), part[:, 1:].contiguous()) for part in parts]
-    return _step(model, [lambda x=x, y=y: forward(x, y)[1] for x, y in pairs], autocast)
+    return training_step(model, [lambda x=x, y=y: forward(x, y)[1] for x, y in pairs], autocast)
 
 
-def _step(model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast) -> Step:
+def training_step(model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast) -> Step:
+    """The step of AdamW on the mean of some losses, with its forward and backward passes."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=True)
 
     def step() -> None:
