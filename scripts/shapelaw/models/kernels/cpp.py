@@ -97,26 +97,26 @@ class Kernel:
         options = ["-std=c++17", "-O3", f"{cpu}={self.target}", "-shared", "-fPIC"]
         options += [f"-D{name}={value}" for name, value in defined]
         kept = self._kept(options)
-        library = None
-        if kept.exists():
-            with suppress(OSError):
-                library = ctypes.CDLL(str(kept))
-        if library is None:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / kept.name
-                line = [str(compiler()), *options, str(self.source), "-o", str(path)]
-                # Python's choice of a temporary folder has room, where a compiler's own may be full
-                environment = {**os.environ, "TMPDIR": folder}
-                subprocess.run(line, env=environment, check=True, capture_output=True, text=True)
-                library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
-                with suppress(OSError):  # a home that is full, or can't be written
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    copy = kept.with_suffix(f".{os.getpid()}")
-                    shutil.copyfile(path, copy)
-                    copy.replace(kept)
+        library = _loaded(kept) or self._built(options, kept)
         for name, (result, arguments) in self.functions.items():
             function = getattr(library, name)
             function.restype, function.argtypes = result, list(arguments)
+        return library
+
+    def _built(self, options: Sequence[str], kept: Path) -> ctypes.CDLL:
+        """The library, compiled and kept at a path where that can be written."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / kept.name
+            line = [str(compiler()), *options, str(self.source), "-o", str(path)]
+            # Python's choice of a temporary folder has room, where a compiler's own may be full
+            environment = {**os.environ, "TMPDIR": folder}
+            subprocess.run(line, env=environment, check=True, capture_output=True, text=True)
+            library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
+            with suppress(OSError):  # a home that is full, or can't be written
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                copy = kept.with_suffix(f".{os.getpid()}")
+                shutil.copyfile(path, copy)
+                copy.replace(kept)
         return library
 
     def _kept(self, options: Sequence[str]) -> Path:
@@ -129,6 +129,14 @@ class Kernel:
 
     def _say(self, why: str) -> None:
         say(f"{self.loss}: {self.source.name} is not used ({why})")
+
+
+def _loaded(path: Path) -> ctypes.CDLL | None:
+    """The library of a path; None where there is none, or none that this system can load."""
+    if path.exists():
+        with suppress(OSError):
+            return ctypes.CDLL(str(path))
+    return None
 
 
 def _reason(error: subprocess.CalledProcessError | OSError) -> str:
