@@ -20,7 +20,6 @@ COMMITTED = Path(__file__).parents[4] / "docs" / "results" / "h200_llama.csv"
 LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
 DEPTH_WIDTH = Grid("depth_width", asks="line")
 DEGREES = Grid("attention_degree", ("attention_degree", "attention_dim"), "nothing")
-TODAYS_AXES = ("block", "gelu", "kv_heads", "base_width", "steps", "budget", "learning_rate")
 FULL = Baseline("with embeddings of full rank", 2, lambda shape: shape.embedding_rank is None)
 NARROW = Baseline("of ratio 1", 2, lambda shape: shape.attention_ratio == 1)
 PLAIN = Baseline(
