@@ -119,7 +119,8 @@ function cantTell(found) {
       : `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
   const near = nearestTold(found.question);
   if (near === null) return why;
-  const at = [near.question.size === size ? [] : short(near.question.size), near.question.tokens === tokens ? [] : `${short(near.question.tokens)} tokens`].flat();
+  const changed = near.question;
+  const at = [changed.size !== size && short(changed.size), changed.tokens !== tokens && `${short(changed.tokens)} tokens`].filter(Boolean);
   return `${why} The nearest that it can tell is ${at.join(" and ")}: ${layers(near.best.depth)} (${ends(near.best).join(" to ")}).`;
 }
 
