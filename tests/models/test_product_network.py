@@ -28,6 +28,15 @@ networks = st.builds(
     heads=st.integers(1, 2),
 )
 
+mixers = st.builds(
+    ProductShape,
+    degrees=st.integers(1, 3).map(lambda depth: (2,) * depth),
+    width=st.sampled_from([2, 4, 6]),
+    inputs=st.sampled_from([4, 8]),
+    outputs=st.integers(1, 3),
+    mixer_tokens=st.sampled_from([1, 2, 4]),
+)
+
 
 def norm(x: np.ndarray) -> np.ndarray:
     """A vector with mean square 1."""
@@ -56,7 +65,19 @@ def plain(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> np.ndar
     return norm(h) @ w["read_out"] + w["bias"]
 
 
-@given(networks, st.integers(0, 100))
+def plain_mixer(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> np.ndarray:
+    """One Mixer at one input, as its docstring says."""
+    w = {name: value.numpy() for name, value in p.items()}
+    h = np.array([part @ w["embedding"] + w["embedding_bias"] for part in np.split(x, n.mixer_tokens)])
+    for place in range(n.depth):
+        u = np.array([norm(token) for token in h])
+        hidden = (w[f"layer{place}_up"].T @ u + w[f"layer{place}_bias"][:, None]) ** 2
+        mixed = w[f"layer{place}_down"].T @ hidden @ w[f"layer{place}"]
+        h = h + np.array([norm(token) for token in mixed]) / np.sqrt(n.depth)
+    return np.mean([norm(token) for token in h], axis=0) @ w["read_out"] + w["bias"]
+
+
+@given(networks | mixers, st.integers(0, 100))
 def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> None:
     every = [
         {name: value.double() + 0.1 for name, value in initial_parameters(n, seed + model).items()}
@@ -65,10 +86,11 @@ def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> 
     packed = {name: torch.stack([p[name] for p in every]) for name in every[0]}
     x = np.random.default_rng(seed).standard_normal((2, 3, n.inputs))
     found = forward(packed, n, torch.from_numpy(x)).numpy()
+    of_one = plain_mixer if n.mixer_tokens else plain
     for model, p in enumerate(every):
         for example in range(3):
             np.testing.assert_allclose(
-                found[model, example], plain(p, n, x[model, example]), rtol=1e-9, atol=1e-9
+                found[model, example], of_one(p, n, x[model, example]), rtol=1e-9, atol=1e-9
             )
 
 
@@ -85,7 +107,7 @@ def test_batch_normalization_is_over_the_examples_of_each_model() -> None:
     assert not torch.allclose(forward(p, n, x[:, :10]), found[:, :10], atol=1e-2)
 
 
-@given(networks)
+@given(networks | mixers)
 def test_parameters_are_counted(n: ProductShape) -> None:
     sizes = {name: int(np.prod(shape)) for name, shape in parameter_shapes(n).items()}
     assert sum(sizes.values()) == n.total_params

@@ -1,6 +1,6 @@
 """Many independent product networks of one shape as one computation (Navon 2021, section 3.1 and comment 3.1).
 
-Suffixes: P models, B examples, i inputs, d width, k factors of a layer, o outputs.
+Suffixes: P models, B examples, i inputs, d width, k factors of a layer, o outputs, N tokens and S units of a Mixer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ _EPSILON = 1e-6  # of the norm
 
 def parameter_shapes(n: ProductShape) -> dict[str, tuple[int, ...]]:
     """The parameters of one network by name; a pack has P in front."""
-    d = n.width
-    shapes: dict[str, tuple[int, ...]] = {"embedding": (n.inputs, d), "embedding_bias": (d,)}
+    d, N = n.width, n.mixer_tokens
+    shapes: dict[str, tuple[int, ...]] = {"embedding": (n.inputs // max(N, 1), d), "embedding_bias": (d,)}
     for place, degree in enumerate(n.degrees):
+        if N:
+            shapes[f"layer{place}_up"], shapes[f"layer{place}_down"] = (N, n.mixer_units), (n.mixer_units, N)
+            shapes[f"layer{place}_bias"], shapes[f"layer{place}"] = (n.mixer_units,), (d, d)
+            continue
         shapes[f"layer{place}"] = (n.heads * degree, d, d)
         shapes[f"layer{place}_bias"] = (n.heads * degree, d)
     if n.mixture:
@@ -52,22 +56,38 @@ def initial_parameters(n: ProductShape, seed: int) -> Parameters:
 def forward(p: Mapping[str, Tensor], n: ProductShape, x_PBi: Tensor) -> Tensor:
     """Outputs [P, B, o] for inputs [P, B, i]."""
     norm, activation = _NORMS[n.normalization], _ACTIVATIONS[n.activation]
-    h_PBd = torch.baddbmm(p["embedding_bias"][:, None], x_PBi, p["embedding"])
-    for place, degree in enumerate(n.degrees):
-        u_PBd = norm(h_PBd)
-        w_Pkdd, b_Pkd = p[f"layer{place}"], p[f"layer{place}_bias"]
-        products = []
-        for head in range(0, n.heads * degree, degree):
-            factors = [
-                torch.baddbmm(b_Pkd[:, k, None], u_PBd, w_Pkdd[:, k]) for k in range(head, head + degree)
-            ]
-            if n.mixture:
-                share_P11 = torch.sigmoid(p["shares"][:, place])[:, None, None]
-                factors[-1] = 1 - share_P11 + share_P11 * factors[-1]
-            products.append(math.prod(factors[1:], start=factors[0]))
-        layer_PBd = activation(norm(sum(products[1:], start=products[0])))
-        h_PBd = h_PBd + layer_PBd / math.sqrt(n.depth) if n.residual else layer_PBd
-    return torch.baddbmm(p["bias"][:, None], norm(h_PBd), p["read_out"])
+    if n.mixer_tokens:
+        x_PBNi = x_PBi.view(*x_PBi.shape[:2], n.mixer_tokens, -1)
+        h = x_PBNi @ p["embedding"][:, None] + p["embedding_bias"][:, None, None]
+    else:
+        h = torch.baddbmm(p["embedding_bias"][:, None], x_PBi, p["embedding"])
+    layer = _mixed if n.mixer_tokens else _multiplied
+    for place in range(n.depth):
+        found = activation(norm(layer(p, n, place, norm(h))))
+        h = h + found / math.sqrt(n.depth) if n.residual else found
+    h_PBd = norm(h).mean(2) if n.mixer_tokens else norm(h)
+    return torch.baddbmm(p["bias"][:, None], h_PBd, p["read_out"])
+
+
+def _multiplied(p: Mapping[str, Tensor], n: ProductShape, place: int, u_PBd: Tensor) -> Tensor:
+    """The sum over the heads of a layer's products."""
+    w_Pkdd, b_Pkd, degree = p[f"layer{place}"], p[f"layer{place}_bias"], n.degrees[place]
+    products = []
+    for head in range(0, n.heads * degree, degree):
+        factors = [torch.baddbmm(b_Pkd[:, k, None], u_PBd, w_Pkdd[:, k]) for k in range(head, head + degree)]
+        if n.mixture:
+            share_P11 = torch.sigmoid(p["shares"][:, place])[:, None, None]
+            factors[-1] = 1 - share_P11 + share_P11 * factors[-1]
+        products.append(math.prod(factors[1:], start=factors[0]))
+    return sum(products[1:], start=products[0])
+
+
+def _mixed(p: Mapping[str, Tensor], _: ProductShape, place: int, u_PBNd: Tensor) -> Tensor:
+    """A Mixer's layer: its MLP over tokens, with squares for activations, and its map of channels."""
+    up_PNS, down_PSN, w_Pdd = (p[f"layer{place}{part}"] for part in ("_up", "_down", ""))
+    bias_PS = p[f"layer{place}_bias"]
+    hidden_PBdS = (u_PBNd.mT @ up_PNS[:, None] + bias_PS[:, None, None]).square()
+    return (hidden_PBdS @ down_PSN[:, None]).mT @ w_Pdd[:, None]
 
 
 def _norm(x_PBd: Tensor) -> Tensor:

@@ -24,13 +24,14 @@ THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the step
     "signs": (0.5, 0.3, 0.1),
     "digits": (1.0, 0.5, 0.2),
 }
+MIXER_MATRICES = 3  # of a Mixer's layer: its two maps over tokens have as many numbers as two
 HALF = 0.5  # the share of the last factor that a mixture begins with by default
 # share by which the last half of the steps lowers the loss of a network that has not converged
 CONVERGED = 0.05
 LEAST = 1 / 16  # of the most steps, before which nothing has converged: some losses begin on a plateau
 FALL = 0.25  # of the steps before, in which the rate then falls
 BLOCK = ("activation", "residual", "normalization", "heads")  # options of a layer
-LATER = ("initial_share", *BLOCK)  # options that older specs lack
+LATER = ("initial_share", *BLOCK, "mixer_tokens")  # options that older specs lack
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -54,6 +55,9 @@ class ProductShape:
             variance 1 over the examples at hand, held-out ones by their own.
         heads: products that a layer adds up, each of its own maps. (Products that are concatenated are one product of
             concatenated maps.)
+        mixer_tokens: N of an MLP-Mixer of degree 2 (task 4); 0 for layers of products. The inputs are cut into N
+            tokens that are embedded alike, a layer has `W (V_1 norm(X) + b)^2 V_2` in place of the product, with
+            width^2 / N units between V_1 and V_2, and the mean of the tokens is read out.
     """
 
     degrees: tuple[int, ...]
@@ -66,6 +70,20 @@ class ProductShape:
     residual: bool = True
     normalization: Normalization = "example"
     heads: int = 1
+    mixer_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        N = self.mixer_tokens
+        if N and (self.inputs % N or self.width**2 % N):
+            raise UserError(
+                f"a Mixer of {N} tokens can't cut {self.inputs} inputs and {self.width}^2 numbers of a matrix evenly; "
+                "give a number that divides both"
+            )
+
+    @property
+    def mixer_units(self) -> int:
+        """Hidden units of a Mixer's MLP over tokens: it has as many numbers as two square matrices."""
+        return self.width**2 // self.mixer_tokens
 
     @property
     def block(self) -> str:
@@ -80,17 +98,29 @@ class ProductShape:
     @property
     def matrices(self) -> int:
         """Square matrices in all layers: the budget in the note's unit, B / N_d (eq. 4)."""
-        return self.heads * sum(self.degrees)
+        return MIXER_MATRICES * self.depth if self.mixer_tokens else self.heads * sum(self.degrees)
 
     @property
     def layer_params(self) -> int:
         """Parameters of the layers: a matrix and a bias for each map, and a share for each layer of a mixture."""
+        if self.mixer_tokens:
+            return self.matrices * self.width**2 + self.depth * self.mixer_units
         return self.matrices * self.width * (self.width + 1) + (self.depth if self.mixture else 0)
 
     @property
     def total_params(self) -> int:
         """All parameters, with the embedding, the read-out and their biases."""
-        return (self.inputs + 1) * self.width + self.layer_params + (self.width + 1) * self.outputs
+        inputs = self.inputs // max(self.mixer_tokens, 1)
+        return (inputs + 1) * self.width + self.layer_params + (self.width + 1) * self.outputs
+
+    @property
+    def multiplications(self) -> int:
+        """Multiplications by parameters for one example: a Mixer's are used for each token or channel."""
+        N, d = self.mixer_tokens, self.width
+        if not N:
+            return self.total_params
+        layer = 2 * d * N * self.mixer_units + N * d**2
+        return self.inputs * d + self.depth * layer + d * self.outputs
 
 
 @dataclass(frozen=True)
@@ -135,6 +165,7 @@ class DegreeRun(Keyed):
             word for word, said in (("plain", not n.residual), ("bn", n.normalization == "batch")) if said
         ]
         parts += [f"H{n.heads}"] if n.heads > 1 else []
+        parts += [f"mixer{n.mixer_tokens}"] if n.mixer_tokens else []
         most = f"{'c' if self.until_converged else 't'}{self.steps}"
         return "-".join([*parts, f"d{n.width}", f"lr{self.learning_rate:g}", most, f"s{self.seed}"])
 
@@ -145,14 +176,17 @@ class DegreeRun(Keyed):
 
     @property
     def step_flops(self) -> int:
-        """Operations of the matrix products of one training step: six a weight and example."""
-        return 6 * self.batch_size * self.network.total_params
+        """Operations of the matrix products of one training step: six a multiplication and example."""
+        return 6 * self.batch_size * self.network.multiplications
 
     @property
     def memory_numbers(self) -> int:
         """Numbers in memory: a few copies of the parameters, and a batch's activations for the backward pass."""
         n = self.network
-        return 8 * self.total_params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
+        vectors = n.matrices + n.depth
+        if n.mixer_tokens:
+            vectors = n.depth * (2 * n.mixer_units + 4 * n.mixer_tokens)
+        return 8 * self.total_params + 4 * self.batch_size * n.width * vectors
 
     @property
     def history_rows(self) -> int:

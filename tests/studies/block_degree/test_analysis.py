@@ -216,3 +216,16 @@ def test_blocks_are_compared_with_degree_3_of_their_own() -> None:
     found = pooled_table(pooled(check_runs(runs, "runs")))
     assert set(found["block"]) == {"", "ReLU, no residual, batch norm"}
     assert {one.at_end["accuracy"] for one in tuned if one.task.block} == {0.9}
+
+
+def test_a_mixer_is_compared_with_degree_3_and_is_no_degree_of_its_own() -> None:
+    products = table(seeds=3)
+    mixers = products[products["degrees"].str.startswith("2")].assign(degrees="2.2.2.2", mixer_tokens=4)
+    runs = pd.concat([products, mixers.assign(loss=mixers["loss"] * 0.5)])
+    found = pooled_table(pooled(check_runs(runs, "runs"))).set_index(
+        ["network", "rates_chosen_on", "targets"]
+    )
+    of_mixer, of_degree = (found.loc[name] for name in ("Mixer of 4 tokens", "degree 2"))
+    np.testing.assert_allclose(of_mixer["ratio"], of_degree["ratio"] / 2)
+    assert of_mixer["p_value_holm"].isna().all()
+    assert of_degree["p_value_holm"].notna().all()

@@ -18,7 +18,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs import kinds
-from shapelaw.specs.degrees import BLOCK, HALF, DegreeRun, ProductShape, block_words
+from shapelaw.specs.degrees import BLOCK, HALF, MIXER_MATRICES, DegreeRun, ProductShape, block_words
 
 COLUMNS = {
     "target": "separable or digits",
@@ -36,7 +36,7 @@ COLUMNS = {
 OPTIONS: dict[str, Any] = {
     field.name: field.default
     for field in (*fields(ProductShape), *fields(DegreeRun))
-    if field.name in (*BLOCK, "until_converged")
+    if field.name in (*BLOCK, "until_converged", "mixer_tokens")
 }
 AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
@@ -76,6 +76,7 @@ class Tuned:
     Attributes:
         degrees: the layers' degrees, as text.
         mixture: True if the network learns shares.
+        mixer_tokens: of an MLP-Mixer; 0 for a network of products.
         initial_share: the shares before training.
         learning_rates: the chosen rates, by seed.
         at_edge: number of seeds whose choice is the largest or the smallest rate tried.
@@ -90,6 +91,7 @@ class Tuned:
     task: Task
     degrees: str
     mixture: bool
+    mixer_tokens: int
     initial_share: float
     learning_rates: dict[int, float]
     at_edge: int
@@ -112,7 +114,9 @@ class Tuned:
 
     @property
     def name(self) -> str:
-        """`degree 3`, `degrees 2.3.2.3`, `mixture of 2 and 3`, `mixture of 2 and 3, from 2.9`."""
+        """`degree 3`, `degrees 2.3.2.3`, `mixture of 2 and 3`, `mixture of 2 and 3, from 2.9`, `Mixer of 4 tokens`."""
+        if self.mixer_tokens:
+            return f"Mixer of {self.mixer_tokens} tokens"
         parts = self.degrees.split(".")
         if self.mixture:
             begins = "" if self.initial_share == HALF else f", from {self.begins_at:g}"
@@ -192,8 +196,9 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
         is_flag = isinstance(value, bool)
         checked[name] = given.astype(str).str.lower() == "true" if is_flag else given.astype(type(value))
     checked["block"] = [block_words(*options) for options in checked[list(BLOCK)].itertuples(index=False)]
-    layers = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]
-    checked["matrices"] = checked["heads"] * layers  # the budget
+    layers = [[*map(int, str(text).split("."))] for text in checked["degrees"]]
+    products, mixers = checked["heads"] * [*map(sum, layers)], MIXER_MATRICES * np.array([*map(len, layers)])
+    checked["matrices"] = np.where(checked["mixer_tokens"] > 0, mixers, products)  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
     checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF
@@ -207,7 +212,7 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    names = [*Task._fields, "degrees", "mixture", BEGINS]
+    names = [*Task._fields, "degrees", "mixture", "mixer_tokens", BEGINS]
     return [_tuned(name, group, chosen_on) for name, group in runs.groupby(names, sort=True)]
 
 
@@ -217,7 +222,7 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
     Raises:
         UserError: no rate was tried with every seed.
     """
-    target, *numbers, block, until_converged, degrees, mixture, begins = name
+    target, *numbers, block, until_converged, degrees, mixture, mixer_tokens, begins = name
     rank, inputs, width, matrices, steps = map(int, numbers)
     rows = {(row["seed"], row["learning_rate"]): row for row in reversed(runs.to_dict("records"))}
     seeds, rates = (sorted(set(values)) for values in zip(*rows, strict=True))
@@ -240,6 +245,7 @@ def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
         Task(str(target), rank, inputs, width, matrices, steps, block, bool(until_converged)),
         str(degrees),
         bool(mixture),
+        int(mixer_tokens),
         float(begins),
         {int(seed): float(rate) for seed, rate in chosen.items()},
         sum(rate in (rates[0], rates[-1]) for rate in chosen.values()) if len(rates) > 1 else 0,
@@ -367,8 +373,8 @@ class Pooled:
 
     @property
     def is_whole_degree(self) -> bool:
-        """True if all layers have the same degree, and none is learned."""
-        return not self.first.mixture and len(set(self.first.layers)) == 1
+        """True for products that all have the same degree, and none of them learned."""
+        return not (self.first.mixture or self.first.mixer_tokens) and len(set(self.first.layers)) == 1
 
 
 def pooled(runs: pd.DataFrame) -> list[Pooled]:

@@ -115,7 +115,7 @@ def polynomial(degrees: Sequence[int], width: int, inputs: int) -> ProductNetwor
 
 
 def rank_networks(tuned: Sequence[Tuned], seconds: float = SECONDS) -> list[Ranked]:
-    """Each network on a separable target, except mixtures, with the rank of its polynomial.
+    """Each network of products on a separable target, except mixtures, with the rank of its polynomial.
 
     Args:
         seconds: time of one core; a rank that is estimated to take longer is not measured.
@@ -125,7 +125,7 @@ def rank_networks(tuned: Sequence[Tuned], seconds: float = SECONDS) -> list[Rank
     found = []
     for one in tuned:
         task = one.task
-        if task.target != "separable" or one.mixture:
+        if task.target != "separable" or one.mixture or one.mixer_tokens:
             continue
         sizes = one.layers, task.width, task.inputs
         if sizes not in ranks:

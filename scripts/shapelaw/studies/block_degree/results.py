@@ -289,6 +289,7 @@ LOOKS = {
     6: (plots.FOURTH, "X"),
 }
 MIXED, UNEVEN = (plots.FIFTH, "*"), (plots.INK, "p")  # degrees that are learned, and different ones in turn
+MIXER = (plots.INK, "v")
 Item = TypeVar("Item")
 Means = Sequence[tuple[Tuned, Mean]]  # of logarithms
 
@@ -415,6 +416,8 @@ def _digits_panel(points: Means, y: Span, below: Sequence[Mark]) -> Panel:
 
 def _look(one: Tuned) -> tuple[str, str]:
     """The colour and the marker of a network's degree."""
+    if one.mixer_tokens:
+        return MIXER
     if one.mixture:
         return MIXED
     return LOOKS.get(one.layers[0], UNEVEN) if len(set(one.layers)) == 1 else UNEVEN

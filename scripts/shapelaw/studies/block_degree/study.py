@@ -15,6 +15,7 @@ from shapelaw.settings.sections import Count, Even, Examples, Section, Seeds, Se
 from shapelaw.specs.degrees import (
     DIGITS,
     HALF,
+    MIXER_MATRICES,
     Activation,
     DegreeRun,
     Normalization,
@@ -47,6 +48,11 @@ class DegreeGrid(Section):
     mixture_shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = Field(
         [HALF], description="Shares that mixtures begin with: layers of degree k - 1 + share."
     )
+    mixers: list[Count] = Field(
+        [],
+        description="Numbers of tokens that each make an MLP-Mixer of degree 2, of three matrices a layer: the inputs "
+        "are cut into tokens, which width^2 / tokens units mix.",
+    )
     activation: Activation = Field("none", description="After each layer's normalized product (equation 6).")
     residual: bool = Field(True, description="Whether a layer's input is added to it.")
     normalization: Normalization = Field(
@@ -75,12 +81,14 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
     """All runs of a grid.
 
     Raises:
-        UserError: a degree doesn't divide the budget.
+        UserError: a degree, or a Mixer's layer, doesn't divide the budget, or tokens don't divide the inputs.
     """
     digits = grid.target == "digits"
     sizes = grid.width, *(DIGITS if digits else (grid.inputs, 2 if grid.target == "signs" else 1))
 
-    def network(degrees: Sequence[int], mixture: bool = False, share: float = HALF) -> ProductShape:
+    def network(
+        degrees: Sequence[int], mixture: bool = False, share: float = HALF, mixer_tokens: int = 0
+    ) -> ProductShape:
         return ProductShape(
             tuple(degrees),
             *sizes,
@@ -90,6 +98,7 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
             grid.residual,
             grid.normalization,
             grid.heads,
+            mixer_tokens,
         )
 
     def equal(degree: int) -> tuple[int, ...]:
@@ -100,6 +109,13 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
     networks += [
         network(equal(degree), True, share)
         for degree, share in itertools.product(grid.mixtures, grid.mixture_shares)
+    ]
+    if grid.mixers and (grid.matrices % MIXER_MATRICES or grid.heads > 1):
+        raise UserError(
+            f"Mixers have one head and {MIXER_MATRICES} matrices a layer: give heads: 1, and matrices: 6 or 12."
+        )
+    networks += [
+        network((2,) * (grid.matrices // MIXER_MATRICES), mixer_tokens=tokens) for tokens in grid.mixers
     ]
     for one, rank, rate, seed in itertools.product(
         networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
