@@ -1,14 +1,17 @@
 """The real Snakemake on a real, small corpus: what runs, what does not run again, what is said."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from gpt2_files import PAIRS, vocabulary_json
+from job_server import warm_python
 from project import CONFIG, GRID, KEYS, Project, key_of, records_of
 from small import REPOSITORY
+from snakemake_server import run_snakemake
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +33,20 @@ def test_a_whole_run_ends_in_a_question_its_answer_and_the_page(project: Project
     )
     page = (project.folder / "results" / "findings.html").read_text()
     assert "Depth and width (prose, GPT-2&#x27;s block, 30 steps, 6 runs)" in page
+
+
+def test_a_run_in_another_folder_ends_in_its_answer_too(project: Project, tmp_path: Path) -> None:
+    target = "results/depth_width/fit.json"
+    (project.folder / target).unlink()
+    options = (target, "--snakefile", str(project.folder / "Snakefile"), "--directory", str(project.folder))
+    done = run_snakemake((*options, "--cores", "1", "--quiet", "rules"), tmp_path, os.environ, warm_python())
+    assert done.returncode == 0, done.stderr
+    trained, question, answer, look = done.stdout.splitlines()[-4:]
+    assert trained == "Trained: 6 decoders (prose, GPT-2's block, 30 steps); none of them now."
+    assert question.endswith("from which width on does a deeper network win?")
+    assert answer.startswith("  Undecided: Depth 1 against 2: ")
+    (page,) = re.findall(r"Look: \S+ (\S+); the runs", look)
+    assert (tmp_path / page).is_file()
 
 
 def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: Project) -> None:

@@ -2,6 +2,7 @@
 import json
 import shlex
 import time
+from contextlib import chdir
 from functools import cache, partial
 
 from shapelaw.campaign.start import cpu_minutes, ending, heading_of
@@ -108,6 +109,7 @@ DOOR.use_slurm(SlurmExecutor, ATTEMPTS)
 ERRORS = SnakemakeErrors()
 FOUND = [*CONFIG.studies, *CONFIG.extras]
 STARTED = time.time()
+FOLDER = Path.cwd()
 ENDED = []  # has an entry once all jobs ended well
 TRAINING = {f"train_{level}" for level in LEVELS}
 REPORT = report_of(sys.argv[1:])
@@ -206,18 +208,21 @@ def page_in_report(wildcards, output):
 
 def say_ending():
     """Say what was trained and found and where to look: of a run that ended well, and of a report that was written."""
-    reported = REPORT and Path(REPORT).exists() and Path(REPORT).stat().st_mtime >= STARTED
-    if not ENDED and not reported:
-        return
-    rules = DOOR.rules()
-    if not (found := [STUDIES[name] for name in FOUND if name in rules]):
-        return
-    of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
-    runs = {name: runs for name, runs in submitted().runs.items() if name in rules}
-    minutes = cpu_minutes() if ENDED and DOOR.jobs is None else None
-    new = counts().recorded - len(work().state.recorded) if ENDED else None
-    for line in ending(found, runs, REPORT if reported else of_all, minutes, new):
-        print(line)
+    here = Path.cwd()  # of the command: Snakemake has left the folder of `--directory`
+    with chdir(FOLDER):
+        reported = REPORT and Path(REPORT).exists() and Path(REPORT).stat().st_mtime >= STARTED
+        if not ENDED and not reported:
+            return
+        rules = DOOR.rules()
+        if not (found := [STUDIES[name] for name in FOUND if name in rules]):
+            return
+        of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
+        page = os.path.relpath(REPORT if reported else of_all, here)
+        runs = {name: runs for name, runs in submitted().runs.items() if name in rules}
+        minutes = cpu_minutes() if ENDED and DOOR.jobs is None else None
+        new = counts().recorded - len(work().state.recorded) if ENDED else None
+        for line in ending(found, runs, page, minutes, new):
+            print(line)
 
 
 def said_failures():
