@@ -73,6 +73,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_images": _analysed("vocabulary", "laptop_images_8000.csv"),
     "laptop_undertraining": _analysed("undertraining", "laptop_undertraining.csv"),
     "laptop_todays_decoder": _analysed("todays_decoder", "laptop_todays_decoder.csv"),
+    "laptop_printed_block": _grid("laptop_printed_block", "learning_rate"),
     "laptop_vocabulary": _analysed("vocabulary", "laptop_vocabulary.csv"),
     "laptop_embedding_rank": _analysed("embedding_rank", "laptop_embedding_rank.csv"),
     "laptop_positional_rank": _analysed("positional_rank", "laptop_positional_rank.csv"),
