@@ -221,11 +221,15 @@ def test_blocks_are_compared_with_degree_3_of_their_own() -> None:
 def test_a_mixer_is_compared_with_degree_3_and_is_no_degree_of_its_own() -> None:
     products = table(seeds=3)
     mixers = products[products["degrees"].str.startswith("2")].assign(degrees="2.2.2.2", mixer_tokens=4)
-    runs = pd.concat([products, mixers.assign(loss=mixers["loss"] * 0.5)])
+    halved = mixers.assign(loss=mixers["loss"] * 0.5)
+    runs = pd.concat([products, halved, mixers.assign(mixer_tokens=2)])
     found = pooled_table(pooled(check_runs(runs, "runs"))).set_index(
         ["network", "rates_chosen_on", "targets"]
     )
-    of_mixer, of_degree = (found.loc[name] for name in ("Mixer of 4 tokens", "degree 2"))
+    of_mixer, other, of_degree = (
+        found.loc[name] for name in ("Mixer of 4 tokens", "Mixer of 2 tokens", "degree 2")
+    )
     np.testing.assert_allclose(of_mixer["ratio"], of_degree["ratio"] / 2)
+    np.testing.assert_allclose(other["ratio"], of_degree["ratio"])
     assert of_mixer["p_value_holm"].isna().all()
     assert of_degree["p_value_holm"].notna().all()

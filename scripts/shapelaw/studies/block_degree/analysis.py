@@ -428,8 +428,7 @@ def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
     found: dict[tuple[Any, ...], list[Tuned]] = {}
     for one in tuned:
         budget = (getattr(one.task, name) for name in POOLED_BY)
-        name = (*budget, one.degrees, one.mixture, one.initial_share)
-        found.setdefault(name, []).append(one)
+        found.setdefault((*budget, one.name), []).append(one)
     return found.values()
 
 
