@@ -30,6 +30,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from shapelaw.advice.models.config_json import config_file, local_path
 from shapelaw.corpora.documents import read_texts
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import read_header
@@ -43,7 +44,6 @@ from shapelaw.corpora.tokenizer import (
 from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import parse_source
-from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import check_writable, replacing
 from shapelaw.studies.study import published_of

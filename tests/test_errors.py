@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS
 
+from shapelaw.advice.models.config_json import read_config
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, exit_code
 from shapelaw.fits.inputs import read_table
 from shapelaw.settings.sections import Folder
-from shapelaw.specs.config_json import read_config
 
 
 def wrong() -> None:

@@ -23,6 +23,7 @@ from shapelaw.advice.answer.allocation import powers_of_ten
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, WITHIN, Question, ask
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
+from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.answer.text import cost_text, ends, text_of
 from shapelaw.advice.commands.shape import bottlenecks
 from shapelaw.advice.evidence.public import (
@@ -42,7 +43,7 @@ from shapelaw.fits.noise import pooled_noise
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.tables import pipe_table, with_parts
-from shapelaw.specs.sizes import Counting, SizeAxis, big
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]

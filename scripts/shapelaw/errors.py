@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from types import FrameType
@@ -89,48 +89,6 @@ def command_line(description: str | None, usage: str | None = None) -> argparse.
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-
-class _Given(argparse.Action):
-    """Keeps what is given; where nothing is, what an option of another name said stays."""
-
-    def __call__(
-        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
-    ) -> None:
-        if values is not None:
-            setattr(namespace, self.dest, values)
-
-
-def add_subject(
-    group: argparse._ActionsContainer,
-    name: str,
-    older: str,
-    shown: str,
-    about: str,
-    kind: Callable[[str], object] = str,
-) -> None:
-    """Add what a command is about to a group whose options exclude each other: its first argument.
-
-    Args:
-        older: the option that it also is, which help doesn't show.
-        shown: its name in the help.
-    """
-    group.add_argument(name, nargs="?", action=_Given, metavar=shown, type=kind, help=about)
-    group.add_argument(older, dest=name, type=kind, help=argparse.SUPPRESS)
-
-
-def add_choice(
-    group: argparse._ActionsContainer,
-    name: str,
-    older: str,
-    choices: Sequence[str],
-    default: str,
-    about: str,
-) -> None:
-    """Add an option with a choice that is read by an older name too, which help doesn't show."""
-    dest = older.lstrip("-").replace("-", "_")
-    group.add_argument(name, dest=dest, choices=choices, default=default, help=about)
-    group.add_argument(older, choices=choices, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 INTERRUPTED = 130  # as of a process that ends by SIGINT

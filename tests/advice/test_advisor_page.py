@@ -20,11 +20,12 @@ from small import REPOSITORY
 
 from shapelaw.advice.answer.costs import Costs, Question, ask
 from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.answer.template import page_of
 from shapelaw.advice.evidence.public import machine_clock, public_evidence
 from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 
 LARGEST_FILE = 300_000  # bytes
 SAME = 1e-5  # relative, and nats: the page's normal scores have six digits

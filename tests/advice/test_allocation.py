@@ -20,10 +20,10 @@ from shapelaw.advice.answer.allocation import (
     allocation_text,
     law_of_losses,
 )
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.predicted import allocation_law
 from shapelaw.advice.evidence.public import public_allocation, public_evidence
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting
 
 POWERS = st.floats(0.2, 0.6)
 

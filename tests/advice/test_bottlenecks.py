@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from shapelaw.advice.models.architectures import make_architecture
 from shapelaw.advice.models.bottlenecks import (
     Finding,
     findings_of,
@@ -11,9 +12,7 @@ from shapelaw.advice.models.bottlenecks import (
     redundancy_text,
     sentences,
 )
-from shapelaw.fits.redundancy import Basis, Estimate
-from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.decoders.redundancies import known_redundancies, published_redundancies
+from shapelaw.advice.models.measured import Basis, Estimate, known_redundancies, published_redundancies
 
 PUBLISHED = published_redundancies()
 ESM = make_architecture("ESM-1b", width=1280, vocab_size=33, heads=20, depth=33)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer.formats import config_of, shape_for
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.advice.answer.sizes import Counting
+from shapelaw.specs.sizes import SizeAxis
 
 ASKED = ("350M", "--vocab", "32k", "--tokens", "30B")
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from model_configs import config_of
 from small import SCRIPTS
 
+from shapelaw.advice.models.architectures import Architecture
 from shapelaw.advice.models.described import Kind, Model, architecture_of, model_json, model_text
 from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError
-from shapelaw.specs.architectures import Architecture
 
 pytest.importorskip("transformers")
 

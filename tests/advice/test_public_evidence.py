@@ -18,11 +18,12 @@ from shapelaw.advice.answer.laws import (
     read_law,
     transitions_content,
 )
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.losses import Draws
 from shapelaw.advice.evidence.public import MODELS, public_answer, public_evidence, shipped_models
 from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 
 
 def test_what_was_shipped_says_where_each_row_comes_from() -> None:

@@ -15,8 +15,9 @@ from shapelaw.advice.answer.answer import (
     vocabulary_of_law,
 )
 from shapelaw.advice.answer.costs import Question, ask, evidence_of
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.public import shipped_models
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")

@@ -15,13 +15,14 @@ from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, read_law
 from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock, as_quick, log_blocks_at, log_work, read_clock
 from shapelaw.advice.evidence.public import machine_clock
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL
 from shapelaw.fits.projection import first_depths
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import published_json
 from shapelaw.studies.transitions.analysis import published_projection
 

@@ -7,9 +7,9 @@ import pytest
 from shapelaw.advice.answer.answer import Network, ShapeAnswer
 from shapelaw.advice.answer.costs import Best, Question
 from shapelaw.advice.answer.numbers import as_json
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.answer.text import ends, paragraph, text_of
 from shapelaw.advice.evidence.public import public_answer, public_evidence
-from shapelaw.specs.sizes import Counting
 
 LLAMA, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
 GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, LLAMA)

@@ -13,9 +13,7 @@ from ratio_runs import TRUE as RATIO_TRUE
 from ratio_runs import ratio_runs
 from redundancy_results import write_redundancies
 
-from shapelaw.errors import UserError
-from shapelaw.fits.noise import Noise
-from shapelaw.fits.redundancy import (
+from shapelaw.advice.models.measured import (
     AS_GPT,
     AS_T5,
     OTHER,
@@ -23,20 +21,18 @@ from shapelaw.fits.redundancy import (
     RANK,
     RATIO,
     TOKENS,
-    Baseline,
     Basis,
     Estimate,
-    Needed,
     Point,
-    RedundancyStatus,
     Series,
     attention_setting,
     estimate,
     fitted_series,
-    needed_rank,
-    published_series,
-    redundancy,
+    published_redundancies,
 )
+from shapelaw.errors import UserError
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, redundancy
 from shapelaw.specs.sizes import SizeAxis
 
 SIZES = np.geomspace(40e6, 75e6, 7)
@@ -113,7 +109,7 @@ def test_the_rank_from_which_nothing_is_lost() -> None:
     assert needed_rank(ranks, losses + 1, np.full(6, 3.0), full, Noise(0.003, 12.0)) == Needed(None, 32)
 
 
-PUBLISHED = published_series(0.25, {4: 0.25, 16: 0.45})
+PUBLISHED = published_redundancies()
 
 
 def ours(

@@ -6,15 +6,10 @@ import pandas as pd
 import pytest
 from golden_tables import golden
 
-from shapelaw.fits.redundancy import AS_T5, RANK, RATIO, TOKENS, Basis, Redundancy, RedundancyStatus
+from shapelaw.advice.models.measured import AS_T5, MEASURED, RANK, RATIO, TOKENS, Basis, known_redundancies
+from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.decoders.redundancies import (
-    MEASURED,
-    Drawn,
-    compared_redundancy,
-    known_redundancies,
-    redundancy_figure,
-)
+from shapelaw.studies.decoders.redundancies import Drawn, compared_redundancy, redundancy_figure
 from shapelaw.studies.study import published
 
 

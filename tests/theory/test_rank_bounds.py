@@ -9,22 +9,25 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measured_ranks import measured
 
-from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
-from shapelaw.theory.networks import ProductNetwork
-from shapelaw.theory.polynomials import PRIMES, multiset, random_residues, rank
-from shapelaw.theory.rank_bounds import (
+from shapelaw.advice.models.architectures import (
+    Architecture,
     Binding,
     Bottleneck,
     attention_ratio,
     bindings,
+    input_rank,
+    make_architecture,
+)
+from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.networks import ProductNetwork
+from shapelaw.theory.polynomials import PRIMES, multiset, random_residues, rank
+from shapelaw.theory.rank_bounds import (
     bottleneck_lower,
     bottleneck_scale,
     bottleneck_upper,
     closed_form,
     early_lower,
     early_upper,
-    input_rank,
     late_lower,
     late_upper,
     least_width,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from shapelaw.advice.answer.costs import HIGH, LEAST_WIDTH, LOW, OUTSIDE, Evidence, lowest_mean, outside
+from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.answer.text import aligned, wrapped
 from shapelaw.advice.evidence.clocks import log_blocks_at, log_width
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, Draws, Floats, lowest
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, big
 
 FLOPS_A_PARAMETER = 6.0  # for each token: two of the forward pass, four of the backward
 # e-folds of size about that of the laws among which the best is looked for

@@ -20,10 +20,11 @@ from shapelaw.advice.answer.costs import (
     ask,
     outside,
 )
+from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
 from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, big, shape_of_size
+from shapelaw.specs.sizes import SizeAxis
 
 NEAREST = 3
 NEARLY = 0.02  # log size

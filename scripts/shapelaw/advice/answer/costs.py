@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence.clocks import (
     SETTLED,
     TURNS,
@@ -29,7 +30,7 @@ from shapelaw.advice.evidence.clocks import (
 )
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, SizeAxis, big
+from shapelaw.specs.sizes import SizeAxis
 
 LOW, HIGH = 0.16, 0.84
 DEEPEST = 512

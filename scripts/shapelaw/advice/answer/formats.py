@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from shapelaw.advice.answer.sizes import Counting, head_dim_of, head_group, shape_of_size
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import Shape
-from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, head_group, shape_of_size
+from shapelaw.specs.sizes import SizeAxis
 
 STEP, WIDEST = 64, 32768  # of nanochat's widths
 

@@ -21,9 +21,9 @@ from shapelaw.advice.evidence import losses
 from shapelaw.advice.evidence.clocks import SETTLED, TURNS, Clock, polynomial, shuffled_scores
 from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws, Floats
 from shapelaw.advice.models.bottlenecks import redundancy_text
+from shapelaw.advice.models.config_json import FIELDS
 from shapelaw.advice.models.fields import GPT2_NAMES, GPT2_POSITIONS, LLAMA_NAMES, PLAIN, UNUSUAL
-from shapelaw.fits.redundancy import RANK, Series, estimate, rank_setting
-from shapelaw.specs.config_json import FIELDS
+from shapelaw.advice.models.measured import RANK, Series, estimate, rank_setting
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 NEAR = 0.3  # log size within which a shipped model is shown

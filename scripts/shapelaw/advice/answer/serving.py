@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from shapelaw.advice.answer.sizes import option_number, size_of
 from shapelaw.advice.evidence.clocks import log_width
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import STATE_BYTES, Shape
-from shapelaw.specs.sizes import option_number, size_of
 
 Real = TypeVar("Real", float, Floats)
 SERVED = "batch=1,context=4096,bandwidth=3.3TB/s"

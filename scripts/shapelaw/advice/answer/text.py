@@ -16,9 +16,10 @@ from shapelaw.advice.answer.answer import (
 )
 from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
 from shapelaw.advice.answer.serving import LATENCY, training_memory
+from shapelaw.advice.answer.sizes import big
 from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
 from shapelaw.specs.shapes import BLOCKS
-from shapelaw.specs.sizes import SizeAxis, big
+from shapelaw.specs.sizes import SizeAxis
 
 SIZES = {
     SizeAxis.TOTAL: "parameters in all",

@@ -27,10 +27,10 @@ from shapelaw.advice.evidence.public import (
     published_law,
     shipped_models,
 )
+from shapelaw.advice.models.measured import published_redundancies
 from shapelaw.errors import command_line, exit_code
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
 from shapelaw.storage.files import replacing
-from shapelaw.studies.decoders.redundancies import published_redundancies
 
 PUBLIC_MACHINES = (MI250X, "h200")
 

@@ -24,6 +24,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shapelaw.advice.answer.sizes import size_of
+from shapelaw.advice.models.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.advice.models.bottlenecks import (
     Finding,
     aligned,
@@ -33,14 +35,14 @@ from shapelaw.advice.models.bottlenecks import (
     sentences,
 )
 from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_json, model_text
+from shapelaw.advice.models.measured import known_redundancies
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.errors import UserError, add_choice, command_line, exit_code
+from shapelaw.advice.options import add_choice
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.tables import plain_rows
-from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
-from shapelaw.specs.sizes import SizeAxis, size_of
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.storage.files import replacing
-from shapelaw.studies.decoders.redundancies import known_redundancies
 from shapelaw.studies.study import REFERENCE
 
 FLAGS = {  # option: field of an architecture, help

@@ -32,7 +32,8 @@ from shapelaw.advice.evidence.checks import Checks, check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
 from shapelaw.advice.evidence.predicted import allocation_law, by_budget, predicted, without_each_shape
-from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
+from shapelaw.advice.options import add_subject
+from shapelaw.errors import UserError, command_line, exit_code, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
 from shapelaw.studies.study import REFERENCE

@@ -21,6 +21,7 @@ import argparse
 import sys
 
 from shapelaw.advice.answer.costs import WITHIN
+from shapelaw.advice.options import add_choice
 from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import (
     add_column_options,
@@ -33,7 +34,7 @@ from shapelaw.advice.own_runs.given import (
 from shapelaw.advice.surface.analysis import Options, analyse_surface, check_options, sizes_of
 from shapelaw.advice.surface.forms import LEAST_SHAPES
 from shapelaw.advice.surface.results import present_surface
-from shapelaw.errors import add_choice, command_line, exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import show_results
 from shapelaw.specs.sizes import SizeAxis
 

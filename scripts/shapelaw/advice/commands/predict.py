@@ -19,7 +19,8 @@ import pandas as pd
 
 from shapelaw.advice.evidence.predicted import by_budget, predicted
 from shapelaw.advice.evidence.public import public_evidence
-from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
+from shapelaw.advice.options import add_subject
+from shapelaw.errors import UserError, command_line, exit_code, reason_of
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND
 from shapelaw.storage.files import replacing

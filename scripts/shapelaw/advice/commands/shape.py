@@ -33,16 +33,17 @@ from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHI
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
+from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, shape_of_size
 from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
+from shapelaw.advice.models.architectures import Architecture, bindings, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.errors import UserError, add_subject, command_line, exit_code
-from shapelaw.specs.architectures import Architecture, make_architecture
+from shapelaw.advice.options import add_subject
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.making import ShapeError, make_shape
 from shapelaw.specs.shapes import Block, Shape
-from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, option_number, shape_of_size
-from shapelaw.theory.rank_bounds import bindings
+from shapelaw.specs.sizes import SizeAxis
 
 DEFAULT_VOCAB = 50257
 PUBLISHED = "published"
@@ -408,7 +409,7 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
     said = []
     if binding:
         from shapelaw.advice.models.bottlenecks import findings_of, sentences  # pandas, and our measurements
-        from shapelaw.studies.decoders.redundancies import known_redundancies
+        from shapelaw.advice.models.measured import known_redundancies
 
         measured = known_redundancies()
         said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]

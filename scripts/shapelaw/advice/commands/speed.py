@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.advice.answer.text import aligned
-from shapelaw.errors import UserError, add_subject, command_line, exit_code, say
+from shapelaw.advice.options import add_subject
+from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.specs.shapes import Block
-from shapelaw.specs.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.storage.files import check_writable, replacing
 
 DEPTHS = "12,16,24,32,48"

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting
 
 SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
 TURNS = 12  # steps at most

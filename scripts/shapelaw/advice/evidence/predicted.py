@@ -17,10 +17,11 @@ from scipy import optimize  # type: ignore[import-untyped]
 
 from shapelaw.advice.answer.allocation import FLOPS_A_PARAMETER, Law, law_of_losses
 from shapelaw.advice.answer.costs import Evidence, Question, ask
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.fit import Fitted, as_draws
 from shapelaw.advice.evidence.losses import Floats, LeastSquares, least_squares
 from shapelaw.fits.inputs import require_columns
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 
 ROBUST = 0.01  # nats beyond which a residual counts less than by its square
 COLUMNS = ("name", "budget", "depth", "width", "vocab_size", "tied", "total_params", "tokens", "loss")

@@ -18,9 +18,10 @@ from shapelaw.advice.answer.answer import (
     transitions_of,
 )
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
+from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
 from shapelaw.errors import UserError
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 
 MI250X = "mi250x"  # the machine of Gemstones' times

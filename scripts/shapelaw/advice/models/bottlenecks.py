@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from shapelaw.fits.redundancy import (
+from shapelaw.advice.models.architectures import (
+    Architecture,
+    Binding,
+    Bottleneck,
+    attention_ratio,
+    bindings,
+    input_rank,
+)
+from shapelaw.advice.models.measured import (
     RANK,
     RATIO,
     Estimate,
@@ -19,8 +27,6 @@ from shapelaw.fits.redundancy import (
 )
 from shapelaw.report.reading import MISSING
 from shapelaw.report.tables import picked
-from shapelaw.specs.architectures import Architecture
-from shapelaw.theory.rank_bounds import Binding, Bottleneck, attention_ratio, bindings, input_rank
 
 NONE = "none"
 _ADVICE = {

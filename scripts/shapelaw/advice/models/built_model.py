@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shapelaw.specs.config_json import number_in
+from shapelaw.advice.models.config_json import number_in
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

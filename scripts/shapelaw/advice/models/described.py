@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from shapelaw.advice.models.architectures import Architecture, make_architecture
 from shapelaw.errors import UserError
-from shapelaw.specs.architectures import Architecture, make_architecture
 
 
 class Kind(StrEnum):

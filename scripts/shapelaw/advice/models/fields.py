@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from shapelaw.advice.models.config_json import NESTED, TIES, number_in
 from shapelaw.advice.models.described import Kind, Model
 from shapelaw.errors import UserError
-from shapelaw.specs.config_json import NESTED, TIES, number_in
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ from shapelaw.advice.models.built_model import (
     token_embedding,
     whole,
 )
+from shapelaw.advice.models.config_json import FIELDS, NESTED, read_config, without
 from shapelaw.advice.models.described import Kind, Model
 from shapelaw.advice.models.fields import by_fields, check_heads, plain_model
 from shapelaw.errors import UserError, reason_of
-from shapelaw.specs.config_json import FIELDS, NESTED, read_config, without
 
 if TYPE_CHECKING:
     from torch import Tensor

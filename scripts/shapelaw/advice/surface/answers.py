@@ -28,6 +28,7 @@ from shapelaw.advice.answer.costs import (
     interval_of_few,
     outside,
 )
+from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence.clocks import Clock, log_blocks_at
 from shapelaw.advice.evidence.losses import lowest
 from shapelaw.advice.surface.average import Surface
@@ -36,7 +37,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL
 from shapelaw.fits.projection import SizeRule
-from shapelaw.specs.sizes import SAME_SIZE, Counting, SizeAxis, big
+from shapelaw.specs.sizes import SAME_SIZE, SizeAxis
 
 COMPARED = 81  # depths that are compared at a size
 SIZES = 41  # sizes at which the best loss is known, between which it is interpolated

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +22,8 @@ from shapelaw.fits.redundancy import (
     Needed,
     Redundancy,
     RedundancyStatus,
-    Series,
-    fitted_series,
     interval_words,
     needed_rank,
-    published_series,
     redundancy,
 )
 from shapelaw.report import plots
@@ -35,7 +31,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.studies.study import REFERENCE, Published, published_of
+from shapelaw.studies.study import Published
 
 SIZES = tuple(SIZE_COLUMNS.values())
 REDUNDANCY: Columns = {
@@ -234,33 +230,3 @@ def _marks(
             value, low, high = np.array([(one.found.value, one.found.low, one.found.high) for one in some]).T
             err = np.clip([value - np.fmax(low, -1.0), high - value], 0, None)
             yield Points(x, value, f"{some[0].series}, {status or '68% interval'}", color, shape, err=err)
-
-
-MEASURED = REFERENCE / "measured"  # redundancy.csv and losses.csv of docs/results/laptop_STUDY.csv
-_STUDIES = ("embedding_rank", "attention_ratio")
-
-
-def known_redundancies(axis: SizeAxis = SizeAxis.TOTAL, fits: Iterable[Path] = ()) -> list[Series]:
-    """All that are known, the preferred ones first.
-
-    Args:
-        axis: the size in which those of `fits` and ours are meant; the published ones are of all parameters.
-        fits: folders of results of the user's own.
-
-    Raises:
-        UserError: a folder has no redundancies.
-    """
-    theirs = [one for folder in fits for one in fitted_series(folder, axis)]
-    ours = [
-        one
-        for study in _STUDIES
-        for one in fitted_series(MEASURED / study, axis, f"docs/results/laptop_{study}.csv")
-    ]
-    return [*theirs, *ours, *published_redundancies()]
-
-
-def published_redundancies() -> tuple[Series, ...]:
-    """Those of the vocabulary paper, shares of all parameters."""
-    ranks, ratios = (published_of(study, REDUNDANT) for study in _STUDIES)
-    (rank,) = (one.number for one in ranks.values())
-    return published_series(rank, {float(ratio): one.number for ratio, one in ratios.items()})

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from shapelaw.advice.models.architectures import Architecture, architecture_of_row, make_architecture
 from shapelaw.errors import UserError
-from shapelaw.specs.architectures import Architecture, architecture_of_row, make_architecture
 
 
 def test_the_sizes_that_follow_from_others() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from shapelaw.advice.models.config_json import config_file, local_path, number_in, read_config
 from shapelaw.errors import UserError
-from shapelaw.specs.config_json import config_file, local_path, number_in, read_config
 
 
 @pytest.mark.parametrize(

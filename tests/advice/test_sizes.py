@@ -6,17 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapelaw.advice.answer.sizes import Counting, big, head_dim_of, shape_of_size, size_of
 from shapelaw.errors import UserError
 from shapelaw.specs.making import make_shape
-from shapelaw.specs.sizes import (
-    UNITS,
-    Counting,
-    SizeAxis,
-    big,
-    head_dim_of,
-    shape_of_size,
-    size_of,
-)
+from shapelaw.specs.sizes import UNITS, SizeAxis
 
 
 @pytest.mark.parametrize(
