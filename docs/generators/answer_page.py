@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from page_parts import pipe_table, with_parts
 from shapelaw.advice.answer.allocation import powers_of_ten
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, WITHIN, Question, ask
@@ -42,7 +43,6 @@ from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import pooled_noise
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
-from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.storage.files import replacing
 

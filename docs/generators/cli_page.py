@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from page_parts import pipe_table
 from shapelaw.cli import COMMANDS
 from shapelaw.cli import main as shapelaw
 from shapelaw.errors import command_line, exit_code
-from shapelaw.report.tables import pipe_table
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]

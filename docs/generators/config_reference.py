@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
+from page_parts import pipe_table
 from shapelaw.campaign.config import Config
 from shapelaw.errors import command_line, exit_code
-from shapelaw.report.tables import pipe_table
 from shapelaw.storage.files import replacing
 from shapelaw.studies.grid.settings import FIELDS_OF
 

@@ -14,10 +14,10 @@ from pathlib import Path, PurePath
 
 import pandas as pd
 
+from page_parts import pipe_table, with_parts
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.plan import device_hours, speed_of
-from shapelaw.report.tables import pipe_table, with_parts
 from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study

@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from page_parts import pipe_table, with_parts
 from shapelaw.errors import UserError
 from shapelaw.report.reading import MISSING, reading_of
 from shapelaw.report.tables import (
     Columns,
     frame_of,
     interval_columns,
-    pipe_table,
     table_page,
-    with_parts,
     write_table,
 )
 
