@@ -37,11 +37,12 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
         "shape": None
         if found.advised is None
-        else _shape(found.advised)
-        | {"block_params": found.advised.shape.block_params}
+        else found.advised.numbers
+        | {"size": found.advised.size, "block_params": found.advised.shape.block_params}
         | _memory(found.advised),
         "costs": [
-            _shape(row.sized)
+            row.sized.numbers
+            | {"size": row.sized.size}
             | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
             | {"params_worth": row.cost.params_worth, "time": row.time}
             | _served(row, question)
@@ -106,7 +107,7 @@ def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:
     timed = verdict.at_equal_time
     return {
         "keep": verdict.keeps(within),
-        "best": _shape(verdict.best),
+        "best": verdict.best.numbers | {"size": verdict.best.size},
         "slower": verdict.slower,
         "decoding_slower": verdict.decoding,
         "cost": [verdict.cost.value, verdict.cost.low, verdict.cost.high],
@@ -117,18 +118,6 @@ def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:
 def finite(value: float) -> float | None:
     """A number for JSON; None where it is infinite or none."""
     return value if math.isfinite(value) else None
-
-
-def _shape(sized: SizedShape) -> dict[str, Any]:
-    shape = sized.shape
-    return {
-        "depth": shape.depth,
-        "width": shape.width,
-        "heads": shape.heads,
-        "head_dim": shape.attention_dim,
-        "ff_width": shape.hidden_width,
-        "size": sized.size,
-    }
 
 
 def _priced(priced: Priced) -> dict[str, Any]:

@@ -209,6 +209,13 @@ class SizedShape:
     def fits(self) -> bool:
         return abs(self.off) <= EQUAL_SHARE
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The shape's own numbers, by their names in tables."""
+        one = self.shape
+        named = {"depth": one.depth, "width": one.width, "heads": one.heads}
+        return named | {"head_dim": one.attention_dim, "ff_width": one.hidden_width}
+
 
 def shape_of_size(
     size: float, depth: int, counting: Counting, off_by: Callable[[Shape], float] = lambda shape: 0.0

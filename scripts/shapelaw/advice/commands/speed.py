@@ -193,11 +193,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
         )
         rows.append(
             {
-                "depth": shape.depth,
-                "width": shape.width,
-                "heads": shape.heads,
-                "head_dim": shape.attention_dim,
-                "ff_width": shape.hidden_width,
+                **one.numbers,
                 "total_params": one.size,
                 "block_params": shape.block_params,
                 **(

@@ -37,24 +37,11 @@ FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
 # the log scale of the penalty and its change with x (nats) or with u (size), that of nats with u; the skew; log of
 # minus the slope in x as a square in u, and its change where tokens are few; the level at x = 0 as a cubic in u
 COLUMNS = (
-    "alpha",
-    "alpha_u",
-    "c0",
-    "c1",
-    "c2",
-    "c3",
-    "p0",
-    "p1",
-    "p2",
-    "k",
-    "s0",
-    "s1",
-    "s2",
-    "s3",
-    "l0",
-    "l1",
-    "l2",
-    "l3",
+    *("alpha", "alpha_u"),
+    *("c0", "c1", "c2", "c3"),
+    *("p0", "p1", "p2", "k"),
+    *("s0", "s1", "s2", "s3"),
+    *("l0", "l1", "l2", "l3"),
 )
 SLOPES, LEVELS = slice(10, 14), slice(14, 18)
 
