@@ -34,10 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from shapelaw.corpora.documents import SPLITS, read_texts, write_documents
 from shapelaw.corpora.encoding import make_encoder
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import token_dtype
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import command_line
+from shapelaw.settings.sections import Packaged
 
 BATCH = 2048  # texts
 DOWNLOADS = Path(__file__).resolve().parents[1] / "results/corpora/downloads"

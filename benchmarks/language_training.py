@@ -47,15 +47,7 @@ from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape
 from shapelaw.storage.files import replacing
-from shapelaw.training.hardware import (
-    Ranks,
-    choose_device,
-    device_name,
-    micro_batch_size,
-    peak_flops,
-    peak_memory_bytes,
-    start_afresh,
-)
+from shapelaw.training import hardware
 from shapelaw.training.trainer import Runtime, Trainer
 
 SHAPES = [(6, 376), (24, 704), (12, 264), (48, 1000), (6, 128), (24, 184), (48, 240)]  # by what they tell
@@ -134,7 +126,7 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> tupl
         compiled_part=part or "model",  # type: ignore[arg-type]
     )
     trainer = Trainer(
-        run, setting.store, setting.store, folder / "none", runtime, Ranks(0, 1, setting.device)
+        run, setting.store, setting.store, folder / "none", runtime, hardware.Ranks(0, 1, setting.device)
     )
     for block in trainer.model.blocks:
         block.attention.way = attention or "auto"
@@ -165,7 +157,9 @@ def make_contestant(setting: Setting, way: str, peer: Path | None, folder: Path)
             micro_batch //= 2
             continue
         seconds = time.perf_counter() - start
-        return Contestant(step, micro_batch, peak_memory_bytes(setting.device) - before, seconds, trainer)
+        return Contestant(
+            step, micro_batch, hardware.peak_memory_bytes(setting.device) - before, seconds, trainer
+        )
 
 
 def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -> Step:
@@ -193,7 +187,7 @@ def measure(
     Raises:
         DeviceLost: one of them can't run, and the others can't either after it in this process.
     """
-    start_afresh(setting.device)
+    hardware.start_afresh(setting.device)
     found: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -247,7 +241,7 @@ def _several(step: Step, count: int, synchronize: Callable[[], None]) -> Step:
 
 def measure_head(setting: Setting, repeats: int) -> dict[str, Any]:
     """Loss and gradients of the classifier alone, by compiled chunks and from all logits at once."""
-    start_afresh(setting.device)
+    hardware.start_afresh(setting.device)
     n, d, v = setting.micro_batch * CONTEXT, setting.shape.width, setting.shape.vocab_size
     x = torch.randn(n, d, device=setting.device, requires_grad=True)
     w = (0.02 * torch.randn(v, d, device=setting.device)).requires_grad_()
@@ -277,7 +271,7 @@ def measure_head(setting: Setting, repeats: int) -> dict[str, Any]:
         before = setting.allocated()
         setting.forget_peak()
         action()
-        memory.append(peak_memory_bytes(setting.device) - before)
+        memory.append(hardware.peak_memory_bytes(setting.device) - before)
     ours, bare, all_at_once = alternate(chunked, unpadded, whole, rounds=repeats)
     return {
         "tokens": n,
@@ -389,7 +383,7 @@ def main() -> int:
     """Measure what is missing, the most informative first, until the time is up."""
     started = time.monotonic()
     arguments = _parser().parse_args()
-    device = choose_device(arguments.device, "float32")
+    device = hardware.choose_device(arguments.device, "float32")
     on_cpu = device.type == "cpu"
     precision = "float32" if on_cpu else "bfloat16"
     batch = arguments.batch or (8 if on_cpu else 512)
@@ -400,11 +394,12 @@ def main() -> int:
     torch.manual_seed(0)
     path = arguments.out / "language_training.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": []}
-    peak = peak_flops(device, precision)
-    here = f"{machine()}, {device_name(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
-    if results.setdefault("device", device_name(device)) != device_name(device):
+    peak = hardware.peak_flops(device, precision)
+    here = f"{machine()}, {hardware.device_name(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    if results.setdefault("device", hardware.device_name(device)) != hardware.device_name(device):
         raise UserError(
-            f"{path} is from another device ({results['device']}), this is {device_name(device)}; give another --out."
+            f"{path} is from another device ({results['device']}), this is {hardware.device_name(device)}; give "
+            "another --out."
         )
     results["machine"] = f"{here}; a large {precision} product: {peak:.3g} FLOP/s."
     results.setdefault("notes", [])
@@ -425,7 +420,7 @@ def main() -> int:
             begun = time.monotonic()
             shape = make_shape(depth, width, 2, vocab_size, CONTEXT)
             store, note = store_of(vocab_size, arguments.store, Path(name))
-            micro_batch = arguments.micro_batch or micro_batch_size(shape, batch, device, precision)
+            micro_batch = arguments.micro_batch or hardware.micro_batch_size(shape, batch, device, precision)
             setting = Setting(shape, store, batch, micro_batch, device, precision)
             # a way that is measured later is measured beside ours again, which it is compared with
             again = [way for way in case["ways"] if way.startswith("ours")][:1]

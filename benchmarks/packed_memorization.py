@@ -33,15 +33,6 @@ from torch import Tensor, nn
 from shapelaw.errors import command_line
 from shapelaw.jobs.resources import filled_up
 from shapelaw.models import memorizer
-from shapelaw.models.memorizer import (
-    forward,
-    gradients,
-    initial_parameters,
-    losses,
-    per_example_gradients,
-    positions,
-    shared_gradients,
-)
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import (
@@ -84,14 +75,14 @@ def run_of(heads: int, head_dim: int, examples: int, context_type: str, seed: in
 def naive(run: MemorizationRun, device: torch.device) -> Step:
     """A step of the naive model."""
     m = run.memorizer
-    model = NaiveMemorizer(m, initial_parameters(m, run.seed, torch.float32))
+    model = NaiveMemorizer(m, memorizer.initial_parameters(m, run.seed, torch.float32))
     return step_of(model, model, run, device)
 
 
 def public(run: MemorizationRun, device: torch.device, folder: Path) -> Step:
     """A step of the public code's model, which is seen to give our outputs."""
     m = run.memorizer
-    p = initial_parameters(m, run.seed, torch.float32)
+    p = memorizer.initial_parameters(m, run.seed, torch.float32)
     model, ours = public_memorizer(folder, m, p), NaiveMemorizer(m, p)
 
     def outputs(tokens: Tensor) -> Tensor:
@@ -128,11 +119,11 @@ def step_of(
 def alone(run: MemorizationRun, device: torch.device) -> Step:
     """A step of one model with the folded algebra, by autograd and torch.optim.Adam."""
     m, examples = run.memorizer, draw_examples(run)
-    drawn = initial_parameters(m, run.seed, torch.float32)
+    drawn = memorizer.initial_parameters(m, run.seed, torch.float32)
     parameters = {name: value[None].to(device).requires_grad_() for name, value in drawn.items()}
     optimizer = torch.optim.Adam(parameters.values(), lr=run.learning_rate)
     place, order = (
-        positions(m, torch.float32).to(device),
+        memorizer.positions(m, torch.float32).to(device),
         torch.from_numpy(example_order(run, 0, 64)).to(device),
     )
     queries, labels, contexts = (x.to(device) for x in (examples.queries, examples.labels, examples.contexts))
@@ -142,8 +133,8 @@ def alone(run: MemorizationRun, device: torch.device) -> Step:
         at = order[next(count) % 64]
         context = contexts if run.context_type == SHARED else contexts[at]
         optimizer.zero_grad()
-        losses(
-            forward(parameters, m, place, queries[at][None], context[None])[0], labels[at][None]
+        memorizer.losses(
+            memorizer.forward(parameters, m, place, queries[at][None], context[None])[0], labels[at][None]
         ).sum().backward()
         optimizer.step()
 
@@ -174,8 +165,8 @@ def steps_of(
     for models in sorted({*sizes, *([1, without] if without else [])}):
         runs = [run_of(*case, seed) for seed in range(models)]
         name = f"pack of {models}"
-        steps[f"{name}, autograd"] = (packed(runs, device, False, gradients), models)
-        written = shared_gradients if shared else per_example_gradients
+        steps[f"{name}, autograd"] = (packed(runs, device, False, memorizer.gradients), models)
+        written = memorizer.shared_gradients if shared else memorizer.per_example_gradients
         steps[f"{name}, in PyTorch"] = (packed(runs, device, False, written), models)
         if can_compile(device):
             steps[f"{name}, compiled"] = (

@@ -11,21 +11,12 @@ import sys
 from threading import Event
 
 from shapelaw.errors import say
-from shapelaw.tracking.command import (
-    PATIENCE,
-    ImportProgress,
-    check_results,
-    exit_code,
-    loading,
-    redact,
-    tracking_parser,
-    tracking_uri,
-)
+from shapelaw.tracking import command
 
 
 def main() -> int:
     """Parse the command line and follow."""
-    parser = tracking_parser(__doc__)
+    parser = command.tracking_parser(__doc__)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
     parser.add_argument(
         "--address",
@@ -39,20 +30,20 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
 
     def work() -> None:
-        results = check_results(arguments.results)
-        with loading():
+        results = command.check_results(arguments.results)
+        with command.loading():
             from shapelaw.campaign.submission import latest_experiments
             from shapelaw.storage.pool import read_asked
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import RUNS, pages
 
-        uri = tracking_uri(arguments, results)
+        uri = command.tracking_uri(arguments, results)
         patience = arguments.patience
         if patience is None:
-            patience = PATIENCE if arguments.once else float("inf")
+            patience = command.PATIENCE if arguments.once else float("inf")
         if not arguments.once:
-            say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
+            say(f"Following {results} into {command.redact(uri, uri)}; Ctrl-C ends it.")
 
         def link() -> None:
             store, asked = open_store(uri, results), list(read_asked(results))
@@ -61,11 +52,11 @@ def main() -> int:
                     print(links[RUNS])
                     return
 
-        progress = ImportProgress(say)
+        progress = command.ImportProgress(say)
         importer = Importer(results, uri, progress, patience, stop=stop, artifacts=arguments.artifact_root)
         importer.follow(None if arguments.once else arguments.every, link if arguments.address else None)
 
-    return exit_code(work, arguments.uri)
+    return command.exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

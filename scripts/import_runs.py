@@ -9,20 +9,12 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError, say
-from shapelaw.tracking.command import (
-    PATIENCE,
-    ImportProgress,
-    check_results,
-    exit_code,
-    loading,
-    tracking_parser,
-    tracking_uri,
-)
+from shapelaw.tracking import command
 
 
 def main() -> int:
     """Parse the command line, import, and write the table."""
-    parser = tracking_parser(__doc__)
+    parser = command.tracking_parser(__doc__)
     parser.add_argument("--study", required=True, help="name of the study, and of its experiment")
     parser.add_argument(
         "--keys",
@@ -35,8 +27,8 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def work() -> None:
-        results = check_results(arguments.results)
-        with loading():
+        results = command.check_results(arguments.results)
+        with command.loading():
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
             from shapelaw.storage.progress import find_records
@@ -54,8 +46,8 @@ def main() -> int:
                 f"--study is {arguments.study}, of which {results} has no records; "
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
             )
-        patience = PATIENCE if arguments.patience is None else arguments.patience
-        uri, progress = tracking_uri(arguments, results), ImportProgress(say)
+        patience = command.PATIENCE if arguments.patience is None else arguments.patience
+        uri, progress = command.tracking_uri(arguments, results), command.ImportProgress(say)
         importer = Importer(results, uri, progress, patience, artifacts=arguments.artifact_root)
         store, outcome = importer.import_study(experiment, chosen)
         if outcome.problems:
@@ -70,7 +62,7 @@ def main() -> int:
             f"date; {len(table)} rows in {arguments.out}."
         )
 
-    return exit_code(work, arguments.uri)
+    return command.exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

@@ -12,23 +12,12 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import say
-from shapelaw.tracking.command import (
-    PATIENCE,
-    ImportProgress,
-    address,
-    check_results,
-    exit_code,
-    loading,
-    one_writer,
-    patiently,
-    tracking_parser,
-    tracking_uri,
-)
+from shapelaw.tracking import command
 
 
 def main() -> int:
     """Parse the command line and log."""
-    parser = tracking_parser(__doc__)
+    parser = command.tracking_parser(__doc__)
     parser.add_argument("--study", required=True, help="the MLflow experiment")
     parser.add_argument(
         "--artifacts", nargs="*", type=Path, default=[], help="figures and tables, stored by their file names"
@@ -39,8 +28,8 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def work() -> None:
-        results = check_results(arguments.results)
-        with loading():
+        results = command.check_results(arguments.results)
+        with command.loading():
             from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
 
             from shapelaw.campaign.findings import described, headline, with_tables
@@ -48,8 +37,8 @@ def main() -> int:
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note
 
-        uri = tracking_uri(arguments, results)
-        patience = PATIENCE if arguments.patience is None else arguments.patience
+        uri = command.tracking_uri(arguments, results)
+        patience = command.PATIENCE if arguments.patience is None else arguments.patience
 
         study = submitted_study(arguments.submitted, arguments.study)
         experiment = submitted_experiment(arguments.submitted, arguments.study)
@@ -59,19 +48,19 @@ def main() -> int:
         numbers = headline({file.stem: file for file in artifacts if file.suffix == ".csv"})
 
         def once() -> tuple[str, dict[str, str]]:
-            with one_writer(results, say):
+            with command.one_writer(results, say):
                 store = open_store(uri, results, arguments.artifact_root)
                 run_id = log_summary(store, experiment, artifacts, numbers, read)
                 if note:
                     write_note(store, experiment, note)
-                return run_id, pages(store, experiment, address(uri))
+                return run_id, pages(store, experiment, command.address(uri))
 
-        run_id, links = patiently(once, patience, ImportProgress(say))
+        run_id, links = command.patiently(once, patience, command.ImportProgress(say))
         say(f"{experiment}: the summary run in MLflow is {run_id}.")
         if arguments.out is not None:
             arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")
 
-    return exit_code(work, arguments.uri)
+    return command.exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

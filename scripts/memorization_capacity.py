@@ -18,15 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shapelaw.errors import command_line, exit_code
-from shapelaw.theory.memorization import (
-    Bound,
-    attention_params,
-    capacity_bounds,
-    equal_relu_units,
-    relu_examples,
-    relu_params,
-    theorem_warnings,
-)
+from shapelaw.theory import memorization as theory
 
 SIZES = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
 
@@ -56,25 +48,25 @@ def capacity_of(sizes: argparse.Namespace) -> dict[str, Any]:
     `relu_units` is None where the attention's parameters do not pay for one unit.
     """
     n, d, d_out = sizes.context, sizes.width, sizes.outputs
-    bounds = capacity_bounds(sizes.heads, n, sizes.head_dim, d, sizes.kruskal_rank)
-    warnings = theorem_warnings(n, d, sizes.head_dim, sizes.kruskal_rank, d_out)
-    params = attention_params(sizes.heads, d, sizes.head_dim, d_out)
+    bounds = theory.capacity_bounds(sizes.heads, n, sizes.head_dim, d, sizes.kruskal_rank)
+    warnings = theory.theorem_warnings(n, d, sizes.head_dim, sizes.kruskal_rank, d_out)
+    params = theory.attention_params(sizes.heads, d, sizes.head_dim, d_out)
     units = sizes.relu_units
     if units is None:
-        units = equal_relu_units(params, n, d, d_out) or None
+        units = theory.equal_relu_units(params, n, d, d_out) or None
     if units is None:
         warnings.append(
             f"The attention's {params:,} parameters do not pay for one ReLU unit at this context."
         )
     else:
         name = f"examples of a two-layer ReLU network, m = {units:,}"
-        most = relu_examples(n, units, d_out)
-        bounds = (*bounds, Bound(name, most, False, "(n + 1) m / d_out + m + 1", "proposition 3"))
+        most = theory.relu_examples(n, units, d_out)
+        bounds = (*bounds, theory.Bound(name, most, False, "(n + 1) m / d_out + m + 1", "proposition 3"))
     return {
         **{name: getattr(sizes, name) for name in SIZES},
         "params": params,
         "relu_units": units,
-        "relu_params": None if units is None else relu_params(n, d, units, d_out),
+        "relu_params": None if units is None else theory.relu_params(n, d, units, d_out),
         "bounds": bounds,
         "warnings": warnings,
     }
@@ -82,7 +74,7 @@ def capacity_of(sizes: argparse.Namespace) -> dict[str, Any]:
 
 def text_of(found: Mapping[str, Any]) -> str:
     """A table of the bounds with their sources, then the warnings."""
-    bounds: Sequence[Bound] = found["bounds"]
+    bounds: Sequence[theory.Bound] = found["bounds"]
     name, formula = max(len(b.name) for b in bounds), max(len(b.formula) for b in bounds)
     lines = [
         f"{b.name:<{name}}  {'at least' if b.lower else 'at most':<8} {b.examples:>11,}  "

@@ -47,17 +47,8 @@ from shapelaw.settings.sections import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import check_writable, replacing
 from shapelaw.studies.study import published_of
+from shapelaw.training import evaluation
 from shapelaw.training.checkpoint import newest_of_decoder
-from shapelaw.training.evaluation import (
-    DocumentLoss,
-    Losses,
-    Rate,
-    Scores,
-    document_nats,
-    scores_of,
-    sees_later_tokens,
-    summarise,
-)
 from shapelaw.training.hardware import choose_device
 
 _CONTEXTS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")  # in a config of transformers
@@ -74,7 +65,7 @@ class Model:
     """
 
     name: str
-    scores: Scores
+    scores: evaluation.Scores
     encode: Callable[[str], list[int]]
     start: int
     context: int
@@ -100,7 +91,7 @@ def main() -> None:
         raise UserError(
             f"The tokenizer of {model.name} makes no token of {given.documents}; give another one."
         )
-    losses = summarise(found)
+    losses = evaluation.summarise(found)
     said = json.dumps({"model": model.name, "context": context, **asdict(losses)}, indent=2)
     if given.out is not None:
         with replacing(given.out) as temporary:
@@ -157,7 +148,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))
-    return Model(name, scores_of(network), encoder_of(tokenizer), start, run.shape.context_length)
+    return Model(name, evaluation.scores_of(network), encoder_of(tokenizer), start, run.shape.context_length)
 
 
 def refuse_other_text(tokenizer: Path, run: Run, identity: str) -> None:
@@ -313,7 +304,7 @@ def measured(
     documents: Sequence[str],
     batch: int,
     device: torch.device,
-) -> Iterator[DocumentLoss]:
+) -> Iterator[evaluation.DocumentLoss]:
     """The loss of each document that has a token.
 
     Raises:
@@ -323,15 +314,15 @@ def measured(
     for text in documents:
         ids = torch.tensor([model.start, *model.encode(text)], device=device)
         if len(ids) > 1:
-            if not checked and sees_later_tokens(model.scores, ids[: model.context]):
+            if not checked and evaluation.sees_later_tokens(model.scores, ids[: model.context]):
                 raise UserError(
                     f"{model.name} is an encoder: its scores of earlier tokens change with a later one, so it sees the "
                     "tokens that it is to predict, and has no perplexity; give a causal language model."
                 )
             checked = True
-            nats = float(document_nats(model.scores, ids, context, batch).sum())
+            nats = float(evaluation.document_nats(model.scores, ids, context, batch).sum())
             count = None if gpt2 is None else gpt2(text)
-            yield DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
+            yield evaluation.DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
 
 
 def read_documents(given: argparse.Namespace) -> list[str]:
@@ -355,7 +346,7 @@ def read_documents(given: argparse.Namespace) -> list[str]:
     return texts
 
 
-def text_of(model: Model, context: int, losses: Losses) -> str:
+def text_of(model: Model, context: int, losses: evaluation.Losses) -> str:
     """The losses with their intervals, and the published ones."""
     published = published_of("perplexity", "perplexity of OpenWebText")
     theirs = ", ".join(f"{model} {one.value}" for model, one in published.items())
@@ -374,7 +365,7 @@ def text_of(model: Model, context: int, losses: Losses) -> str:
     return "\n".join(lines)
 
 
-def rate_text(rate: Rate, digits: int) -> str:
+def rate_text(rate: evaluation.Rate, digits: int) -> str:
     """A value with its interval; one document has none."""
     value = f"{rate.value:.{digits}f}"
     return value if rate.low is None else f"{value} ({rate.low:.{digits}f} to {rate.high:.{digits}f})"

@@ -21,20 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from shapelaw.errors import UserError, command_line, exit_code, say
+from shapelaw.theory import separation_rank as exact
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import MixerNetwork, ProductNetwork
 from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
-from shapelaw.theory.separation_rank import (
-    LIMIT_BYTES,
-    LIMIT_SECONDS,
-    SeparationRank,
-    TimeIsUp,
-    check_limits,
-    in_time,
-    measure_planned,
-    plan,
-    size_text,
-)
 
 SILENT_SECONDS = 5.0  # shorter measurements start silently
 MOST_PRINTED = 10**60
@@ -118,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
         type=float,
         nargs=2,
         metavar=("MINUTES", "GIB"),
-        default=(LIMIT_SECONDS / 60, LIMIT_BYTES / 2**30),
+        default=(exact.LIMIT_SECONDS / 60, exact.LIMIT_BYTES / 2**30),
         help="refuse what is estimated to take more, and stop what takes more minutes (default: 10 4)",
     )
     add(
@@ -128,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def measure(network: Network, given: argparse.Namespace) -> SeparationRank:
+def measure(network: Network, given: argparse.Namespace) -> exact.SeparationRank:
     """Measure a network within the limits, and say what it takes where that is long.
 
     Raises:
@@ -138,27 +128,27 @@ def measure(network: Network, given: argparse.Namespace) -> SeparationRank:
     if not (minutes > 0 and gib > 0):
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
     seconds, memory = (math.inf, math.inf) if given.force else (60 * minutes, gib * 2**30)
-    planned = plan(network, given.templates, seconds, memory)
-    check_limits(network, planned, seconds, memory)
+    planned = exact.plan(network, given.templates, seconds, memory)
+    exact.check_limits(network, planned, seconds, memory)
     long = given.force or SILENT_SECONDS < planned.needed.seconds <= seconds
     if long:
         needed = planned.needed
         say(
-            f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
-            f"{size_text(needed.bytes / 2**30)} GiB by estimate."
+            f"Up to {exact.size_text(planned.templates)} templates of each half: {exact.size_text(needed.seconds)} s "
+            f"and {exact.size_text(needed.bytes / 2**30)} GiB by estimate."
         )
 
-    def work(tell: Callable[[tuple[int, int]], None]) -> SeparationRank:
+    def work(tell: Callable[[tuple[int, int]], None]) -> exact.SeparationRank:
         def found(templates: int, rank: int) -> None:
             tell((templates, rank))
             if long:
                 say(f"{templates:,} templates: the rank is at least {rank:,}.")
 
-        return measure_planned(network, planned, found)
+        return exact.measure_planned(network, planned, found)
 
     try:
-        return in_time(seconds, work)
-    except TimeIsUp as error:
+        return exact.in_time(seconds, work)
+    except exact.TimeIsUp as error:
         raise UserError(stopped_text(minutes, error.told)) from error
 
 
@@ -200,7 +190,7 @@ def network_of(given: argparse.Namespace) -> Network:
     return ProductNetwork(degrees[0] if len(degrees) == 1 else tuple(degrees), **common, **own)
 
 
-def as_json(network: Network, result: SeparationRank, bounds: Sequence[RankBound]) -> dict[str, object]:
+def as_json(network: Network, result: exact.SeparationRank, bounds: Sequence[RankBound]) -> dict[str, object]:
     """Everything as plain JSON values."""
     kinds = {LinearAttention: "linear attention", ProductNetwork: "product", MixerNetwork: "mixer"}
     return {
@@ -213,11 +203,11 @@ def as_json(network: Network, result: SeparationRank, bounds: Sequence[RankBound
     }
 
 
-def text_of(result: SeparationRank, bounds: Sequence[RankBound]) -> str:
+def text_of(result: exact.SeparationRank, bounds: Sequence[RankBound]) -> str:
     """The rank, its certainty, and a table of the bounds, as text."""
     upper = result.upper_bound
     # all digits, as far as a line holds them
-    upper_text = f"{upper:,}" if upper < MOST_PRINTED else size_text(upper)
+    upper_text = f"{upper:,}" if upper < MOST_PRINTED else exact.size_text(upper)
     amount = f"{result.rank:,}" if result.exact else f"at least {result.rank:,}"
     how = "exact" if result.exact else "not exact: more templates could give more"
     rows, columns = result.templates
@@ -245,7 +235,7 @@ def text_of(result: SeparationRank, bounds: Sequence[RankBound]) -> str:
 
 def power_text(exponent: float) -> str:
     """3 to a power, as text; the number may be too large for a float."""
-    return size_text(3.0**exponent) if exponent < 600 else f"10^{exponent * math.log10(3):.0f}"
+    return exact.size_text(3.0**exponent) if exponent < 600 else f"10^{exponent * math.log10(3):.0f}"
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packages import ARTICLES
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
+from shapelaw.settings.sections import Packaged
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from types import ModuleType
 import pytest
 from small import REPOSITORY
 
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
+from shapelaw.settings.sections import Packaged
 
 DOWNLOADS = REPOSITORY / "results" / "corpora" / "downloads"  # where a workflow has put what it fetched
 Files = Mapping[str, bytes]

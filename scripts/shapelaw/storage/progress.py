@@ -13,17 +13,8 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage import records
 from shapelaw.storage.files import is_alive
-from shapelaw.storage.records import (
-    CHECKPOINTS,
-    FAILED,
-    KILLED,
-    RUNNING,
-    RUNS,
-    Record,
-    read_record,
-    read_summary,
-)
 
 
 @dataclass(frozen=True)
@@ -54,10 +45,10 @@ def find_records(results: Path) -> dict[str, RecordFolder]:
     `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
     found: dict[str, RecordFolder] = {}
-    for place in (CHECKPOINTS, RUNS):
+    for place in (records.CHECKPOINTS, records.RUNS):
         for directory in _folders(results / place):
             finished = (directory / "summary.json").exists()
-            if finished or (place == CHECKPOINTS and (directory / "live.json").exists()):
+            if finished or (place == records.CHECKPOINTS and (directory / "live.json").exists()):
                 found[directory.name] = RecordFolder(directory.name, directory, finished)
     return dict(sorted(found.items()))
 
@@ -70,21 +61,21 @@ def _folders(root: Path) -> list[Path]:
         return []
 
 
-def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
+def true_status(record: records.Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
     """The true status of a record, and the reason: a run that says RUNNING but whose process is gone is KILLED.
 
     Raises:
         UserError: live.json has no time of its last update.
     """
-    if record.status != RUNNING:
+    if record.status != records.RUNNING:
         return record.status, str(record.live.get("message") or "")
     silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
     pid = record.live.get("pid")  # where it is none, the process isn't known to be gone
     if record.live.get("host") == liveness.host and isinstance(pid, int) and not is_alive(pid):
-        return KILLED, f"Its process ended without a message on {liveness.host}."
+        return records.KILLED, f"Its process ended without a message on {liveness.host}."
     if silent > liveness.silence:
-        return KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
-    return RUNNING, str(record.live.get("message") or "")
+        return records.KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
+    return records.RUNNING, str(record.live.get("message") or "")
 
 
 def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
@@ -175,16 +166,16 @@ def progress_of(
             done += 1
             flops_done += work
             flops_finished += work
-            seconds += float(read_summary(one.directory).get("wall_seconds") or 0.0)
+            seconds += float(records.read_summary(one.directory).get("wall_seconds") or 0.0)
             continue
-        record = read_record(one.directory)
+        record = records.read_record(one.directory)
         status, reason = true_status(record, liveness, now)
         step = int(record.live.get("step", 0))
         flops_done += float(step * run.step_flops)
-        if status == RUNNING:
+        if status == records.RUNNING:
             silent = (now - moment(record.live, "updated_at", one.directory)).total_seconds()
             running.append(RunningRun(key, step, run.steps, max(0.0, silent)))
-        elif status == FAILED:
+        elif status == records.FAILED:
             failed[key] = reason
         else:
             stopped.append(key)

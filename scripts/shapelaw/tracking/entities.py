@@ -32,17 +32,8 @@ from mlflow.entities import (
 from mlflow.utils import mlflow_tags
 
 from shapelaw.errors import UserError
+from shapelaw.specs import kinds
 from shapelaw.specs.cost import short_number
-from shapelaw.specs.kinds import (
-    DIVERGED,
-    KINDS,
-    LANGUAGE_HISTORY,
-    PACKED_HISTORY,
-    AnyRun,
-    Column,
-    Kind,
-    kind_of,
-)
 from shapelaw.specs.runs import AXES
 from shapelaw.storage.records import FINISHED, Record, schema_of, write_bytes
 from shapelaw.tracking.store import (
@@ -55,7 +46,9 @@ from shapelaw.tracking.store import (
     tracker_errors,
 )
 
-CURVES = tuple(dict.fromkeys(one.name for one in (*LANGUAGE_HISTORY, *PACKED_HISTORY) if one.name != "step"))
+CURVES = tuple(
+    dict.fromkeys(one.name for one in (*kinds.LANGUAGE_HISTORY, *kinds.PACKED_HISTORY) if one.name != "step")
+)
 SIZES = ("block_params", "layer_params", "total_params", "step_flops")  # metrics, to filter by
 FULL = "full"  # the param of a rank that nothing limits
 RANKS = tuple(axis.name for axis in AXES.values() if axis.null == "full rank")
@@ -75,30 +68,30 @@ _LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
 
-def run_name(run: AnyRun) -> str:
+def run_name(run: kinds.AnyRun) -> str:
     """A name that differs from those of its neighbours in its first characters: `L4 d48 s0 wiki V500 H2 t400`."""
     return " ".join(_parts(run))
 
 
-def shape_name(run: AnyRun) -> str:
+def shape_name(run: kinds.AnyRun) -> str:
     """The same without the seed, and four digits of the spec: runs that differ by the seed alone share it."""
     return " ".join(
         [*(part for part in _parts(run) if part != f"s{run.seed}"), replace(run, seed=0).digest[:4]]
     )
 
 
-def _parts(run: AnyRun) -> list[str]:
+def _parts(run: kinds.AnyRun) -> list[str]:
     """The parts of a run's label, those that tell it from its neighbours first."""
     rest = _TOKEN.split(run.label)
     first = []
-    for letter in kind_of(run).name_begins:
+    for letter in kinds.kind_of(run).name_begins:
         for part in [part for part in rest if re.fullmatch(rf"{letter}\d\S*", part)][-1:]:
             first.append(part)
             rest.remove(part)
     return first + rest
 
 
-def size_class(run: AnyRun) -> str:
+def size_class(run: kinds.AnyRun) -> str:
     """The size to the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten: `150K` of 132,000 block parameters."""
     size = next(value for name in SIZES if (value := run.flat().get(name)))
     unit = 10.0 ** math.floor(math.log10(size))
@@ -127,7 +120,7 @@ def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]
             texts[name] = str(value)
     texts |= {KEY: run.key, STUDY: study, SPEC_DIGEST: run.digest, SHAPE: shape_name(run)}
     texts |= {SIZE_CLASS: size_class(run), mlflow_tags.MLFLOW_RUN_NOTE: note(record, message)}
-    if DIVERGED.name in record.summary:
+    if kinds.DIVERGED.name in record.summary:
         texts["diverged"] = "true"
     texts |= {mlflow_tags.MLFLOW_SOURCE_NAME: "scripts/train.py"}  # in MLflow's column Source
     texts |= {mlflow_tags.MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
@@ -142,7 +135,7 @@ def tags(record: Record, study: str, message: str, studies: str) -> list[RunTag]
 def note(record: Record, message: str) -> str:
     """The run's description: its key and record, and why it ended where it did not finish."""
     lines = [f"Run `{record.run.key}`; its record: `results/runs/{record.run.key}`."]
-    if (step := record.summary.get(DIVERGED.name)) is not None:
+    if (step := record.summary.get(kinds.DIVERGED.name)) is not None:
         lines.append(f"It diverged at step {step}: its loss was no longer finite.")
     return "\n\n".join([*lines, *([message] if message else [])])
 
@@ -165,7 +158,7 @@ def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
         for name, value in record.summary.items()
         if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and is_number(value)
     }
-    columns = {one.name for one in kind_of(record.run).metrics}
+    columns = {one.name for one in kinds.kind_of(record.run).metrics}
     history = record.history.to_pydict()
     last, end = max(history["step"], default=0), milliseconds(ended)
     points = []
@@ -239,7 +232,7 @@ def milliseconds(time: datetime) -> int:
 LARGEST = 1e308  # MLflow's databases keep infinity as the largest number
 # the last four say the batch
 _TAGS = ("study", "spec_digest", "host", "git_commit", "device", "torch_version")
-_COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
+_COMMON = tuple(kinds.Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
 Value = str | int | float | None
 
 
@@ -257,7 +250,7 @@ class Listed:
     status: str
     fingerprint: str | None
     studies: str | None
-    kind: Kind
+    kind: kinds.Kind
     values: tuple[Value, ...]
 
     @property
@@ -266,12 +259,12 @@ class Listed:
         return dict(zip((one.name for one in columns_of(self.kind)), self.values, strict=True))
 
 
-def columns_of(kind: Kind) -> tuple[Column, ...]:
+def columns_of(kind: kinds.Kind) -> tuple[kinds.Column, ...]:
     """The columns of a kind's table of runs, those that every kind has first."""
     return (*_COMMON, *kind.params, *kind.metrics, *kind.texts)
 
 
-def table_schema(kind: Kind) -> pa.Schema:
+def table_schema(kind: kinds.Kind) -> pa.Schema:
     """The same as an Arrow schema."""
     return schema_of(columns_of(kind))
 
@@ -291,7 +284,7 @@ def listed_runs(
 def _listed(run: Run) -> Listed:
     """A run that has not finished has no results, though its curves have points, and a full rank is null."""
     tags, params, metrics = run.data.tags, run.data.params, run.data.metrics
-    kind = KINDS.get(params.get("kind"), KINDS[None])
+    kind = kinds.KINDS.get(params.get("kind"), kinds.KINDS[None])
     names = metrics if run.info.status == FINISHED else SIZES
     found: dict[str, Value] = {name: finite(metrics[name]) for name in names if name in metrics}
     found |= {**tags, **params, "run_id": run.info.run_id, "status": run.info.status}
@@ -341,7 +334,7 @@ def read_runs(
             "train what is missing, then import again."
         )
     runs = [run for key, run in whole.items() if keys is None or key in keys]
-    kind = runs[-1].kind if runs else KINDS[None]
+    kind = runs[-1].kind if runs else kinds.KINDS[None]
     return pa.Table.from_pylist([run.row for run in runs], schema=table_schema(kind))
 
 

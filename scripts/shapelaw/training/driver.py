@@ -26,28 +26,11 @@ from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import WriteFailed
 from shapelaw.storage.records import CHECKPOINTS, FAILED, KILLED, RUNNING, RUNS
-from shapelaw.training import checkpoint
+from shapelaw.training import checkpoint, hardware, packs
 from shapelaw.training.degree_pack import DegreePack
-from shapelaw.training.hardware import (
-    Ranks,
-    choose_device,
-    compiling_in,
-    join_ranks,
-    processes_here,
-    start_afresh,
-)
 from shapelaw.training.journal import Ended, Journal, UnderWay
 from shapelaw.training.launch import StopRequest
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.packs import (
-    Pack,
-    can_compile,
-    find_unfinished,
-    forget_finished,
-    mark_of,
-    pack_folder,
-    write_members,
-)
 from shapelaw.training.trainer import Runtime, Trainer, TrainingFailed, identity, memory_errors
 
 COMPILE_FROM = 200_000  # model-steps of a pack: compiling takes about ten seconds of a CPU
@@ -122,7 +105,7 @@ def driving(results: Path, stores_of: Callable[[Run], Stores], runtime: Runtime)
     """A driver that signals stop, in each process of the job."""
     if runtime.threads is not None:
         torch.set_num_threads(runtime.threads)
-    with StopRequest() as stop, join_ranks(runtime.device, runtime.wait_seconds) as ranks:
+    with StopRequest() as stop, hardware.join_ranks(runtime.device, runtime.wait_seconds) as ranks:
         yield Driver(results, stores_of, runtime, stop, ranks)
 
 
@@ -134,7 +117,7 @@ class Driver:
     stores_of: Callable[[Run], Stores]
     runtime: Runtime
     stop: StopRequest
-    ranks: Ranks
+    ranks: hardware.Ranks
 
     def train(self, runs: Sequence[AnyRun], begins: str = "") -> None:
         """Train the runs of a task until each has its record; those that have one are left as they are.
@@ -161,7 +144,7 @@ class Driver:
             if self.ranks.first:
                 for key, journal in journals.items():
                     journal.clear(int(key in self.runtime.keep_weights_of))
-                forget_finished(self.results, _packed(runs))
+                packs.forget_finished(self.results, _packed(runs))
 
     def _journal(self, run: AnyRun) -> Journal:
         out, checkpoints = self.results / RUNS / run.key, self.results / CHECKPOINTS / run.key
@@ -191,20 +174,20 @@ class Driver:
         """Resume a task, and train it until all of its runs have ended; those are no longer left."""
         run, ranks = runs[0], self.ranks
         precision = run.training.precision if isinstance(run, Run) else "float32"
-        device = choose_device(self.runtime.device, precision, processes_here())
+        device = hardware.choose_device(self.runtime.device, precision, hardware.processes_here())
         if ranks.world == 1:
             ranks = replace(ranks, device=device)
-        start_afresh(ranks.device)
+        hardware.start_afresh(ranks.device)
         if isinstance(run, Run):
             (journal,) = left.values()
             folder, mark = journal.checkpoints, journal.identity
             train, test = journal.stores.values()
             task: Task = Trainer(run, train, test, folder, self.runtime, ranks)
         else:
-            mark = mark_of(_packed(runs))
-            folder = pack_folder(self.results / CHECKPOINTS, mark)
+            mark = packs.mark_of(_packed(runs))
+            folder = packs.pack_folder(self.results / CHECKPOINTS, mark)
             task = _resumed_pack(_packed(runs), left, folder, mark, device, self.runtime)
-        with compiling_in(folder / "compiled", device):
+        with hardware.compiling_in(folder / "compiled", device):
             TrainingTask(task, left, folder, mark, self.runtime, self.stop, ranks).train()
         if not isinstance(run, Run):
             shutil.rmtree(folder)
@@ -225,7 +208,7 @@ class TrainingTask:
     mark: str
     runtime: Runtime
     stop: StopRequest
-    ranks: Ranks
+    ranks: hardware.Ranks
 
     def train(self) -> None:
         """Train until all runs have ended.
@@ -310,7 +293,7 @@ def _resumed_pack(
     mark: str,
     device: torch.device,
     runtime: Runtime,
-) -> Pack[Any]:
+) -> packs.Pack[Any]:
     """A pack where it stopped; or where there is none, its runs that are left, each from its latest step anywhere.
 
     A pack with a checkpoint resumes unchanged, even with models that have a record by now: fewer models round
@@ -322,11 +305,11 @@ def _resumed_pack(
     Raises:
         WriteFailed: the disk is full or gone.
     """
-    found = find_unfinished(folder.parent, [run for run in runs if run.key in left], mark)
+    found = packs.find_unfinished(folder.parent, [run for run in runs if run.key in left], mark)
     compiled = runtime.compile
     if compiled is None:
         compiled = sum(run.steps for run in runs) >= COMPILE_FROM
-    compiled = compiled and can_compile(device)
+    compiled = compiled and packs.can_compile(device)
     if found and all(one.mark == mark for one in found.values()):
         state = next(iter(found.values())).state
         by_key = {run.key: run for run in runs}
@@ -346,11 +329,11 @@ def _resumed_pack(
             if (one := found.get(run.key)) is not None:
                 pack.load_model(place, one.state, one.place)
                 say(f"{run.key} resumes at step {one.step}, where another pack left it")
-    write_members(folder, members)
+    packs.write_members(folder, members)
     return pack
 
 
-def _pack_of(runs: Sequence[PackedRun], device: torch.device, compiled: bool) -> Pack[Any]:
+def _pack_of(runs: Sequence[PackedRun], device: torch.device, compiled: bool) -> packs.Pack[Any]:
     """A new pack; `compiled` applies to memorizers.
 
     Raises:

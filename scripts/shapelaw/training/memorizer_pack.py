@@ -17,21 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from shapelaw.models.memorizer import (
-    Parameters,
-    Picked,
-    cut_down,
-    filled_up,
-    forward,
-    gradients,
-    initial_parameters,
-    is_possible,
-    kernel_gradients,
-    losses,
-    per_example_gradients,
-    positions,
-    shared_gradients,
-)
+from shapelaw.models import memorizer
 from shapelaw.specs.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
 from shapelaw.training.packs import Evaluation, Pack, Tensors
 
@@ -41,7 +27,7 @@ ATTENTION = "attention.npz"
 BLOCK = 64  # steps whose batches are drawn at once
 EVALUATED = 4096  # examples of a model that are evaluated at once
 SIZES = 64  # pack sizes that one process may compile; a pack halves its size
-Gradients = Callable[..., tuple[Tensor, Parameters]]
+Gradients = Callable[..., tuple[Tensor, memorizer.Parameters]]
 
 
 @dataclass(frozen=True)
@@ -116,10 +102,10 @@ class MemorizerPack(Pack[MemorizationRun]):
     ) -> None:
         self.memorizer = common_shape(run.memorizer for run in runs)
         dtype: torch.dtype = getattr(torch, runs[0].precision)
-        drawn_first = [initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
+        drawn_first = [memorizer.initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
         every = [self._filled_up(run, first) for run, first in zip(runs, drawn_first, strict=True)]
         super().__init__(runs, every, device)
-        self.positions = positions(self.memorizer, dtype).to(device)
+        self.positions = memorizer.positions(self.memorizer, dtype).to(device)
         drawn = [draw_examples(run) for run in runs]
         self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
         self._labels = torch.cat([examples.labels for examples in drawn]).to(device)
@@ -134,7 +120,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._by, self._compiled = by, compiled
         self._choose_gradients()
 
-    def gradients(self) -> tuple[Tensor, Parameters]:
+    def gradients(self) -> tuple[Tensor, memorizer.Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
         at, masks = self._next_order(), {}
         if self._short:
@@ -142,9 +128,9 @@ class MemorizerPack(Pack[MemorizationRun]):
             at = at.clamp(min=0)
         if self._absent is not None:
             masks["absent_Pn"] = self._absent
-        contexts: Tensor | Picked = self._contexts  # shared: of all models
+        contexts: Tensor | memorizer.Picked = self._contexts  # shared: of all models
         if not self._shared:
-            contexts = Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
+            contexts = memorizer.Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
         return self._gradients(
             self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
@@ -154,8 +140,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         """Choose the kernel, which reads tokens in place, for contexts per example on a CPU; else PyTorch."""
         m = self.memorizer
         can_pick = self._by is None and not self._shared
-        self._picks = can_pick and is_possible(m, self.positions.dtype, self.device)
-        self._gradients: Gradients = kernel_gradients
+        self._picks = can_pick and memorizer.is_possible(m, self.positions.dtype, self.device)
+        self._gradients: Gradients = memorizer.kernel_gradients
         if not self._picks:
             self._gradients = self._by or choose_gradients(m, self._shared, self._compiled)
 
@@ -182,7 +168,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         shape = common_shape(run.memorizer for run in self.runs)
         if shape != self.memorizer:
             for table in (self.parameters, self.first, self.second):
-                table.update(cut_down(table, self.memorizer, shape))
+                table.update(memorizer.cut_down(table, self.memorizer, shape))
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
@@ -192,19 +178,21 @@ class MemorizerPack(Pack[MemorizationRun]):
 
     def alone(self, model: int) -> Tensors:
         """The parameters of one model in its own shape, as a pack of one."""
-        return cut_down(super().alone(model), self.memorizer, self.runs[model].memorizer)
+        return memorizer.cut_down(super().alone(model), self.memorizer, self.runs[model].memorizer)
 
     def fitting(self, model: int, found: Tensors) -> Tensors:
         """The tensors of a model from a pack, which may have been padded to another shape."""
         heads, _, head_dim = found["w_q"].shape
         run = self.runs[model]
         there = replace(self.memorizer, heads=heads, head_dim=head_dim)
-        own = cut_down({name: value[None] for name, value in found.items()}, there, run.memorizer)
+        own = memorizer.cut_down({name: value[None] for name, value in found.items()}, there, run.memorizer)
         return self._filled_up(run, {name: value[0] for name, value in own.items()})
 
     def _filled_up(self, run: MemorizationRun, own: Tensors) -> Tensors:
         """A model's own tensors, padded to the shape of the pack."""
-        filled = filled_up({name: value[None] for name, value in own.items()}, run.memorizer, self.memorizer)
+        filled = memorizer.filled_up(
+            {name: value[None] for name, value in own.items()}, run.memorizer, self.memorizer
+        )
         return {name: value[0] for name, value in filled.items()}
 
     def _absent_tokens(self) -> Tensor | None:
@@ -221,7 +209,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         """The loss and accuracy of a model on all its examples."""
         run, total, right = self.runs[model], 0.0, 0
         for outputs, _, labels in self._parts(model):
-            total += losses(outputs, labels).item() * labels.shape[1]
+            total += memorizer.losses(outputs, labels).item() * labels.shape[1]
             if run.task == "classification":
                 right += int((outputs.argmax(-1) == labels).sum())
         accuracy = right / run.examples if run.task == "classification" else None
@@ -236,7 +224,7 @@ class MemorizerPack(Pack[MemorizationRun]):
             contexts = self._contexts[model] if self._shared else self._contexts[rows]
             contexts_1 = contexts[None, ..., : m.context, :]
             with torch.no_grad():
-                outputs, weights = forward(
+                outputs, weights = memorizer.forward(
                     alone, m, self.positions[: m.context + 1], self._queries[rows][None], contexts_1
                 )
             yield outputs, weights, self._labels[rows][None]
@@ -287,8 +275,8 @@ def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
     error.
     """
     if m.attend_to_query or not (shared or m.values == 1):  # they are not written out
-        return gradients
-    written = shared_gradients if shared else per_example_gradients
+        return memorizer.gradients
+    written = memorizer.shared_gradients if shared else memorizer.per_example_gradients
     if not compiled:
         return written
     from torch._dynamo import config

@@ -24,16 +24,8 @@ from shapelaw.errors import UserError, reason_of, say
 from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
 from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
-from shapelaw.training import checkpoint
+from shapelaw.training import checkpoint, hardware
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
-from shapelaw.training.hardware import (
-    Ranks,
-    device_name,
-    machine,
-    micro_batch_size,
-    peak_flops,
-    peak_memory_bytes,
-)
 from shapelaw.training.journal import Ended, UnderWay
 from shapelaw.training.optimizer import Batches, Optimizer, dropout_seed, learning_rate, window_starts
 
@@ -145,7 +137,7 @@ class Trainer:
         test_store: TokenStore,
         checkpoints: Path,
         runtime: Runtime,
-        ranks: Ranks,
+        ranks: hardware.Ranks,
     ) -> None:
         training = run.training
         if training.batch_size % ranks.world:
@@ -163,7 +155,7 @@ class Trainer:
         initialise(self.model, run.seed)
         self.model.to(ranks.device)
         self.optimizer = make_optimizer(self.model, training)
-        self.micro_batch = runtime.micro_batch or micro_batch_size(
+        self.micro_batch = runtime.micro_batch or hardware.micro_batch_size(
             run.shape, training.batch_size // ranks.world, ranks.device, training.precision
         )
         self.started = time.monotonic()
@@ -232,7 +224,7 @@ class Trainer:
 
     def _setting(self) -> str:
         """The setting that must stay the same for a resumed run to be bit-identical."""
-        device, threads = device_name(self.ranks.device), torch.get_num_threads()
+        device, threads = hardware.device_name(self.ranks.device), torch.get_num_threads()
         kernel = ", Llama's kernel" if self.model.by_llama_kernel else ""
         return f"{device}, {self.ranks.world} processes, {threads} threads, torch {torch.__version__}{kernel}"
 
@@ -374,7 +366,7 @@ class Trainer:
         """The numbers of the finished run."""
         progress, training, shape = self.progress, self.run.training, self.run.shape
         flops = shape.step_flops(training.batch_size)
-        peak = self.ranks.world * peak_flops(self.ranks.device, training.precision)
+        peak = self.ranks.world * hardware.peak_flops(self.ranks.device, training.precision)
         final = progress.rows[-1]
         tokens = training.steps * training.batch_size * shape.context_length
         return {
@@ -402,11 +394,11 @@ class Trainer:
         """The machine, and what the run took of it."""
         return {
             "wall_seconds": self._wall_seconds(),
-            "peak_memory_bytes": peak_memory_bytes(self.ranks.device),
+            "peak_memory_bytes": hardware.peak_memory_bytes(self.ranks.device),
             "micro_batch": self.micro_batch,
             "processes": self.ranks.world,
             "threads": torch.get_num_threads(),
-            **machine(self.ranks.device),
+            **hardware.machine(self.ranks.device),
         }
 
     def _observations(self) -> dict[str, str]:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from made_packages import packed
 
 from shapelaw.corpora.archives import Client, Package, fetch, members
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
+from shapelaw.settings.sections import Packaged
 
 FILENAMES = ["made-1.0-py3-none-any.whl", "made-1.0.tar.gz", "made-1.0.tgz", "made_1.0_all.deb"]
 FILES = {"./made/a.txt": b"one", "./made/b.txt": b"two" * 1000, "./other/c.txt": b""}

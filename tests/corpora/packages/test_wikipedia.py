@@ -12,7 +12,8 @@ import pytest
 
 from shapelaw.corpora import packages
 from shapelaw.corpora.packages import articles_of_dump, without_markup
-from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.sources import read_source
+from shapelaw.settings.sections import Packaged
 
 WIKITEXT = """{{Infobox|name=Fox}}
 The '''fox''' is a [[Canidae|canid]].<ref>{{cite book|title=Foxes}}</ref> See [[vixen]].

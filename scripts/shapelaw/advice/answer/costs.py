@@ -18,16 +18,7 @@ import numpy as np
 
 from shapelaw.advice.answer.serving import Serving
 from shapelaw.advice.answer.sizes import Counting, big
-from shapelaw.advice.evidence.clocks import (
-    SETTLED,
-    TURNS,
-    Clock,
-    Times,
-    as_quick,
-    log_blocks_at,
-    log_work,
-    normal_scores,
-)
+from shapelaw.advice.evidence import clocks
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
@@ -119,7 +110,7 @@ class Evidence:
     blocks: tuple[float, float]
     totals: tuple[float, float]
     tokens: tuple[float, float]
-    clock: Clock
+    clock: clocks.Clock
     name: str
     grid: Floats = field(default_factory=DEPTHS.copy)
     least_tokens: float = LEAST_TOKENS
@@ -131,7 +122,7 @@ class Evidence:
     @cached_property
     def normals(self) -> Floats:
         """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
-        return np.random.default_rng(0).permutation(normal_scores(len(self.draws)))
+        return np.random.default_rng(0).permutation(clocks.normal_scores(len(self.draws)))
 
     @cached_property
     def recipes(self) -> Drawn:
@@ -139,7 +130,7 @@ class Evidence:
         if not self.spread.scale:
             return self.draws
         assert isinstance(self.draws, Draws)
-        scores = np.random.default_rng(1).permutation(normal_scores(len(self.draws)))
+        scores = np.random.default_rng(1).permutation(clocks.normal_scores(len(self.draws)))
         return self.draws.scaled(self.spread.scale * scores)
 
     def beyond(self, blocks: float, total: float | None, depth: float) -> float:
@@ -164,7 +155,7 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     )
     groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = np.log([1.0, float(DEEPEST)])
-    clock = Clock(
+    clock = clocks.Clock(
         1.0 - times["work"],
         ends,
         -times["depth"] * ends,
@@ -183,7 +174,7 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
 
 def _works(blocks: tuple[float, float]) -> tuple[float, float]:
     """Logs of the work of the evidence's smallest and largest blocks, at its middle depth."""
-    low, high = log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, 2048)
+    low, high = clocks.log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, 2048)
     return float(low), float(high)
 
 
@@ -211,7 +202,7 @@ class Question:
     size: float
     counting: Counting
     tokens: float
-    clock: Times
+    clock: clocks.Times
     context: int = 2048
     equal_time: bool = False
     within: float = WITHIN
@@ -379,7 +370,7 @@ class Costs:
         counting, sizes = self.question.counting, self.question.size * np.exp(SMALLER)
         least_size = min(self.evidence.least_size, self.question.size)
         scaled = [
-            log_blocks_at(size, counting, self.grid)
+            clocks.log_blocks_at(size, counting, self.grid)
             for size in sizes
             if size > counting.fixed and size >= least_size
         ]
@@ -463,7 +454,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     sizes = np.full_like(grid, question.size)
     if question.equal_time:
         sizes = _at_equal_time(evidence, question)
-    log_blocks = log_blocks_at(sizes, question.counting, grid)
+    log_blocks = clocks.log_blocks_at(sizes, question.counting, grid)
     log_tokens = math.log(question.tokens)
     own = evidence.draws.losses(log_blocks, grid, log_tokens)
     together = own.mean(axis=0)
@@ -517,7 +508,9 @@ def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_sam
     They are against the depth whose log is `log_same`, whose size is the asked one whatever the times are.
     """
     grid, counting = evidence.grid, question.counting
-    log_blocks, larger = (log_blocks_at(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE)))
+    log_blocks, larger = (
+        clocks.log_blocks_at(factor * sizes, counting, grid) for factor in (1.0, math.exp(NUDGE))
+    )
     slower = question.log_times(larger, grid) - question.log_times(log_blocks, grid)
     rate = slower / (larger - log_blocks)
     places = np.append(grid, log_same)
@@ -530,13 +523,13 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
     """(201,) sizes that take as long as the asked size takes at the question's depth, or at that which is then best."""
     log_tokens, at, grid = math.log(question.tokens), math.log(question.asked_depth or 24.0), evidence.grid
     sizes = np.full_like(grid, question.size)
-    asked = question.log_times(log_blocks_at(sizes, question.counting, grid), grid)
-    for _ in range(TURNS):
+    asked = question.log_times(clocks.log_blocks_at(sizes, question.counting, grid), grid)
+    for _ in range(clocks.TURNS):
         wanted = float(np.interp(at, grid, asked))
-        sizes = as_quick(question.log_times, wanted, sizes, question.counting, grid)
-        log_blocks, before = log_blocks_at(sizes, question.counting, grid), at
+        sizes = clocks.as_quick(question.log_times, wanted, sizes, question.counting, grid)
+        log_blocks, before = clocks.log_blocks_at(sizes, question.counting, grid), at
         if question.asked_depth is None:
             at, _ = lowest_mean(evidence.draws, log_blocks, grid, log_tokens)
-        if abs(at - before) < SETTLED:
+        if abs(at - before) < clocks.SETTLED:
             break
     return sizes

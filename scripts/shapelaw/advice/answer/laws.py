@@ -16,33 +16,15 @@ from shapelaw.advice.surface.answers import OwnSurface
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import Shapes
 from shapelaw.errors import UserError
+from shapelaw.fits import projection
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import INTERVAL, Noise
-from shapelaw.fits.projection import (
-    FARTHEST,
-    Form,
-    draw_sizes,
-    first_depths,
-    fit_forms,
-    size_rule,
-    standard_params,
-    why_no_projection,
-)
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
-from shapelaw.studies.transitions.analysis import (
-    TransitionAnalysis,
-    analyse_transitions,
-    check_transitions,
-    covariance_of,
-    crossings,
-    points_of,
-    published_transitions,
-    usable,
-)
+from shapelaw.studies.transitions import analysis as transitions
 
 PUBLISHED = "published"
 PUBLISHED_SOURCE = "Levine et al. 2020, table 4a"
-DEPTHS = np.geomspace(1.0, FARTHEST, 121)
+DEPTHS = np.geomspace(1.0, projection.FARTHEST, 121)
 
 
 @dataclass(frozen=True)
@@ -61,7 +43,7 @@ class Law:
         p_value: the chance that transitions on the best form scatter about it as these do.
     """
 
-    forms: tuple[Form, ...]
+    forms: tuple[projection.Form, ...]
     source: str
     depths: tuple[int, int]
     sizes: tuple[float, float]
@@ -79,8 +61,8 @@ def read_law(fit: str) -> Law:
         UserError: the folder has no transitions, or no rising line goes through them.
     """
     if fit == PUBLISHED:
-        theirs = check_transitions(published_transitions(), PUBLISHED)
-        return _law(analyse_transitions(theirs), PUBLISHED_SOURCE)
+        theirs = transitions.check_transitions(transitions.published_transitions(), PUBLISHED)
+        return _law(transitions.analyse_transitions(theirs), PUBLISHED_SOURCE)
     path = Path(fit) / "transitions.csv"
     if not path.is_file() and has_surface(fit):
         raise UserError(
@@ -90,37 +72,41 @@ def read_law(fit: str) -> Law:
         raise UserError(
             f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, or the folder that `shapelaw transitions` wrote."
         )
-    return _law(analyse_transitions(check_transitions(read_table(path), str(path))), str(path))
+    return _law(
+        transitions.analyse_transitions(transitions.check_transitions(read_table(path), str(path))), str(path)
+    )
 
 
-def _law(analysis: TransitionAnalysis, source: str) -> Law:
-    reason = why_no_projection(analysis.fit)
-    used = crossings(analysis.transitions, analysis.method)
+def _law(analysis: transitions.TransitionAnalysis, source: str) -> Law:
+    reason = projection.why_no_projection(analysis.fit)
+    used = transitions.crossings(analysis.transitions, analysis.method)
     forms = () if reason else _of_best_depths(analysis)
     if not forms:
         raise UserError(
             f"{source} gives no law to advise by ({reason or 'too few transitions'}); it takes 3 transitions on a "
             f"rising line. Use --fit {PUBLISHED}, or add depths."
         )
-    sizes = standard_params(used["depth"], used["width"])
+    sizes = projection.standard_params(used["depth"], used["width"])
     depths = int(used["depth"].min()), int(used["depth"].max())
     span = float(sizes.min()), float(sizes.max())
     return Law(forms, source, depths, span, len(used), forms[0].p_value)
 
 
-def _of_best_depths(analysis: TransitionAnalysis) -> tuple[Form, ...]:
+def _of_best_depths(analysis: transitions.TransitionAnalysis) -> tuple[projection.Form, ...]:
     """The forms of `Law`; a transition whose deeper depth isn't known stands for its own depth."""
     rows = analysis.transitions
     deeper = rows["deeper_depth"].astype("Float64").fillna(rows["depth"]).astype(float)
-    used = usable(rows.assign(best=np.sqrt(rows["depth"] * deeper)), analysis.method)
-    best, width, _ = points_of(used, "best")
-    depth, *_ = points_of(used)
-    return fit_forms(best, np.log(width * np.sqrt(depth / best)), covariance_of(used))
+    used = transitions.usable(rows.assign(best=np.sqrt(rows["depth"] * deeper)), analysis.method)
+    best, width, _ = transitions.points_of(used, "best")
+    depth, *_ = transitions.points_of(used)
+    return projection.fit_forms(best, np.log(width * np.sqrt(depth / best)), transitions.covariance_of(used))
 
 
 def best_depth_at(law: Law, block_params: float) -> float:
     """The median over the law's draws of the first depth that is worth a size; infinite where none is."""
-    return float(np.median(first_depths(law.forms, lambda depth: np.full_like(depth, block_params))))
+    return float(
+        np.median(projection.first_depths(law.forms, lambda depth: np.full_like(depth, block_params)))
+    )
 
 
 def few_points(count: int) -> float:
@@ -142,7 +128,7 @@ def transitions_content(law: Law, block: str) -> dict[str, Any]:
         law: the law.
         block: the block that it was measured with, in words.
     """
-    largest = np.maximum.accumulate(draw_sizes(law.forms, DEPTHS), axis=1)
+    largest = np.maximum.accumulate(projection.draw_sizes(law.forms, DEPTHS), axis=1)
     low, middle, high = np.quantile(largest, [INTERVAL[0], 0.5, INTERVAL[1]], axis=0)
     wider = few_points(law.count)
     # the largest sizes belong to the shallowest depths
@@ -200,7 +186,7 @@ def own_surface(folder: str) -> OwnSurface:
     surface = fit_surface(shapes, noise)
     if not surface.usable:
         raise UserError(f"--fit {folder} has no surface: {surface.message}.")
-    rule = size_rule(shapes.depth, shapes.width, shapes.size)
+    rule = projection.size_rule(shapes.depth, shapes.width, shapes.size)
     tokens = math.nan if fit["tokens"] is None else float(fit["tokens"])
     return OwnSurface(surface, axis, rule, tokens, folder)
 

@@ -24,18 +24,8 @@ from shapelaw.advice.own_runs.columns import (
 )
 from shapelaw.advice.own_runs.exports import LAST
 from shapelaw.errors import UserError
+from shapelaw.fits import inputs
 from shapelaw.fits.comparable import budget_labels
-from shapelaw.fits.inputs import (
-    FINITE,
-    POSITIVE,
-    WHOLE,
-    as_numbers,
-    broken_rules,
-    example,
-    read_numbers,
-    refuse,
-    refuse_all,
-)
 from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.axes import axes_of
 from shapelaw.specs.runs import Training
@@ -158,7 +148,7 @@ def _numbered(runs: pd.DataFrame, shape: Sequence[str], source: str) -> tuple[pd
     if not numbered["seed"].any():
         return numbered, []
     copies = runs.duplicated([*shape, "loss"], keep=False)
-    refuse(runs, copies, source, "rows of one shape have the same loss; give each run one row")
+    inputs.refuse(runs, copies, source, "rows of one shape have the same loss; give each run one row")
     places = pd.DataFrame(
         {"row": numbered["seed"], "loss": groups["loss"].rank(), "of": groups["loss"].transform("size")}
     )
@@ -193,7 +183,7 @@ def _only(
     texts = table[column].map(str)
     alike = texts.str.lower() == value.lower()
     with suppress(ValueError):  # of a word, which is compared as one
-        alike |= np.isclose(read_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)
+        alike |= np.isclose(inputs.read_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)
     if not alike.any():
         there = ", ".join(texts.unique()[:SHOWN])
         raise UserError(f"--only {name}={value}: no row of {source} has it; its values are {there}.")
@@ -229,7 +219,7 @@ def _last_steps(table: pd.DataFrame, settings: Sequence[str]) -> tuple[pd.DataFr
     if "step" not in table:
         return table, []
     by = [name for name in ("depth", "width", "seed", "tokens", "run", *settings) if name in table]
-    steps = read_numbers(table["step"])
+    steps = inputs.read_numbers(table["step"])
     last = steps.groupby([table[name] for name in by], dropna=False).transform("max")
     kept = table[(steps == last) | steps.isna()]
     if len(kept) == len(table):
@@ -244,17 +234,19 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
         UserError: some can't be; the message names all of their rows.
     """
     measured = [role for role in columns if role in table and role not in HELPERS]
-    runs = as_numbers(table, measured)
+    runs = inputs.as_numbers(table, measured)
     wrong: dict[str, pd.Series[bool]] = {}
     for role in measured:
-        whole = [WHOLE] if role in ("depth", "width", "seed") else []
-        positive = [POSITIVE] if role != "seed" else []
-        wrong |= broken_rules(runs[role], columns[role], [FINITE, *whole, *positive], table[role])
+        whole = [inputs.WHOLE] if role in ("depth", "width", "seed") else []
+        positive = [inputs.POSITIVE] if role != "seed" else []
+        wrong |= inputs.broken_rules(
+            runs[role], columns[role], [inputs.FINITE, *whole, *positive], table[role]
+        )
         if role in LARGEST:
             above = np.isfinite(runs[role]) & (runs[role] > LARGEST[role])
             rule = f"{columns[role]} can't be above {LARGEST[role]:,}, so it is no {role}"
-            wrong[rule + example(table[role], above)] = above
-    refuse_all(runs, source, wrong)
+            wrong[rule + inputs.example(table[role], above)] = above
+    inputs.refuse_all(runs, source, wrong)
     if (runs["depth"] > runs["width"]).all():
         raise UserError(
             f"{source}: every network is deeper than wide; are {columns['depth']} and {columns['width']} exchanged?"
@@ -262,7 +254,7 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
     _check_sizes(runs, columns, source)
     for name in ("step", f"{columns['loss']}{LAST}"):
         if name in table:
-            runs["step"] = read_numbers(table[name])
+            runs["step"] = inputs.read_numbers(table[name])
     return runs
 
 
@@ -276,11 +268,11 @@ def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) ->
             off = ~(runs[role] / blocks).between(1 / SIZED, SIZED if blocks_alone else math.inf)
             bound = "within a factor of 3 of" if blocks_alone else "at least a third of"
             rule = f"{columns[role]} must be {bound} 12 L d² by the depth and the width"
-            wrong[rule + example(runs[role], off)] = off
+            wrong[rule + inputs.example(runs[role], off)] = off
     if "tokens" in runs:
         rule = f"{columns['tokens']} must be tokens, not millions or billions of them"
         wrong[rule] = runs["tokens"] < FEWEST_TOKENS
-    refuse_all(runs, source, wrong)
+    inputs.refuse_all(runs, source, wrong)
 
 
 def _unexplained(
@@ -326,7 +318,7 @@ def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str
     if "tokens" in runs:
         return
     for name in (str(name) for name in table if name not in known and is_length(plain_name(str(name)))):
-        lengths = read_numbers(table[name].loc[runs.index])
+        lengths = inputs.read_numbers(table[name].loc[runs.index])
         of_shape = lengths.groupby([runs["depth"], runs["width"]]).nunique().max() == 1
         others = runs.drop(columns=name, errors="ignore")
         if of_shape and lengths.gt(0).all() and not _follows(lengths, others):

@@ -30,19 +30,9 @@ from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, ana
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
 from shapelaw.studies.study_runs import study_runs
+from shapelaw.studies.transitions import results as transitions
 from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart, layers_text
-from shapelaw.studies.transitions.results import (
-    FIT_NUMBERS,
-    GAP_FORMATS,
-    PAIR_FORMATS,
-    SHAPE_FORMATS,
-    SHAPE_NUMBERS,
-    TABLES_OF_RUNS,
-    add_axes_option,
-    add_size_options,
-    overtaken,
-)
 from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
 
 _EFFECTS: dict[str, Any] = {"read": tables.read_effects, "counted": True}
@@ -53,15 +43,15 @@ CELL_TABLES = {
         lambda one: told_by_pair(one.transitions.transitions),
         "Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with the two "
         "trained sizes on its sides by the paper's rule.",
-        PAIR_FORMATS,
+        transitions.PAIR_FORMATS,
         tables.of_cells(read_transitions),
         counted=True,
     ),
-    "size_axes": replace(TABLES_OF_RUNS["size_axes"], read=tables.of_cells(read_transitions)),
+    "size_axes": replace(transitions.TABLES_OF_RUNS["size_axes"], read=tables.of_cells(read_transitions)),
     "gaps": TableOf(
         lambda one: gaps_table(one.compared),
         "How much better the deeper network is at equal size.",
-        GAP_FORMATS,
+        transitions.GAP_FORMATS,
         tables.of_cells(read_gaps),
     ),
 }
@@ -75,14 +65,14 @@ TABLES = {
     "fit": TableOf(
         lambda one: tables.fit_table(one.analyses, one.parts),
         "Weighted fit of log d = a + b L, for each cell.",
-        read=tables.of_cells(without(*FIT_NUMBERS)),
+        read=tables.of_cells(without(*transitions.FIT_NUMBERS)),
         counted=True,
     ),
     "projection": TableOf(
         lambda one: tables.projection_of_cells(one.analyses, one.parts),
         "Shapes that the line of a cell projects.",
-        SHAPE_FORMATS,
-        tables.of_cells(without(*SHAPE_NUMBERS, "trained_depth", "trained_width")),
+        transitions.SHAPE_FORMATS,
+        tables.of_cells(without(*transitions.SHAPE_NUMBERS, "trained_depth", "trained_width")),
     ),
     "effects": TableOf(
         lambda one: tables.effects_tables(one)["effects"],
@@ -127,8 +117,8 @@ MOST_LOOKS = 40  # cells in one panel
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the axes, the size and the bootstrap's draws."""
-    add_axes_option(parser)
-    add_size_options(parser)
+    transitions.add_axes_option(parser)
+    transitions.add_size_options(parser)
 
 
 def results_of(
@@ -223,7 +213,7 @@ def answer(made: Mapping[str, Table]) -> Answer:
     found = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
     if found.empty:
         if effects.empty:  # one cell: no axis has an effect, and which depth wins is what can be asked
-            return overtaken(made["transitions"].frame)
+            return transitions.overtaken(made["transitions"].frame)
         return Answer("No two cells that differ in one thing have sizes in common.", False)
     said_of = [_of_axis(axis, rows) for axis, rows in found.groupby("axis", sort=False)]
     return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))

@@ -18,24 +18,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shapelaw.settings.sections import (
-    Count,
-    Section,
-    Seeds,
-    SizeAxisName,
-    Tokens,
-    Vocabulary,
-    Widths,
-    plain_values,
-    section_of,
-)
+from shapelaw.settings import sections
 from shapelaw.specs.runs import AXES, BUDGETS, Training
 from shapelaw.specs.shapes import Shape
 
 Positive = Annotated[float, Field(gt=0)]
 
 
-class Ratio(Section):
+class Ratio(sections.Section):
     """The dimension of a head as a rule: the width of all heads together over that of the network, H d_a / d."""
 
     ratio: Positive = Field(description="H d_a / d; 1.333 stands for 4 / 3.")
@@ -53,7 +43,7 @@ def _spelled(what: str, rule: str, ratios: bool = False) -> BeforeValidator:
     """Takes a whole number, null or a rule; anything else is one problem, and not one for each spelling."""
 
     def checked(given: Any) -> Any:
-        value = plain_values(given)
+        value = sections.plain_values(given)
         ratio = value.get("ratio") if ratios and isinstance(value, Mapping) and len(value) == 1 else None
         if isinstance(ratio, int | float) and 0 < ratio < math.inf:
             return Ratio(ratio=ratio)
@@ -65,21 +55,21 @@ def _spelled(what: str, rule: str, ratios: bool = False) -> BeforeValidator:
 
 
 HeadWidth = Annotated[
-    Count | Ratio | Literal["equal_params"] | None,
+    sections.Count | Ratio | Literal["equal_params"] | None,
     _spelled("a whole number, {ratio: 4} or equal_params", EQUAL_PARAMS, ratios=True),
 ]
 PositionalRank = Annotated[
-    Count | Literal["embedding_rank"] | None, _spelled("a whole number or embedding_rank", OF_TOKENS)
+    sections.Count | Literal["embedding_rank"] | None, _spelled("a whole number or embedding_rank", OF_TOKENS)
 ]
 FeedForward = Annotated[
-    Count | Literal["4 * heads * attention_dim"] | None,
+    sections.Count | Literal["4 * heads * attention_dim"] | None,
     _spelled(f"a whole number or {OF_ATTENTION}", OF_ATTENTION),
 ]
 FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
 BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
 _SPELLED: dict[str, Any] = {  # axes whose values a config bounds more tightly, or spells by a rule too
-    "vocab_size": Vocabulary,
-    "context_length": Tokens,
+    "vocab_size": sections.Vocabulary,
+    "context_length": sections.Tokens,
     "attention_dim": HeadWidth,
     "ff_width": FeedForward,
     "positional_rank": PositionalRank,
@@ -88,7 +78,7 @@ _BUDGETS = {
     name: (Positive, f"A training's {unit}, in place of `steps`.") for name, (_, unit) in BUDGETS.items()
 }
 _HEAD_DIM = (
-    Count | None,
+    sections.Count | None,
     "Dimension of one head. Without `heads` there are as many as share the width; null is width / heads.",
 )
 _BLOCK_PARAMS = (
@@ -101,7 +91,7 @@ _BLOCK_PARAMS = (
 def _fields_of_spec(spec: type) -> dict[str, tuple[Any, str]]:
     """The fields of a spec, with their types and bounds, and what they mean."""
     found: dict[str, tuple[Any, str]] = {}
-    for name, key in section_of(spec, Section, spec.__name__).model_fields.items():
+    for name, key in sections.section_of(spec, sections.Section, spec.__name__).model_fields.items():
         kind: Any = Annotated[(key.annotation, *key.metadata)] if key.metadata else key.annotation
         found[name] = _SPELLED.get(name, kind), key.description or ""
     return found
@@ -167,7 +157,7 @@ def _list_of(_: str, kind: Any) -> Any:
 def _single_of(name: str, kind: Any) -> Any:
     if name not in BY_DEPTH:
         return Annotated[kind, BeforeValidator(_one)] | None
-    table = Annotated[dict[Count, kind], Field(min_length=1), Tag("[table]")]
+    table = Annotated[dict[sections.Count, kind], Field(min_length=1), Tag("[table]")]
     either = Annotated[kind, Tag("[value]")] | table
     return Annotated[either, Discriminator(_table_or_value), BeforeValidator(_one)] | None
 
@@ -179,7 +169,7 @@ def _fields_of(kind_of: Callable[[str, Any], Any]) -> dict[str, Any]:
     }
 
 
-class Dumped(Section):
+class Dumped(sections.Section):
     """Keys of which a dump has only those that are given."""
 
     @model_serializer(mode="wrap")
@@ -224,24 +214,24 @@ class Combinations(Dumped):
 
 
 Repeated = Annotated[
-    Widths,
+    sections.Widths,
     Field(description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."),
 ]
 
 
-class Repeats(Section):
+class Repeats(sections.Section):
     """The seeds of a grid's networks, and the size in which they are compared."""
 
-    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    seeds: sections.Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
     repeated: Repeated = Field({})
-    repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
-    size_axis: SizeAxisName = "block"
+    repeated_seeds: sections.Seeds = Field(3, description="Runs of each shape of `repeated`.")
+    size_axis: sections.SizeAxisName = "block"
 
 
 class BlockKeys(Given, Repeats, Combinations):
     """The keys of a block that are no fields of a run."""
 
-    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+    widths: Annotated[sections.Widths, Field(min_length=1)] | None = Field(
         None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
     )
     grid_file: str | None = Field(

@@ -17,19 +17,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, phrase_of
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.grid import language
-from shapelaw.studies.grid.expansion import (
-    DEFAULTS,
-    Block,
-    Defaults,
-    Network,
-    all_pairings,
-    common_sizes,
-    networks_of,
-    runs_of_networks,
-    shapes_by_depth,
-    widths_to_add,
-)
+from shapelaw.studies.grid import expansion, language
 from shapelaw.studies.grid.settings import BlockKeys
 from shapelaw.studies.study import OTHER_FOLDERS, OURS, Study
 
@@ -175,7 +163,7 @@ class Grid:
         """The sections of its blocks, each with its place."""
         return language.placed(self.place, grids_of(config)[self.name])
 
-    def blocks(self, config: Settings, root: Path | None = None) -> list[Block]:
+    def blocks(self, config: Settings, root: Path | None = None) -> list[expansion.Block]:
         """Its blocks, without problems; a relative `grid_file` starts from the folder given, and None leaves it alone.
 
         Raises:
@@ -183,13 +171,13 @@ class Grid:
         """
         return [language.block_of(where, keys, root) for where, keys in self.sections(config)]
 
-    def networks(self, config: Settings, root: Path) -> list[Network]:
+    def networks(self, config: Settings, root: Path) -> list[expansion.Network]:
         """Its networks, each once.
 
         Raises:
             UserError: a grid file can't be used.
         """
-        return networks_of(self.blocks(config, root), defaults_of(config))
+        return expansion.networks_of(self.blocks(config, root), defaults_of(config))
 
     def axes(self, config: Settings) -> list[str]:
         """What it varies beside depth and width."""
@@ -208,7 +196,7 @@ class Grid:
         Raises:
             UserError: a grid file can't be used.
         """
-        yield from runs_of_networks(self.networks(config, root))
+        yield from expansion.runs_of_networks(self.networks(config, root))
 
     def problems(self, config: Settings, root: Path) -> list[str]:
         """A sentence for each problem of its blocks (`sections_problems`), then of what its study compares."""
@@ -238,10 +226,10 @@ class Grid:
         blocks, defaults, found = self.blocks(config, root), defaults_of(config), list[str]()
         for block in blocks:
             found += [*language.left_out(block, defaults), *pairing_warnings(block)]
-        networks = networks_of(blocks, defaults)
+        networks = expansion.networks_of(blocks, defaults)
         found += rank_warnings(self.place, networks)
 
-        def further(lacking: Iterable[Network], widths: Mapping[int, Sequence[int]]) -> str:
+        def further(lacking: Iterable[expansion.Network], widths: Mapping[int, Sequence[int]]) -> str:
             """The runs that widths of two depths are, how long they take, and the blocks to add for them."""
             depths: dict[str, set[int]] = {}
             for one in lacking:
@@ -252,10 +240,10 @@ class Grid:
                 if (added := {depth: widths[depth] for depth in widths if depth in depths.get(where, ())})
             ]
             made, known = (
-                networks_of([language.block_of(self.place, keys) for keys in like], defaults),
+                expansion.networks_of([language.block_of(self.place, keys) for keys in like], defaults),
                 set(networks),
             )
-            runs = [*runs_of_networks(one for one in made if one not in known)]
+            runs = [*expansion.runs_of_networks(one for one in made if one not in known)]
             time = duration(3600 * device_hours(runs, config.execution, speed_of(config, Path.cwd())))
             more = "one more block" if len(like) == 1 else "more blocks"
             return (
@@ -277,9 +265,9 @@ class Grid:
         return [*self.sized(config), "--axes", *self.axes(config)]
 
 
-def defaults_of(config: Settings) -> Defaults:
+def defaults_of(config: Settings) -> expansion.Defaults:
     """What a config says where a block doesn't."""
-    return Defaults(config.corpus.name, config.training.spec())
+    return expansion.Defaults(config.corpus.name, config.training.spec())
 
 
 def sections_problems(
@@ -307,7 +295,7 @@ def name_problems(names: Iterable[str], studies: Mapping[str, Study]) -> Iterato
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def rank_warnings(where: str, networks: Iterable[Network]) -> list[str]:
+def rank_warnings(where: str, networks: Iterable[expansion.Network]) -> list[str]:
     """A sentence for each rank that is above what it maps."""
     maps = (
         ("embedding_rank", "embedding_inputs", "inputs of the embedding"),
@@ -327,13 +315,13 @@ def rank_warnings(where: str, networks: Iterable[Network]) -> list[str]:
     ]
 
 
-def pairing_warnings(block: Block) -> Iterator[str]:
+def pairing_warnings(block: expansion.Block) -> Iterator[str]:
     """A sentence where depths are not paired to 2% at some sizes in parameters: those that differ most, each once."""
     if "block_params" not in block.values:
         return
     names = [name for name in language.shown_names([block]) if name not in language.OUTSIDE_BLOCKS]
     poor: dict[str, dict[str, None]] = {}
-    every = sorted(all_pairings(block), key=lambda one: -one[1].mismatch)
+    every = sorted(expansion.all_pairings(block), key=lambda one: -one[1].mismatch)
     for settings, pair in every:
         if pair.mismatch > EQUAL_SHARE:
             widths = ", ".join(f"depth {depth} width {width}" for depth, width in pair.widths.items())
@@ -349,13 +337,13 @@ def pairing_warnings(block: Block) -> Iterator[str]:
         )
 
 
-def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
+def width_lines(name: str, blocks: Iterable[expansion.Block]) -> list[str]:
     """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
     found = []
     for block in blocks:
         if "block_params" not in block.values:
             continue
-        pairs = [pair for _, pair in all_pairings(block)]
+        pairs = [pair for _, pair in expansion.all_pairings(block)]
         widths = {
             depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
             for depth in block.depths
@@ -370,11 +358,11 @@ def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
 
 def cell_warnings(
     where: str,
-    blocks: Sequence[Block],
-    networks: Sequence[Network],
+    blocks: Sequence[expansion.Block],
+    networks: Sequence[expansion.Network],
     axis: str,
     asks: Asks,
-    further: Callable[[Iterable[Network], Mapping[int, Sequence[int]]], str],
+    further: Callable[[Iterable[expansion.Network], Mapping[int, Sequence[int]]], str],
 ) -> list[str]:
     """A sentence for each transition that some cells can't give.
 
@@ -387,14 +375,16 @@ def cell_warnings(
         further: what widths to add cost and how they are added, a clause, from the networks that lack them.
     """
     size, names = size_of(axis), language.shape_names(blocks)
-    cells: dict[str, list[Network]] = {}
+    cells: dict[str, list[expansion.Network]] = {}
     for one in networks:
-        label = language.named({name: one.settings.get(name, DEFAULTS.get(name)) for name in names}, names)
+        label = language.named(
+            {name: one.settings.get(name, expansion.DEFAULTS.get(name)) for name in names}, names
+        )
         cells.setdefault(label, []).append(one)
     repeated = {_noise_of(one) for one in networks if one.seeds > 1}
     said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for label, cell in cells.items():
-        rows = {depth: sorted(map(size, row)) for depth, row in shapes_by_depth(cell).items()}
+        rows = {depth: sorted(map(size, row)) for depth, row in expansion.shapes_by_depth(cell).items()}
         if asks != "nothing" and (len(rows) > 1 or asks != "transitions if deep"):
             repeats = any(_noise_of(one) in repeated for one in cell)
             for warning in transition_warnings(where, rows, repeats, asks == "line").items():
@@ -407,7 +397,7 @@ def cell_warnings(
         if paired:
             return f": give block_params {LEAST_SIZES} or more sizes"
         lacking = [cells[label] for label in labels]
-        added = widths_to_add(lacking, depths, size)
+        added = expansion.widths_to_add(lacking, depths, size)
         named = [
             f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
             for depth, row in added.items()
@@ -420,7 +410,7 @@ def cell_warnings(
     ]
 
 
-def _noise_of(one: Network) -> tuple[object, ...]:
+def _noise_of(one: expansion.Network) -> tuple[object, ...]:
     """What networks share that have one noise: text and vocabulary; of patches also how many numbers of them."""
     shape = one.shape
     return one.corpus, shape.vocab_size, shape.patch_embedding and (shape.embedding_rank, True)
@@ -474,7 +464,7 @@ def transition_warnings(
     good = 0
     for shallow, deep in pairwise(depths):
         both = [{math.log(size) for size in sizes[depth]} for depth in (shallow, deep)]
-        low, high = common_sizes(both)
+        low, high = expansion.common_sizes(both)
         common = [sum(low <= size <= high for size in row) for row in both]
         good += min(common) >= LEAST_SIZES
         if min(common) < LEAST_SIZES:

@@ -14,20 +14,7 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import (
-    BENT,
-    POWER,
-    Capacity,
-    CapacityStatus,
-    Growth,
-    LinearPart,
-    capacity,
-    exponents,
-    fit_growth,
-    heads_needed,
-    line_through,
-    linear_part,
-)
+from shapelaw.fits import capacity
 from shapelaw.fits.line import FitStatus, Floats, fit_line
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
@@ -84,8 +71,8 @@ class Information:
     last point.
     """
 
-    linear: LinearPart
-    growth: Growth
+    linear: capacity.LinearPart
+    growth: capacity.Growth
     bits_per_head: float
 
 
@@ -101,11 +88,11 @@ class CurveAnalysis:
     curve: MemorizationCurve
     guaranteed: Floats
     monotony: MonotonyTest
-    linear: LinearPart | None = None
-    other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
-    growth: Growth | None = None
+    linear: capacity.LinearPart | None = None
+    other_rules: Mapping[tuple[float, float], capacity.LinearPart] = field(default_factory=dict)
+    growth: capacity.Growth | None = None
     readings: tuple[float, float] | None = None
-    needed: Capacity | None = None
+    needed: capacity.Capacity | None = None
     information: Information | None = None
     knee: KneeFit | None = None
     gain: Gain | None = None
@@ -120,7 +107,7 @@ class MemorizationAnalysis:
 
     study: str
     curves: tuple[CurveAnalysis, ...]
-    capacities: tuple[tuple[MemorizationCurve, Capacity], ...]
+    capacities: tuple[tuple[MemorizationCurve, capacity.Capacity], ...]
     saturated: pd.DataFrame
 
     @property
@@ -144,7 +131,7 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
     return MemorizationAnalysis(
         study,
         tuple(_analyse_curve(curve, along, _rows_of(runs, curve)) for curve in curves),
-        tuple((curve, capacity(curve)) for curve in alone),
+        tuple((curve, capacity.capacity(curve)) for curve in alone),
         _saturated(in_study),
     )
 
@@ -188,11 +175,11 @@ def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> 
     err = standard_errors(curve)
     test = monotony(curve.x, curve.share, err, curve.noise)
     if along == "heads":
-        others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
-        line = linear_part(curve)
-        growth, needed = fit_growth(curve, line.used), heads_needed(curve)
+        others = {rule: capacity.linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
+        line = capacity.linear_part(curve)
+        growth, needed = capacity.fit_growth(curve, line.used), capacity.heads_needed(curve)
         guessed = 2.0 ** -float(runs[LABEL_BITS].fillna(math.inf).iloc[0])
-        readings = exponents(curve, line.used, guessed)
+        readings = capacity.exponents(curve, line.used, guessed)
         information = _information_of(curve, runs, line.used)
         return CurveAnalysis(curve, guaranteed, test, line, others, growth, readings, needed, information)
     if along == "head_dim":
@@ -211,7 +198,9 @@ def _information_of(
     (learned,) = memorization_curves(runs, "heads", value=INFORMATION)
     last = np.flatnonzero(used)[-1]
     bits = float(runs[LABEL_BITS].iloc[0]) * float(learned.share[last]) * float(curve.examples or 0)
-    return Information(line_through(learned, used), fit_growth(learned, used), bits / float(curve.x[last]))
+    return Information(
+        capacity.line_through(learned, used), capacity.fit_growth(learned, used), bits / float(curve.x[last])
+    )
 
 
 def _saturated(runs: pd.DataFrame) -> pd.DataFrame:
@@ -263,7 +252,7 @@ def points_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
+def line_row(one: CurveAnalysis, part: capacity.LinearPart) -> dict[str, Any]:
     """A line in H as columns: slopes of the share, of the MSE for a regression, and examples per further head.
 
     If the points are not on a line the slope is empty, and `curvature_p` and the status say so.
@@ -344,7 +333,7 @@ def theory_per_head(curve: MemorizationCurve) -> int:
 
 def examples_per_head(one: CurveAnalysis) -> float:
     """T over the H that memorizes 99% of it; NaN where that is only bounded."""
-    found = one.needed is not None and one.needed.status is CapacityStatus.FOUND
+    found = one.needed is not None and one.needed.status is capacity.CapacityStatus.FOUND
     return float(one.curve.examples or 0) / one.needed.size if one.needed and found else math.nan
 
 
@@ -415,14 +404,14 @@ def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
     bend = part.line.message
     if math.isfinite(part.line.r_squared):
         bend += f"; R² = {part.line.r_squared:.3f} over {part.line.n_points} points doesn't show a line"
-    known = math.isfinite(part.curvature_p) and (part.tells or part.curvature_p < BENT)
-    straight = says(known, part.curvature_p >= BENT)
-    if not part.tells and part.curvature_p >= BENT:
-        bend += f"; H^{POWER} would pass for a line as well"
+    known = math.isfinite(part.curvature_p) and (part.tells or part.curvature_p < capacity.BENT)
+    straight = says(known, part.curvature_p >= capacity.BENT)
+    if not part.tells and part.curvature_p >= capacity.BENT:
+        bend += f"; H^{capacity.POWER} would pass for a line as well"
     yield "p-value of a line in H", part.curvature_p, math.nan, "", straight, bend
     yield "exponent of the share in H", growth.exponent, growth.err, "", OPEN, growth.message
     guaranteed = f"theory guarantees {theory}, for real labels"
-    enough = says(one.needed.status is CapacityStatus.FOUND, per_head >= theory)
+    enough = says(one.needed.status is capacity.CapacityStatus.FOUND, per_head >= theory)
     name = "examples per head where 99% are memorized"
     yield name, per_head, math.nan, guaranteed, enough, _per_head_note(one)
 
@@ -430,7 +419,7 @@ def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
 def _per_head_note(one: CurveAnalysis) -> str:
     needed, examples = one.needed, float(one.curve.examples or 0)
     assert needed is not None
-    if needed.status is not CapacityStatus.FOUND:
+    if needed.status is not capacity.CapacityStatus.FOUND:
         return f"H is {needed.status} {needed.size:.0f}"
     ends = [math.nan if math.isnan(heads) else examples / heads for heads in (needed.high, needed.low)]
     said = "between " + " and ".join("an open end" if math.isnan(end) else f"{end:.0f}" for end in ends)

@@ -12,19 +12,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shapelaw.settings import sections
 from shapelaw.settings.problems import ordinal
-from shapelaw.settings.sections import (
-    Count,
-    Even,
-    ExampleCounts,
-    Examples,
-    Section,
-    Seeds,
-    Settings,
-    Sizes,
-    Steps,
-    TokenCounts,
-)
 from shapelaw.specs.kinds import MEMORIZATION
 from shapelaw.specs.memorizers import (
     ContextType,
@@ -42,11 +31,11 @@ SATURATION, RELU = "memorization_saturation", "relu"
 CAPTIONS = Path(__file__).parent / "captions"
 
 
-class Memorization(Section):
+class Memorization(sections.Section):
     """The networks of the memorization studies and how they are trained (Mahdavi et al. 2024, section 5.2)."""
 
-    width: Even = Field(64, description="Dimension d of inputs and layer.")
-    value_dim: Count | None = Field(
+    width: sections.Even = Field(64, description="Dimension d of inputs and layer.")
+    value_dim: sections.Count | None = Field(
         1,
         description="Value dimension d_v of each head, 1 as in the authors' code; null is the width, as in the theory.",
     )
@@ -56,7 +45,7 @@ class Memorization(Section):
     classes: Annotated[int, Field(ge=2)] = Field(
         100, description="Classes of the labels of a classification."
     )
-    batch_size: Examples = Field(256, description="Examples of a step.")
+    batch_size: sections.Examples = Field(256, description="Examples of a step.")
     last_batch: LastBatch = Field(
         "filled",
         description="Last batch of an epoch: `filled` up from the next epoch, or `short`, as in the authors' code.",
@@ -65,16 +54,18 @@ class Memorization(Section):
     warmup: float = Field(
         0.05, ge=0, lt=1, description="Share of the steps that warms up linearly; a cosine to zero follows."
     )
-    evaluate_every: Steps = Field(500, description="Steps between two evaluations on all examples.")
+    evaluate_every: sections.Steps = Field(500, description="Steps between two evaluations on all examples.")
 
 
-class MemorizationGrid(Section):
+class MemorizationGrid(sections.Section):
     """One grid of a memorization study: all combinations of its lists."""
 
-    heads: Sizes = Field(description="Attention heads H.")
-    context: TokenCounts = Field([32], description="Context tokens n that the query attends to.")
-    head_dim: Sizes = Field([64], description="Dimension d_h of keys and queries; at most the width.")
-    examples: ExampleCounts = Field(description="Random examples T to memorize.")
+    heads: sections.Sizes = Field(description="Attention heads H.")
+    context: sections.TokenCounts = Field([32], description="Context tokens n that the query attends to.")
+    head_dim: sections.Sizes = Field(
+        [64], description="Dimension d_h of keys and queries; at most the width."
+    )
+    examples: sections.ExampleCounts = Field(description="Random examples T to memorize.")
     task: Task = Field(
         "classification", description="Labels of the examples: classes, or a number in [0, 1)."
     )
@@ -82,8 +73,8 @@ class MemorizationGrid(Section):
         "shared",
         description="One context for all examples (section 5.2), or one for each (appendix I.1).",
     )
-    seeds: Seeds = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
-    steps: Steps = Field(50_000, description="Optimizer steps, at least.")
+    seeds: sections.Seeds = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
+    steps: sections.Steps = Field(50_000, description="Optimizer steps, at least.")
     epochs: int = Field(
         0, ge=0, description="Passes through all examples, at least; the larger of this and `steps` counts."
     )
@@ -120,14 +111,14 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
         )
 
 
-def runs(study: str, config: Settings, _root: Path) -> Iterator[MemorizationRun]:
+def runs(study: str, config: sections.Settings, _root: Path) -> Iterator[MemorizationRun]:
     """All runs of a study."""
     common = config.section("memorization", Memorization)
     for grid in config.section_list(study, MemorizationGrid):
         yield from grid_runs(common, study, grid)
 
 
-def problems(study: str, config: Settings, _root: Path) -> list[str]:
+def problems(study: str, config: sections.Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, or impossible networks."""
     common, grids = config.section("memorization", Memorization), config.section_list(study, MemorizationGrid)
     if not grids:
@@ -148,7 +139,7 @@ def size_problems(common: Memorization, grid: MemorizationGrid) -> list[str]:
     ]
 
 
-def relu_problems(config: Settings, _root: Path) -> list[str]:
+def relu_problems(config: sections.Settings, _root: Path) -> list[str]:
     """A sentence if ReLU networks are asked for without the networks that they are compared with."""
     if RELU in config.extras and ALONG_HEADS not in config.studies:
         return [
@@ -157,7 +148,7 @@ def relu_problems(config: Settings, _root: Path) -> list[str]:
     return []
 
 
-def attention_options(_config: Settings) -> list[str]:
+def attention_options(_config: sections.Settings) -> list[str]:
     """The option that names the folder of the largest weights."""
     return ["--attention", "results/runs"]
 

@@ -26,15 +26,9 @@ from shapelaw.studies.separation_rank.study import (
     digest,
     matrices,
 )
+from shapelaw.theory import rank_bounds
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import DegreeAttention, MixerNetwork, ProductNetwork
-from shapelaw.theory.rank_bounds import (
-    closed_form,
-    least_width,
-    log3,
-    published_bounds,
-    published_realizing_width,
-)
 from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
 
 KEPT = "ranks.jsonl"  # one file: those of clusters are counted
@@ -239,13 +233,13 @@ def ranks_table(found: Measurements) -> pd.DataFrame:
     """One row for each network: its rank, whether that is exact, the closed form, and the graded upper bound."""
     rows = []
     for network, result in attention_of(found):
-        form = closed_form(network)
+        form = rank_bounds.closed_form(network)
         rows.append(
             sizes_of(network)
             | {"threshold": threshold_side(network)}
             | picked(result, "rank", "status")
             | {
-                "log3_rank": log3(result.rank),
+                "log3_rank": rank_bounds.log3(result.rank),
                 "closed_form": form.rank if form else None,
                 "formula": form.formula if form else "",
                 "follows": _follows(result, form.rank if form else None),
@@ -273,8 +267,8 @@ def bounds_table(found: Measurements) -> pd.DataFrame:
     """One row for each network and theorem that applies to it: log3 of the bound, and whether it holds."""
     rows = []
     for network, result in attention_of(found):
-        low, high = log3(result.rank), log3(result.most)
-        for bound in published_bounds(network):
+        low, high = rank_bounds.log3(result.rank), rank_bounds.log3(result.most)
+        for bound in rank_bounds.published_bounds(network):
             # how far the rank's least and greatest value are on the side that the bound allows
             sides = [one - bound.log3 if bound.lower else bound.log3 - one for one in (low, high)]
             holds = YES if min(sides) >= -_SLACK else NO if max(sides) < -_SLACK else OPEN
@@ -351,8 +345,8 @@ def _follows(result: Measured, form: int | None) -> str:
 def _of_first(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
     for deep in _plain(ranks[ranks["threshold"] == BEFORE]).to_dict("records"):
         for depth in range(1, int(deep["depth"])):
-            asked = published_realizing_width(deep["depth"], deep["width"], depth)
-            needed = log3(least_width(deep["rank"], depth, deep["tokens"]) + 1)
+            asked = rank_bounds.published_realizing_width(deep["depth"], deep["width"], depth)
+            needed = rank_bounds.log3(rank_bounds.least_width(deep["rank"], depth, deep["tokens"]) + 1)
             yield (YES if needed >= asked else NO), needed - asked
 
 
@@ -364,7 +358,7 @@ def _of_second(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
         if others.empty:
             yield OPEN, math.nan
         else:
-            yield YES, float(others["depth"].min()) - log3(deep["width"])
+            yield YES, float(others["depth"].min()) - rank_bounds.log3(deep["width"])
 
 
 def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -377,7 +371,7 @@ def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
 def degree_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
     columns: Columns = {"degree": "degree"}
-    last: Columns = {"note_log3": lambda one: one.note_exponent * log3(one.degree)}
+    last: Columns = {"note_log3": lambda one: one.note_exponent * rank_bounds.log3(one.degree)}
     return _blocks_table(found, "degree_budget", columns, last)
 
 
@@ -448,7 +442,7 @@ def _blocks_table(
         "rank": "measured.rank",
         "status": "measured.status",
         "upper_bound": "measured.bound",
-        "log3_rank": lambda one: log3(one.measured.rank),
+        "log3_rank": lambda one: rank_bounds.log3(one.measured.rank),
         **(last or {}),
         "seconds": "measured.seconds",
     }
