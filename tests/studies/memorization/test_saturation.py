@@ -99,11 +99,11 @@ def test_the_figure_shows_the_first_examples_and_all_runs_of_the_largest_size(tm
     figure = saturation_figure(read_attention(folder)).figure()
     assert len(figure.axes) == 6
     top, counts, largest = figure.axes[3:]
-    assert top.get_title(loc="left") == "H = 4, T = 40"
+    assert top.get_title(loc="left") == "H = 4, T = 40 (2 runs)"
     (mesh,) = [artist for artist in top.collections if isinstance(artist, QuadMesh)]
     drawn = mesh.get_array().reshape(4, 20)
     assert (drawn == (weights(40)[:20].T > 0.99)).all()
-    assert counts.get_title(loc="left") == "on average 2.00 saturated heads (2 runs)"
+    assert counts.get_title(loc="left") == "2.0 of 4 heads saturated"
     assert [bar.get_height() for bar in counts.patches] == pytest.approx([0.2] * 5)
     assert sum(bar.get_height() for bar in largest.patches) == pytest.approx(1.0)
 

@@ -125,14 +125,14 @@ def _panels(heads: int, examples: int, mine: Sequence[Attention]) -> list[Panel]
         axes.grid(False)
 
     x, y = Span("example", ticks=ticks), Span("head", ticks=places)
-    saturated = Panel([Drawing(cells)], x, y, f"H = {heads}, T = {examples:,}")
+    saturated = Panel([Drawing(cells)], x, y, f"H = {heads}, T = {examples:,} ({counted(len(mine))})")
     per_example = np.concatenate([_per_example(one) for one in mine])
     share = np.bincount(per_example, minlength=heads + 1) / len(per_example)
     counts = Panel(
         [_bars(np.arange(heads + 1), share, 0.85)],
         Span("saturated heads", ticks=range(heads + 1) if heads < 12 else ()),
         Span("share of examples"),
-        f"on average {per_example.mean():.2f} saturated heads ({counted(len(mine))})",
+        f"{per_example.mean():.1f} of {heads} heads saturated",
     )
     largest = np.concatenate([one.largest.ravel() for one in mine])
     binned = np.histogram(np.minimum(largest, 1.0), BINS, (0.0, 1.0))[0] / len(largest)
@@ -143,7 +143,7 @@ def _panels(heads: int, examples: int, mine: Sequence[Attention]) -> list[Panel]
         ],
         Span("largest weight"),
         Span("share of H × T"),
-        f"{(largest > SATURATED_WEIGHT).mean():.0%} of the largest weights above {SATURATED_WEIGHT}",
+        f"{(largest > SATURATED_WEIGHT).mean():.0%} of weights above {SATURATED_WEIGHT}",
     )
     return [saturated, counts, weights]
 
