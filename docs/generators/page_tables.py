@@ -92,6 +92,7 @@ WORDS = {  # column: how a page says its values
         "cells off by the noise": "groups off by the noise",
         "cells off by twice the noise": "groups off by twice the noise",
     },
+    "needed": {"found": "about", "at least": "more than"},  # the heads that memorize T
     "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
