@@ -256,7 +256,9 @@ def _panel(setting: Setting, group: Sequence[Ranked], correlated: Sequence[Corre
     up = Span("held-out loss (share of the variance)", "log", limits=(lowest / 10, None))
     mine = [one for one in correlated if one.setting == setting and one.against == EXACT]
     widest = max(mine, key=lambda one: one.target_rank is None, default=None)
-    return Panel(marks, across, up, f"{rank_title(widest and widest.found)}\n{setting.words}")
+    return Panel(
+        marks, across, up, f"{rank_title(None if widest is None else widest.found)}\n{setting.words}"
+    )
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

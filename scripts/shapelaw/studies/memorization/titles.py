@@ -47,13 +47,11 @@ def _heads(needed: Sequence[tuple[int, Capacity]]) -> str:
 
 def _reach(curve: MemorizationCurve, along: str) -> str:
     """The share, or the error, at both ends of a curve."""
-    ends = ((int(curve.x[at]), float(curve.share[at])) for at in (0, -1))
-    regression = curve.task == REGRESSION
+    regression, ends = curve.task == REGRESSION, [0, -1]
+    errors = mean_squared_error(curve.share)
     said = [
-        f"{float(mean_squared_error(share)):.2g} at {SYMBOLS[along]} = {x}"
-        if regression
-        else f"{share:.0%} at {SYMBOLS[along]} = {x}"
-        for x, share in ends
+        f"{f'{errors[at]:.2g}' if regression else f'{curve.share[at]:.0%}'} at {SYMBOLS[along]} = {curve.x[at]:.0f}"
+        for at in ends
     ]
     unknown = "; can't tell where it stops rising" if along == "head_dim" else ""
     return (

@@ -51,12 +51,9 @@ def positions_title(mine: pd.DataFrame) -> str:
     """The embedding ranks at which positions raise the rank."""
     if (mine["status"] != EXACT).any():
         return UNKNOWN
-    raised = [
-        str(rank)
-        for rank, rows in mine.groupby("embedding_rank")
-        if rows.loc[rows["positional_rank"].idxmax(), "rank"]
-        > rows.loc[rows["positional_rank"].idxmin(), "rank"]
-    ]
+    ordered = mine.sort_values("positional_rank").groupby("embedding_rank")["rank"]
+    grown = ordered.last() > ordered.first()
+    raised = [str(rank) for rank in grown.index[grown]]
     return f"Positions raise the rank at r = {', '.join(raised)}" if raised else "Positions raise no rank"
 
 
