@@ -22,6 +22,12 @@ PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGEL
 LANGUAGES = {".py": "python", ".smk": "python", "": "python", ".yaml": "yaml"}
 CODE = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1 *$|`[^`]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")  # a path, not an address or an anchor alone
+_JOINS = r"(?:to|x|against|[±=<>≥≤]|[mbt]r?illion|layers?|heads?)"
+# the blanks of a table's row at which no line should end: "(24 to 55)", "1.3 billion", "yes / no"
+JOINED = re.compile(
+    rf"(?<=[\d%]) (?={_JOINS}(?!\w))|(?<=\d,) (?=\d)|(?<=/) | (?=/)"
+    rf"|(?:(?<=\bto)|(?<=\bx)|(?<=\bagainst)|(?<=[±=<>≥≤])) (?=[-+]?\d)|(?<=\w) (?==)"
+)
 
 
 def place_on_site(path: str) -> str:
@@ -50,6 +56,18 @@ def with_links_of_the_site(text: str, page: str) -> str:
         parts += [LINK.sub(turned, text[end : code.start()]), code[0]]
         end = code.end()
     return "".join(parts) + LINK.sub(turned, text[end:])
+
+
+def with_readable_rows(text: str) -> str:
+    """A page's text: its tables part no number from its unit or the other end of its interval, and show `|` in code."""
+
+    def readable(row: re.Match[str]) -> str:
+        words = re.split(r"(`[^`]+`)", row[0])
+        words[::2] = (JOINED.sub("\u00a0", part) for part in words[::2])
+        words[1::2] = (code.replace("\\|", "|") for code in words[1::2])  # a forge wants it escaped there
+        return "".join(words)
+
+    return re.sub(r"^\|.*", readable, text, flags=re.MULTILINE)
 
 
 def source_page(path: str, text: str) -> str:
@@ -82,11 +100,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn the page's links, and give the first page the room of the menu beside it, which has nothing but it."""
+    """Turn the page's links, and make its tables readable."""
     place = page.file.src_uri
-    if place == "index.md":
-        page.meta["hide"] = ["navigation"]
     if place.startswith("source/"):
         return markdown
     beside = {on_site: name for name, on_site in PAGES.items()}
-    return with_links_of_the_site(markdown, beside.get(place, str(DOCS / place)))
+    return with_readable_rows(with_links_of_the_site(markdown, beside.get(place, str(DOCS / place))))

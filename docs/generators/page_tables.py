@@ -93,6 +93,7 @@ WORDS = {  # column: how a page says its values
         "cells off by the noise": "groups off by the noise",
         "cells off by twice the noise": "groups off by twice the noise",
     },
+    "needed": {"found": "about", "at least": "more than"},  # the heads that memorize T
     "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
@@ -216,13 +217,18 @@ def _across(rows: pd.DataFrame, asked: Row) -> Iterator[list[str]]:
 def cell_of(form: str, row: Row) -> str:
     """A cell: a format of the row's columns, or one of `CELLS`; a dash where a value is missing."""
     if form in CELLS:
-        return CELLS[form](row)
+        return _without_signed_zeros(CELLS[form](row))
     used = [name for name in row if re.search(rf"\{{{name}\W", form)]
     if any(pd.isna(row[name]) for name in used):
         return NOTHING
     values = {name: _Chance(row[name]) if name.startswith("p_") else row[name] for name in row}
     cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form and name not in row}
-    return form.format_map(values | cells)
+    return _without_signed_zeros(form.format_map(values | cells))
+
+
+def _without_signed_zeros(text: str) -> str:
+    """Per cents without the sign of a 0."""
+    return re.sub(r"(?<![\w.])[-+](?=0%)", "", text)
 
 
 class _Chance(float):

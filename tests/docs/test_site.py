@@ -113,6 +113,15 @@ def test_links_are_turned_to_the_places_on_the_site_and_code_stays() -> None:
     assert turned(fenced, "README.md") == fenced
 
 
+def test_a_row_parts_no_number_from_its_unit_and_code_stays() -> None:
+    readable = HOOKS["with_readable_rows"]
+    assert readable("| 1.3 billion (24 to 55) | yes / no | V = 500 |") == (
+        "| 1.3\u00a0billion (24\u00a0to\u00a055) | yes\u00a0/\u00a0no | V\u00a0=\u00a0500 |"
+    )
+    assert readable("| `[1, 4]` | `NAME\\|FILE` |") == "| `[1, 4]` | `NAME|FILE` |"
+    assert readable("1.3 billion (24 to 55)") == "1.3 billion (24 to 55)"
+
+
 class _Elements(HTMLParser):
     """Counts of elements of a built page's article, and its links."""
 

@@ -41,6 +41,7 @@ _DIGITS = (
     (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
 )
 _SVG_DPI = 72  # of every SVG that matplotlib writes
+_NARROW, _MOST_NARROW = 1.5, 4  # a panel's width in inches, and the labels of ticks that it has room for
 _TINY = 1e-3  # below it a label is a power of ten
 
 _STYLE: dict[Any, Any] = {
@@ -166,7 +167,7 @@ def readable_ticks(low: float, high: float, whole: bool = False) -> list[float]:
 
 
 class _ReadableLog(LogLocator):
-    """Ticks of a logarithmic axis at `readable_ticks`."""
+    """Ticks of a logarithmic axis at `readable_ticks`; every other one of many below a narrow panel."""
 
     def __init__(self, whole: bool) -> None:
         super().__init__()
@@ -174,7 +175,14 @@ class _ReadableLog(LogLocator):
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         low, high = sorted((vmin, vmax))
-        return np.array(readable_ticks(low, high, self._whole) if low > 0 else [])
+        ticks = readable_ticks(low, high, self._whole) if low > 0 else []
+        return np.array(ticks[::2] if len(ticks) > _MOST_NARROW and self._below_a_narrow_panel() else ticks)
+
+    def _below_a_narrow_panel(self) -> bool:
+        axes = getattr(self.axis, "axes", None)
+        if axes is None or self.axis is not axes.xaxis:
+            return False
+        return bool(axes.get_window_extent().width / axes.figure.dpi < _NARROW)
 
 
 def tick_label(value: float) -> str:

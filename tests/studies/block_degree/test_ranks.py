@@ -68,7 +68,7 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not(
     assert pd.isna(row["target_rank"])
     assert row["verdict"] == "positive"
     assert row["spearman"] > 0.85
-    assert len(rank_figure(ranked).panels) == 1
+    assert len(rank_figure(ranked, found).panels) == 1
     ranked = rank_networks(tuned_of(ranked_table(follow=False)))
     assert set(rank_correlation_table(correlations(ranked))["verdict"]) == {"no significant correlation"}
     losses = rank_losses_table(ranked).set_index(["target_rank", "network"])

@@ -28,6 +28,7 @@ from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task, with_options
+from shapelaw.studies.block_degree.titles import rank_title
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -215,11 +216,15 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
     return frame_of(found, columns, ["target_rank"])
 
 
-def rank_figure(ranked: Sequence[Ranked]) -> Chart | str:
-    """Held-out loss against exact rank, a line at R, and the floor below; or why there is none."""
+def rank_figure(ranked: Sequence[Ranked], correlated: Sequence[Correlation]) -> Chart | str:
+    """Held-out loss against exact rank, a line at R, and the floor below; or why there is none.
+
+    Args:
+        correlated: of `correlations`; the title has the one with the exact rank over the most targets.
+    """
     known = [one for one in ranked if one.rank is not None and one.tuned.log_losses]
     panels = [
-        _panel(setting, group)
+        _panel(setting, group, correlated)
         for setting, group in _by_setting(known).items()
         if len({one.rank for one in group}) > 1
     ]
@@ -228,7 +233,7 @@ def rank_figure(ranked: Sequence[Ranked]) -> Chart | str:
     return Chart(panels, columns=len(panels), width=plots.PAGE, height=3.5, legend=6)
 
 
-def _panel(setting: Setting, group: Sequence[Ranked]) -> Panel:
+def _panel(setting: Setting, group: Sequence[Ranked], correlated: Sequence[Correlation]) -> Panel:
     targets = sorted({one.tuned.task.target_rank for one in group})
     looks, marks, thin = plots.ordered_looks(targets), list[Mark](), {"linewidth": 1}
     for place, target_rank in enumerate(targets):
@@ -249,7 +254,11 @@ def _panel(setting: Setting, group: Sequence[Ranked]) -> Panel:
     ranks = {1, *(one.rank or 0 for one in group)}
     across = Span("exact separation rank of the polynomial", "values", ranks)
     up = Span("held-out loss (share of the variance)", "log", limits=(lowest / 10, None))
-    return Panel(marks, across, up, setting.words)
+    mine = [one for one in correlated if one.setting == setting and one.against == EXACT]
+    widest = max(mine, key=lambda one: one.target_rank is None, default=None)
+    return Panel(
+        marks, across, up, f"{rank_title(None if widest is None else widest.found)}\n{setting.words}"
+    )
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

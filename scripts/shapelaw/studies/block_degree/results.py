@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from textwrap import fill
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -34,7 +35,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.degrees import HALF
-from shapelaw.studies.block_degree import ranks
+from shapelaw.studies.block_degree import ranks, titles
 from shapelaw.studies.block_degree.analysis import (
     ALL_SEEDS,
     AT_END,
@@ -115,7 +116,7 @@ def present(analysis: DegreeAnalysis) -> Results:
         "differences": differences_figure(analysis.differences),
         "speed": speed_figure(tuned),
         "mixtures": mixtures_figure(tuned),
-        "rank": ranks.rank_figure(analysis.ranked),
+        "rank": ranks.rank_figure(analysis.ranked, analysis.correlations),
     }
     tables = tables_of(TABLES, TABLES, analysis)
     compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
@@ -298,7 +299,7 @@ def losses_figure(tuned: Sequence[Tuned]) -> Chart:
     """Held-out loss against the target's separation rank R, one colour per degree; right, digits."""
     points = [(one, one.log_loss) for one in tuned if one.log_losses and _is_half_way(one)]
     share, nats = Span("held-out loss (share of the variance)", "log"), Span("held-out loss (nats)")
-    return _chart(points, share, nats)
+    return _chart(points, share, nats, titles.loss_title)
 
 
 def differences_figure(differences: Sequence[Difference]) -> Chart:
@@ -306,8 +307,10 @@ def differences_figure(differences: Sequence[Difference]) -> Chart:
     points = [
         (one.tuned, one.log_ratio) for one in differences if not one.diverged and _is_half_way(one.tuned)
     ]
+    compared = [(one.tuned, one.log_ratio) for one in differences]
     equal = Across(1, label="equal to degree 3", more={"zorder": 0})
-    return _chart(points, Span("held-out loss / that of degree 3", "log"), Span("", "log"), [equal])
+    title = partial(titles.difference_title, compared=compared)
+    return _chart(points, Span("held-out loss / that of degree 3", "log"), Span("", "log"), title, [equal])
 
 
 def speed_figure(tuned: Sequence[Tuned]) -> Chart | str:
@@ -320,9 +323,16 @@ def speed_figure(tuned: Sequence[Tuned]) -> Chart | str:
                 panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
     if not panels:
         return "no threshold is reached by every seed of a network after its first evaluation"
+    ratios = [(one.threshold, one.tuned, one.log_ratio) for one in _speeds(tuned)]
+
+    def title(threshold: float) -> str:
+        drawn = {id(one) for one, _ in panels[threshold]}
+        mine = [(one, mean) for at, one, mean in ratios if at == threshold and id(one) in drawn]
+        return fill(titles.speed_title(threshold, mine), 33)
+
     steps_axis = Span("training steps", "whole log")
     shown = [
-        _separable_panel(panels[threshold], steps_axis, title=f"to a loss of {threshold:g}")
+        _separable_panel(panels[threshold], steps_axis, title=title(threshold))
         for threshold in sorted(panels, reverse=True)
     ]
     return Chart(shown, columns=len(shown), width=plots.PAGE, share_y=True, legend=4)
@@ -348,7 +358,8 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Chart | str:
     ends = [min(begins) - 0.05, max(begins) + 0.05]
     marks.append(Points(ends, ends, "unchanged", plots.MUTED, line="--", more={"linewidth": 0.8}))
     marks.append(Across(math.e, "y", "e, the note's best degree", plots.INK, ":"))
-    panel = Panel(marks, Span("mean degree before training"), Span("mean degree after it"))
+    before, after = Span("mean degree before training"), Span("mean degree after it")
+    panel = Panel(marks, before, after, titles.mixture_title(shown))
     return Chart([panel], width=plots.COLUMN * 1.1, height=3.4)
 
 
@@ -365,13 +376,15 @@ def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[T
     return [(one, item) for one, item in chosen if (one.task.inputs, one.task.width) == largest]
 
 
-def _chart(points: Means, separable: Span, digits: Span, below: Sequence[Mark] = ()) -> Chart:
-    """Networks on separable targets and, right, on digits, with the y axis of either."""
+def _chart(
+    points: Means, separable: Span, digits: Span, title: Callable[[Means], str], below: Sequence[Mark] = ()
+) -> Chart:
+    """Networks on separable targets and, right, on digits, with the y axis and the title of either."""
     left, right = (_of_target(target, points) for target in ("separable", "digits"))
     nothing = Panel(nothing="No runs on separable targets.")
     panels = [
-        _separable_panel(left, separable, below) if left else nothing,
-        _digits_panel(right, digits, below) if right else None,
+        _separable_panel(left, separable, below, fill(f"Separable: {title(left)}", 60)) if left else nothing,
+        _digits_panel(right, digits, below, fill(f"Digits: {title(right)}", 26)) if right else None,
     ]
     return Chart(panels, columns=2, height=3.5, widths=[2, 1], legend=4)
 
@@ -402,7 +415,7 @@ def _separable_panel(points: Means, y: Span, below: Sequence[Mark] = (), title: 
     return Panel(marks(), Span("separation rank R of the target", "values", ranks), y, title)
 
 
-def _digits_panel(points: Means, y: Span, below: Sequence[Mark]) -> Panel:
+def _digits_panel(points: Means, y: Span, below: Sequence[Mark], title: str) -> Panel:
     """Each network at its own place."""
     lines = _lines(points)
     marks = list(below)
@@ -411,7 +424,7 @@ def _digits_panel(points: Means, y: Span, below: Sequence[Mark]) -> Panel:
             value, err = exp_bars([mean])
             marks.append(Points(place, value, "", *_look(one), err=err))
     names = {float(place): name for place, (name, _) in enumerate(lines)}
-    return Panel(marks, Span(ticks=names, turned=40), y, "digits")
+    return Panel(marks, Span(ticks=names, turned=40), y, title)
 
 
 def _look(one: Tuned) -> tuple[str, str]:

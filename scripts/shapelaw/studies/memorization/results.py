@@ -44,7 +44,7 @@ from shapelaw.report.plots import ACCENT, INK, MOST_COLUMNS, MUTED, PAGE, Look, 
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
-from shapelaw.studies.memorization import saturation
+from shapelaw.studies.memorization import saturation, titles
 from shapelaw.studies.memorization.analysis import (
     SYMBOLS,
     TABLES,
@@ -304,7 +304,7 @@ def per_head_figure(analysis: MemorizationAnalysis) -> Chart | str:
     most = max(one.curve.examples or 0 for one in found)
     x = Span("examples T", "whole", limits=(0, 1.1 * most))
     y = Span(f"examples per head at {MEMORIZED:.0%}", limits=(0, None))
-    return Chart([Panel(marks, x, y)], height=3.4, legend=1)
+    return Chart([Panel(marks, x, y, titles.per_head_title(found))], height=3.4, legend=1)
 
 
 def saturated_figure(analysis: MemorizationAnalysis) -> Chart | str:
@@ -315,16 +315,14 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Chart | str:
     looks = ordered_looks([int(examples) for examples in table["examples"].unique()])
     kept = ("heads", "seeds", "share", "mean_saturated_heads", *HEADS_SAY)
     groups = [rows for _, rows in table.groupby([name for name in table if name not in kept], sort=True)]
-    panels = []
-    for column, label in zip(
-        HEADS_SAY, ("share of saturated heads", "share of examples\nwith an unsaturated head"), strict=True
-    ):
+    panels, labels = [], ("share of saturated heads", "share of examples\nwith an unsaturated head")
+    for column, label, title in zip(HEADS_SAY, labels, titles.saturated_titles(table), strict=True):
         marks = []
         for rows in groups:
             examples = int(rows["examples"].iloc[0])
             look = looked(looks[examples]) | {"line": "-", "more": _SMALL | {"linewidth": 1.0}}
             marks.append(Points(rows["heads"], rows[column], f"T = {examples:,}", **look))
-        panels.append(Panel(marks, Span(LABELS["heads"], "whole"), Span(label, limits=(-0.02, 1.04))))
+        panels.append(Panel(marks, Span(LABELS["heads"], "whole"), Span(label, limits=(-0.02, 1.04)), title))
     return Chart(panels, 2, PAGE, 2.9, legend=6)
 
 
@@ -359,7 +357,8 @@ def capacity_figure(analysis: MemorizationAnalysis) -> Chart | str:
         if status in drawn
     ]
     y = Span(f"T at {MEMORIZED:.0%} accuracy", "whole log")
-    return Chart([Panel(marks, Span(LABELS[analysis.along], "whole"), y)], height=3.6, legend=1)
+    title = titles.capacity_title(analysis.capacities, analysis.along).replace("d_h", "$d_h$")
+    return Chart([Panel(marks, Span(LABELS[analysis.along], "whole"), y, title)], height=3.6, legend=1)
 
 
 def _share_panel(mine: Sequence[CurveAnalysis], along: str, letters: int) -> Panel:
@@ -374,7 +373,8 @@ def _share_panel(mine: Sequence[CurveAnalysis], along: str, letters: int) -> Pan
         marks.append(Across(context, "x", color=INK, line="--", more={"zorder": 1.5}))
     y = Span("mean squared error", "log") if regression else Span("accuracy", limits=(-0.02, 1.04))
     legend = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2, "fontsize": 6.5}
-    title = _title(mine[0].curve, letters)
+    found = titles.with_setting(titles.share_title(mine, along), _setting(mine[0].curve), letters)
+    title = found.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
     return Panel(marks, Span(LABELS[along], "whole"), y, title, legend | {"handlelength": 1.2})
 
 
@@ -450,9 +450,12 @@ def _panels(curves: Sequence[CurveAnalysis]) -> list[list[CurveAnalysis]]:
 
 
 def _title(curve: MemorizationCurve, letters: int) -> str:
-    setting = curve.setting.removesuffix(f", T = {curve.examples:,}") if curve.examples else curve.setting
-    wrapped = fill(setting.replace(" = ", "\u00a0=\u00a0"), letters)  # no line break inside "n = 32"
+    wrapped = fill(_setting(curve).replace(" = ", "\u00a0=\u00a0"), letters)  # no line break inside "n = 32"
     return wrapped.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
+
+
+def _setting(curve: MemorizationCurve) -> str:
+    return curve.setting.removesuffix(f", T = {curve.examples:,}") if curve.examples else curve.setting
 
 
 def _network(curve: MemorizationCurve, along: str) -> str:

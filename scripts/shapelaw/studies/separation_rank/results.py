@@ -30,6 +30,7 @@ from shapelaw.report.plots import ACCENT, INK, MOST_COLUMNS, MUTED, key, ordered
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.separation_rank import tables as rank_tables
+from shapelaw.studies.separation_rank import titles
 from shapelaw.studies.separation_rank.tables import EXACT, GROUP, read_measurements
 from shapelaw.theory.polynomials import multiset
 from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, mixings, one_head
@@ -179,9 +180,15 @@ def _depth_panel(mine: pd.DataFrame, title: str) -> Panel:
     if not widths:
         return Panel(nothing=f"no width has two depths at {title}")
     looks, last = ordered_looks(widths), int(mine["depth"].max()) + _LINE_DEPTHS
-    depths, marks = range(1, last + 1), list[Mark]()
+    depths, marks, compared = range(1, last + 1), list[Mark](), list[tuple[float, float]]()
     for width, look in looks.items():
-        marks += _points(mine[mine["width"] == width], "depth", look.color, f"d = {width}")
+        own = mine[mine["width"] == width]
+        exact = own[own["status"] == EXACT]
+        compared += [
+            (rank, _log_rank(depth, width, title == "N = 2"))
+            for depth, rank in zip(exact["depth"], exact["log3_rank"], strict=True)
+        ]
+        marks += _points(own, "depth", look.color, f"d = {width}")
         line = [_log_rank(depth, width, title == "N = 2") for depth in depths]
         marks.append(Points(depths, line, "", look.color, line=look.dashes, more={"linewidth": 0.8}))
         marks.append(Words(f"{width}", last, line[-1], (2, 0)))
@@ -197,7 +204,8 @@ def _depth_panel(mine: pd.DataFrame, title: str) -> Panel:
     shown += [key(one.label, ACCENT, one.line, marker="_", **_THIN) for one in bounds]
     legend = {"handles": shown, **_BESIDE}
     up = Span(LOG3_RANK, "log", limits=(0.3, None))
-    return Panel([*marks, *bounds], Span("depth L", "whole"), up, title, legend)
+    found = f"{title}: {titles.closed_form_title(compared)}" if compared else title
+    return Panel([*marks, *bounds], Span("depth L", "whole"), up, found, legend)
 
 
 def width_figure(ranks: pd.DataFrame) -> Chart | str:
@@ -209,7 +217,9 @@ def width_figure(ranks: pd.DataFrame) -> Chart | str:
         series.append((f"L = {depth}, one head", at[at["heads"] == 1]))
         series.append((f"L = {depth}, d heads", at[(at["heads"] == at["width"]) & (at["width"] > 1)]))
     nothing = "no depth was measured at two widths with N ≥ 2d"
-    return _single(series, "width", Span("width d", "whole log"), nothing)
+    drawn = [(name, rows) for name, rows in series if rows["width"].nunique() > 1]
+    title = titles.growth_title(*drawn[-1], "width", "d") if drawn else ""
+    return _single(series, "width", Span("width d", "whole log"), nothing, title=title)
 
 
 def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
@@ -219,13 +229,15 @@ def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
     depth = _most_common(mine[mine["embedding_rank"] < mine["width"]], "depth")
     mine = mine[(mine["depth"] == depth) & (mine["tokens"] >= 2 * mine["width"])]
     series = [(f"r = {rank}", rows.drop_duplicates("width")) for rank, rows in mine.groupby("embedding_rank")]
-    nothing, title = "no embedding rank has\ntwo widths at N ≥ 2d", f"L = {depth}, no positions"
+    found = titles.flat_title(mine[mine["width"] >= mine["embedding_rank"]])
+    nothing, title = "no embedding rank has\ntwo widths at N ≥ 2d", f"{found}\nL = {depth}, no positions"
     left = _lines(series, "width", Span("width d", "whole"), nothing, title=title)
     mine = base
     for size in ("width", "tokens", "depth"):
         mine = mine[mine[size] == _most_common(mine[mine["positional_rank"] > 0], size)]
     series = [(f"$r_e$ = {places}", rows) for places, rows in mine.groupby("positional_rank")]
     at = "".join(f"d = {one.width}, N = {one.tokens}, L = {one.depth}" for one in mine.head(1).itertuples())
+    at = f"{titles.positions_title(mine)}\n{at}" if at else at
     across, nothing = Span("embedding rank r", "whole"), "no network has positions"
     right = _lines(series, "embedding_rank", across, nothing, title=at)
     nothing = "no embedding rank was measured at two widths, and no network with positions"
@@ -237,14 +249,16 @@ def heads_figure(ranks: pd.DataFrame) -> Chart | str:
     mine = _whole(ranks)
     mine = mine[mine["tokens"] >= 2 * mine["width"]].assign(share=lambda t: t["rank"] / t["upper_bound"])
     nothing, up = "no width was measured with two numbers of heads", Span("rank / upper bound")
-    return _single(_by_shape(mine), "heads", Span("heads H", "whole"), nothing, "share", up)
+    title = titles.bound_title(mine)
+    return _single(_by_shape(mine), "heads", Span("heads H", "whole"), nothing, "share", up, title)
 
 
 def tokens_figure(ranks: pd.DataFrame) -> Chart | str:
     """The rank against the number of tokens N, one head, two layers and more, a line for each depth and width."""
     mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
     nothing = "no network was measured with two numbers of tokens"
-    return _single(_by_shape(mine), "tokens", Span("tokens N", "whole"), nothing)
+    title = titles.tokens_title(mine)
+    return _single(_by_shape(mine), "tokens", Span("tokens N", "whole"), nothing, title=title)
 
 
 def _by_shape(ranks: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
@@ -267,7 +281,7 @@ def residual_figure(residual: pd.DataFrame) -> Chart | str:
         if len(mine):
             marks.append(Points(mine["rank"], mine["rank_residual"], name, color, marker, hollow=True))
     across, up = (Span(f"rank {how}", "whole log") for how in ("without", "with residual connections"))
-    return Chart([Panel(marks, across, up, legend={})], height=3.2, legend=0)
+    return Chart([Panel(marks, across, up, titles.residual_title(residual), legend={})], height=3.2, legend=0)
 
 
 def degree_figure(degrees: pd.DataFrame) -> Chart | str:
@@ -285,7 +299,7 @@ def degree_figure(degrees: pd.DataFrame) -> Chart | str:
     if (degrees["unused"] != 0).any():
         last.insert(0, key("budget not filled", INK, "", marker="o", markerfacecolor="white"))
     columns = min(len(panels), MOST_COLUMNS)
-    height = 0.6 + 2.7 * math.ceil(len(panels) / MOST_COLUMNS)
+    height = 0.6 + 2.9 * math.ceil(len(panels) / MOST_COLUMNS)
     legend = 2 if len(panels) == 1 else 4
     return _chart(panels, "no budget was measured", last, columns=columns, height=height, legend=legend)
 
@@ -310,7 +324,8 @@ def _degree_panel(mine: pd.DataFrame, title: str) -> Panel:
         marks.append(Points(k, note, "", INK, line=(0, (1, 1)), more=_THIN))
     highest = float(mine.loc[mine["budget"].isin(budgets), "log3_rank"].max())
     across, up = Span("degree k of a block", "whole"), Span(LOG3_RANK, limits=(0, 1.4 * highest))
-    return Panel(marks, across, up, title, {"ncols": 2, "loc": "upper right"})
+    best = titles.best_degree_title({budget: mine[mine["budget"] == budget] for budget in budgets}, 34)
+    return Panel(marks, across, up, f"{title}\n{best}", {"ncols": 2, "loc": "upper right"})
 
 
 def _telling_budgets(mine: pd.DataFrame) -> list[int]:
@@ -367,10 +382,10 @@ def _lines(
 
 
 def _single(
-    series: Iterable[tuple[str, pd.DataFrame]], x: str, across: Span, nothing: str, *shown: Any
+    series: Iterable[tuple[str, pd.DataFrame]], x: str, across: Span, nothing: str, *shown: Any, **named: Any
 ) -> Chart | str:
     """A figure of one panel of `_lines`."""
-    return _chart([_lines(series, x, across, nothing, *shown)], nothing, height=3.4)
+    return _chart([_lines(series, x, across, nothing, *shown, **named)], nothing, height=3.4)
 
 
 def _chart(
