@@ -11,8 +11,7 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
-from shapelaw.report.write import Table
-from shapelaw.studies.decoders.attention_degree import analyse, answer, present, read_decoders
+from shapelaw.studies.decoders.attention_degree import analyse, present, read_decoders
 from shapelaw.studies.study_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
@@ -95,26 +94,3 @@ def test_wrong_tables_are_told() -> None:
     runs.loc[2, "test_loss"] = None
     with pytest.raises(UserError, match="row 3: test_loss must be a finite number"):
         read_decoders(runs, "runs.csv")
-
-
-COLUMNS = ["depth", "width", "attention", "against", "difference", "low95", "high95", "verdict"]
-
-
-def told(*rows):
-    return answer({"differences": Table(pd.DataFrame(rows, columns=COLUMNS), "")})
-
-
-def test_the_answer_is_of_the_largest_network_against_degree_3():
-    found = told(
-        (1, 64, "softmax", "degree 3", 0.0, -0.1, 0.1, "no significant difference"),
-        (2, 64, "softmax", "degree 3", -0.05, -0.06, -0.04, "better"),
-        (2, 64, "degree 2", "softmax", 0.1, 0.05, 0.15, "worse"),
-    )
-    assert found.decided
-    assert (
-        found.sentence
-        == "Against degree 3, at depth 2, width 64: softmax -0.050 nats (-0.060 to -0.040), better."
-    )
-    nan = float("nan")
-    assert not told((1, 64, "softmax", "degree 3", 0.1, nan, nan, "one seed: no comparison")).decided
-    assert not told().decided

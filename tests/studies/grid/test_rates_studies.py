@@ -3,23 +3,20 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import pytest
-from rates_runs import DEPTHS, NOISE, TODAYS, UNDERTRAINING, todays_runs, undertraining_runs
+from rates_runs import TODAYS, UNDERTRAINING, todays_runs, undertraining_runs
 from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
-from shapelaw.report.write import Table, check_declared
+from shapelaw.report.write import Table
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders import undertraining
-from shapelaw.studies.decoders.rates import RatesAnalysis, rates_figure
+from shapelaw.studies.decoders.rates import RatesAnalysis
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.tables import NO_RATIO, losses_table
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.grid.tables import NO_RATIO
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.figures import NO_TRANSITION
 
 FAST = Options(draws=150)
 ONE = {("gpt2", 1000, 0.001): 120.0}
@@ -72,69 +69,6 @@ def todays_of(runs: pd.DataFrame, *observed: int) -> RatesAnalysis:
 
 def width_of(cell: Any) -> float:
     return float(cell.transitions.bootstrap_rows[0]["width"])
-
-
-def titles_of(figure: Any) -> list[str]:
-    return [axis.get_title(loc="left").replace("\n", " ") for axis in figure.axes if axis.axison]
-
-
-@BOTH
-def test_all_that_is_declared_is_made_and_told(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    made = CASES[name].room.present(analyses[name])
-    check_declared(made, STUDIES[name].tables, STUDIES[name].figures)
-    said = {
-        "undertraining": ("36 of 36 best rates are the lowest or the highest that was tried",),
-        "todays_decoder": (
-            "best rates are the lowest or the highest that was tried",
-            "with one seed and picked by the loss that is compared; the others are picked on other seeds",
-            "Seed noise: ",
-        ),
-    }
-    for words in said[name]:
-        assert words in made.summary
-    assert todays.UNDECAYED not in made.summary
-
-
-@BOTH
-def test_every_cell_is_drawn_and_the_best_rates_come_last(
-    analyses: dict[str, RatesAnalysis], name: str
-) -> None:
-    case, analysis = CASES[name], analyses[name]
-    losses = rates_figure(analysis.cells, case.room.STUDY.series_of).figure()
-    assert titles_of(losses) == case.cells
-    assert len({axis.get_xlim() for axis in losses.axes if axis.axison}) == 1
-    axis = getattr(case.room, case.figure)(analysis).figure().axes[0]
-    drawn = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    assert set(drawn) == case.kinds
-    assert len({bars.lines[0].get_marker() for bars in drawn.values()}) == 2  # told apart without colour
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.001", "0.002", "best"]
-
-
-@BOTH
-def test_without_a_transition_the_figure_says_so(name: str) -> None:
-    case = CASES[name]
-    once = case.runs().query("seed == 0 and learning_rate == 0.001")  # without noise nothing is significant
-    analysis = case.room.analyse_cells(once, "runs.csv", FAST)
-    assert getattr(case.room, case.figure)(analysis) == NO_TRANSITION
-
-
-@BOTH
-def test_losses_are_of_the_rates_that_were_trained(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    analysis = analyses[name]
-    table = losses_table(analysis.trained, CASES[name].room.named)
-    assert set(table["learning_rate"]) == {"0.001", "0.002"}
-    assert len(table) == len(analysis.trained) * len(DEPTHS) * 9
-
-
-@BOTH
-def test_cells_of_a_pool_have_its_noise(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    analysis, study = analyses[name], CASES[name].room.STUDY
-    pools = analysis.noise.values()
-    # cells, depths, repeated shapes, seeds less one
-    assert [noise.dof for noise in pools] == [len(analysis.trained) / len(pools) * 2 * 2 * 2] * len(pools)
-    last = study.seed_noise(analysis).tail(len(pools))
-    assert last.iloc[:, 0].tolist() == [f"{pool}, pooled" if pool else "pooled" for pool in analysis.noise]
-    assert last["loss_std"].tolist() == pytest.approx([NOISE] * len(pools), rel=0.4)
 
 
 @BOTH
@@ -274,23 +208,6 @@ def test_cells_that_differ_in_one_thing_are_compared(analyses: dict[str, RatesAn
     assert budgets["ratio"].tolist() == pytest.approx([1.0, 0.75], rel=0.08)
     rates = table[table["compared"] == "learning_rate"]
     assert rates["other"].tolist() == ["best rates"] * 4
-
-
-def test_every_budget_with_a_transition_has_a_panel_on_one_axis(analyses: dict[str, RatesAnalysis]) -> None:
-    first, second = todays.crossings_figure(analyses["todays_decoder"]).figure().axes
-    assert first.get_ylim() == second.get_ylim()
-    assert [axis.get_title(loc="left") for axis in (first, second)] == ["1,000 steps", "4,000 steps"]
-
-
-def test_a_budget_without_a_transition_has_no_panel_and_is_named() -> None:
-    runs = todays_runs({("gpt2", steps, 0.001): 120.0 for steps in (1000, 4000)})
-    deep = (runs["steps"] == runs["steps"].max()) & (runs["depth"] == DEPTHS[1])
-    turn = runs.loc[deep, "width"].rank(method="dense") % 2
-    # better and worse in turn: no transition, no bound
-    runs.loc[deep, "test_loss"] += np.where(turn, 0.3, -0.3)
-    (axis,) = (figure := todays.crossings_figure(todays_of(runs)).figure()).axes
-    assert axis.get_title(loc="left") == "1,000 steps"
-    assert figure.get_suptitle() == f"4,000 steps: {NO_TRANSITION}"
 
 
 def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:

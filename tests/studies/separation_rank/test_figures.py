@@ -32,14 +32,3 @@ def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
     assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
     (legend,) = depth_figure(exact).figure().legends
     assert "at least" not in [text.get_text() for text in legend.get_texts()]
-
-
-def test_widths_are_told_apart_without_colour() -> None:
-    """Neighbours have other dashes, and each line ends in its width."""
-    networks = [(depth, width, 16) for depth in (1, 2) for width in (1, 2, 3, 4)]
-    figure = depth_figure(ranks_of(*networks)).figure()
-    right = figure.axes[1]
-    (legend,) = (axis.get_legend() for axis in (right,))
-    shown = {text.get_text(): line for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
-    assert len({shown[f"d = {width}"].get_linestyle() for width in (1, 2, 3, 4)}) == 4
-    assert [one.get_text() for one in right.texts if one.get_fontsize() == 6] == ["1", "2", "3", "4"]

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from golden_tables import kept
 from measured_grids import GRIDS, asked_one
 
 from shapelaw.errors import UserError
@@ -23,6 +24,24 @@ from shapelaw.studies.separation_rank.tables import (
     read_measurements,
     write_measurements,
 )
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder for reading: `measured.json`, and the ranks `kept` one by one."""
+    folder = tmp_path_factory.mktemp("ranks")
+    found = list(measure_all(asked_of(RankGrids(**GRIDS)), folder / "kept"))
+    write_measurements(found, folder / "measured.json")
+    return folder
+
+
+def test_ranks_are_those_that_the_golden_tables_have(measured, tmp_path):
+    (tmp_path / "golden.json").write_bytes(kept()["inputs/separation_rank.json"])
+    found, golden = (
+        [(one, result.rank, result.exact) for one, result in read_measurements(path)]
+        for path in (measured / "measured.json", tmp_path / "golden.json")
+    )
+    assert found == golden
 
 
 def test_a_network_is_measured_once(measured, monkeypatch):

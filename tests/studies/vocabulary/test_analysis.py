@@ -9,7 +9,6 @@ from shapelaw.fits.line import FitStatus
 from shapelaw.studies.decoders.vocabulary import present
 from shapelaw.studies.decoders.vocabulary_analysis import (
     analyse_series,
-    comparison_table,
     fit_relations,
     losses_table,
     relation_table,
@@ -129,24 +128,6 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
     assert pooled["loss_std"].tolist() == [low.std, full.std]
     assert pooled["embedding_rank"].fillna(0).tolist() == [2, 0]
-
-
-def test_each_transition_stands_beside_its_bottleneck() -> None:
-    analysis = of_series()
-    table = comparison_table(analysis)
-    assert table["ours"].tolist() == pytest.approx([257, 350, 500, 1200], rel=0.1)
-    assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
-    assert table["agrees_with_bottleneck"].tolist()[3] == "no"  # the width is the bottleneck there, not V
-    assert table["published"].notna().tolist() == [False, False, True, False]
-    assert table["published_over_bottleneck"].tolist() == pytest.approx(
-        [408 / 500, 504 / 500, 408 / 500, 408 / 500]
-    )
-    assert table["published_setting"].tolist()[0:2] == [
-        "V = 500: depth 24 against 48",
-        "V = 2,000, r = 500: depth 24 against 48",
-    ]
-    losses = losses_table(analysis)
-    assert (losses["text_bytes"] / 1e6).tolist() == pytest.approx([3.0 / 0.6931471805599453] * len(losses))
 
 
 def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> None:
