@@ -86,6 +86,7 @@ ELSEWHERE = {
     "python docs/generators/count_pages.py": "tests/docs/test_length.py",
     "python benchmarks/pass_rates.py": "tests/docs/test_pass_rates.py",
     "python tests/finished.py": "trains every kind of run: minutes",
+    "python tests/golden_shown.py": "tests/studies/test_shown.py",
     "python tests/promises.py": "plans whole scales, as tests/workflow/test_planned_jobs.py does",
 }
 # analyses whose tables other tests make: tests/test_tables.py those of the first, test_page_tables.py the others

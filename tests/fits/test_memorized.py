@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from listed import listed
 from memorizing_networks import simulate
 
 from shapelaw.errors import UserError
@@ -40,23 +41,7 @@ def test_the_least_table_gets_its_defaults_and_a_run_that_memorized_all_may_stop
     assert check_memorization_runs(done, "runs.csv")["share"].tolist() == [0.4, 0.5, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy must be at most 1"),
-        ({"accuracy": [0.9, np.nan, 0.4]}, "row 2: accuracy must be a finite number"),
-        ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
-        (
-            {"heads": [8, 0, 4], "examples": [10.5, 10, 10]},
-            "heads must be above zero; it is 0; row 1: examples must be a whole",
-        ),
-        ({"seed": 0, "heads": 4}, "row 1, row 2, row 3: a run"),
-        ({"task": "ranking"}, "task must be classification or regression"),
-        ({"task": "regression"}, "lacks loss, which the runs of task regression need"),
-        ({"context_type": "private"}, "context_type must be shared or per_example"),
-        ({"steps": 100, "steps_done": [100, 100, 60]}, "row 3: the run stopped before its last step"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), listed("fits/mistakes.yaml", "memorizers"))
 def test_wrong_values_are_named_by_row(change, words):
     with pytest.raises(UserError, match=words):
         check_memorization_runs(RUNS.assign(**change), "runs.csv")

@@ -1,10 +1,8 @@
 """The grids of the studies of bottlenecks: their runs, what is wrong with them, and the papers' own."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 from small import REPOSITORY
@@ -16,7 +14,6 @@ from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape
-from shapelaw.studies.study import published_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 WIDE: dict[str, Any] = {"widths": {2: [64]}, "vocab_size": 500, "context_length": 16, "dropout": 0.1}
@@ -53,23 +50,6 @@ def test_the_grid_is_the_baseline_and_every_embedding_rank() -> None:
     )
 
 
-def test_scale_paper_is_the_paper_s_grid_of_embedding_ranks() -> None:
-    grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "embedding_rank_grid.csv")
-    config = load_config({"scale": "paper", "studies": ["embedding_rank"]}, SCALES, REPOSITORY)
-    runs = runs_of(config, "embedding_rank", REPOSITORY).values()
-    ours = {
-        (run.shape.depth, run.shape.width, run.shape.embedding_rank)  # type: ignore[union-attr]
-        for run in runs
-        if run.shape.embedding_rank is None or run.shape.positional_rank is not None  # type: ignore[union-attr]
-    }
-    ranks = grid["embedding_rank"].astype("object").where(grid["embedding_rank"].notna(), None)
-    assert ours == set(zip(grid["depth"], grid["width"], ranks, strict=True))
-    assert {run.shape.vocab_size for run in runs} == {2000}  # type: ignore[union-attr]
-    seeds = Counter((run.shape.width, run.shape.embedding_rank or run.shape.width) for run in runs)  # type: ignore[union-attr]
-    repeated = {f"r = {rank} of d = {width}" for (width, rank), count in seeds.items() if count >= 5}
-    assert repeated == published_of("embedding_rank", "std of the loss over 5 seeds").keys()
-
-
 def shapes_of_scale(scale: str, study: str) -> list[Shape]:
     """The shapes of a scale's grid, each once."""
     config = load_config({"scale": scale, "studies": [study]}, SCALES, REPOSITORY)
@@ -79,23 +59,6 @@ def shapes_of_scale(scale: str, study: str) -> list[Shape]:
         if run.seed == 0:
             shapes.append(run.shape)
     return shapes
-
-
-def test_scale_paper_is_the_paper_s_grid_of_positional_ranks() -> None:
-    grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "positional_rank_grid.csv")
-    shapes = shapes_of_scale("paper", "positional_rank")
-    plain, *factored = shapes
-    assert (plain.embedding_rank, plain.positional_rank) == (None, None)
-    rows = []
-    for shape in factored:
-        sizes = (shape.depth, shape.width, shape.vocab_size, shape.context_length)
-        if shape.embedding_rank is None:
-            rows.append(("positional", *sizes, shape.positional_rank))
-        else:
-            assert shape.positional_rank is None
-            rows.append(("vocabulary", *sizes, shape.embedding_rank))
-    columns = ["series", "depth", "width", "vocab_size", "context", "rank"]
-    assert rows == list(grid[columns].itertuples(index=False, name=None))
 
 
 def test_the_grid_is_every_shape_of_every_ratio() -> None:
@@ -134,24 +97,3 @@ def test_counts_of_parameters_and_operations_are_the_modules(scale: str) -> None
             ):
                 model.logits(ids)
             assert counter.get_total_flops() == shape.forward_flops(1)
-
-
-def test_at_equal_size_the_ratio_takes_width() -> None:
-    """With d_ff = 4 H d_a a network of ratio q has 12 q L d^2 weights in its blocks, with 4 d (4 q + 8) L d^2."""
-    config = config_of("attention_ratio", ONE, FOUR, {**FOUR, "widths": {3: [6]}, "ff_width": None})
-    runs = runs_of(config, "attention_ratio", REPOSITORY).values()
-    shapes = [run.shape for run in runs]  # type: ignore[union-attr]
-    assert [shape.block_params for shape in shapes[-2:]] == [12 * 4 * 2 * 36, 24 * 3 * 36]
-
-
-def test_scale_paper_is_the_paper_s_grid_of_attention_ratios() -> None:
-    grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "attention_ratio_grid.csv")
-    shapes = shapes_of_scale("paper", "attention_ratio")
-    ours = [(shape.attention_ratio, shape.depth, shape.heads, shape.width) for shape in shapes]
-    columns = ["attention_to_width_ratio", "depth", "heads", "width"]
-    assert sorted(ours) == sorted(grid[columns].itertuples(index=False, name=None))
-    assert all(shape.hidden_width == 4 * shape.attention_width for shape in shapes)
-    # "networks of sizes ranging between 30M and 70M" (section 5.3)
-    sizes = [shape.total_params for shape in shapes]
-    assert min(sizes) > 29e6
-    assert max(sizes) < 71e6

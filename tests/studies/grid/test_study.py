@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import yaml
 from grids_asked import SMALL, config_of, refused, runs_at
@@ -16,10 +15,8 @@ from small import REPOSITORY
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.settings.loading import layered
 from shapelaw.specs.runs import Run
-from shapelaw.studies.decoders.vocabulary_analysis import name_of
 from shapelaw.studies.grid.study import FIGURES, RESERVED, Grid, declared_study
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import published_of
 
 
 def submitted(config: Config, name: str) -> Config:
@@ -271,38 +268,3 @@ def test_a_study_may_be_a_grid_and_a_question_alone() -> None:
     assert "head_count: 4 of 4 combinations make no network" in refused(
         {"head_count": {"axes": {**SMALL, "heads": [3]}}}
     )
-
-
-def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
-    config = load_config({"scale": "paper", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
-    seeds: dict[tuple[int, int, int, int | None], int] = {}
-    for run in runs_of(config, "vocabulary", REPOSITORY).values():
-        shape = run.shape  # type: ignore[union-attr]
-        key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
-        seeds[key] = seeds.get(key, 0) + 1
-
-    table = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_grid.csv")
-    ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
-    assert set(seeds) == set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
-    repeated = {
-        f"{name_of(vocab_size, rank)}, L = {depth}, d = {width}"
-        for (vocab_size, depth, width, rank), count in seeds.items()
-        if count == 5
-    }
-    assert repeated == published_of("vocabulary", "std of the loss over 5 seeds").keys()
-    assert set(seeds.values()) == {1, 5}
-
-
-@pytest.mark.parametrize(("scale", "shared"), [("gpu", 22), ("paper", 49)])
-def test_figure_5_compares_all_parameters_of_networks_that_the_study_trains_too(
-    scale: str, shared: int
-) -> None:
-    """At scale paper all of them, with table 3's widths; at scale gpu those of V = 2,000."""
-    config = load_config({"scale": scale, "studies": ["figure5", "vocabulary"]}, SCALES, REPOSITORY)
-    own, theirs = (runs_of(config, name, REPOSITORY) for name in ("figure5", "vocabulary"))
-    assert {run.shape.vocab_size for run in own.values()} == {2000, 50257}
-    assert len(own.keys() & theirs.keys()) == shared
-    grid = studies_of(config)["figure5"]
-    assert list(grid.options(config)) == ["--size", "total", "--axes", "vocab_size"]
-    told = [one.rpartition(" (")[2] for one in grid.warnings(config, REPOSITORY)]
-    assert told == (["vocab_size 2000)"] if scale == "paper" else [])  # repeated of the other alone

@@ -39,31 +39,6 @@ def test_the_command_reads_the_least_table(tmp_path):
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([ALONG_HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
-        ([ALONG_HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
-        ([ALONG_HEADS], "memorization_heads takes a table of runs"),
-        (
-            ["memorization_saturation"],
-            "needs a table of runs, a folder of attention weights, or both",
-        ),
-        (["memorization_saturation", "--attention", "none"], "There is no folder none."),
-        ([ALONG_HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
-    ],
-)
-def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, said):
-    good = simulate((4, 8, 12))
-    good.to_csv(tmp_path / "good.csv", index=False)
-    good.drop(columns="seed").to_csv(tmp_path / "bad.csv", index=False)
-    done = run_here(SCRIPT, arguments[0], "--out", "out", *arguments[1:], cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
-
-
 POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})
 ONE_NUMBER = {
     ALONG_HEADS: ": 35 examples per head where 99% are memorized (T = 9)",
