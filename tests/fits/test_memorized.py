@@ -12,7 +12,6 @@ from shapelaw.errors import UserError
 from shapelaw.fits.memorized import (
     bracket,
     check_memorization_runs,
-    mean_squared_error,
     memorization_curves,
     next_sizes,
     share_noise,
@@ -54,17 +53,6 @@ def test_missing_columns_are_named():
         check_memorization_runs(RUNS.drop(columns="accuracy"), "runs.csv")
 
 
-def test_both_tasks_in_one_table():
-    both = pd.concat(
-        [simulate((4, 8, 12)), simulate((4, 8, 12), task="regression", noise=0.0)], ignore_index=True
-    )
-    first, second = memorization_curves(check_memorization_runs(both, "runs.csv"), "heads")
-    assert (first.task, second.task) == ("classification", "regression")
-    assert second.share == pytest.approx(0.02 + 15 * 31 * np.array([4, 8, 12]) / 10000)
-    assert mean_squared_error(second.share) == pytest.approx((1 - second.share) / 12)
-    assert first.setting == "classification, shared context, n = 32, d_h = 64, T = 10,000"
-
-
 def test_curves_know_their_points_seeds_and_noise():
     rng = np.random.default_rng(1)
     runs = simulate((4, 8, 12, 40), examples=(10000,), noise=0.0, seeds=4)
@@ -103,15 +91,6 @@ def test_options_and_a_second_value_dimension_make_other_curves_unless_it_follow
     curves = memorization_curves(check_memorization_runs(two, "r"), "heads")
     assert [curve.variant for curve in curves] == ["logit_scale none", "logit_scale width"]
     assert "logit_scale width, n = 32" in curves[1].setting
-
-
-def test_one_seed_and_seeds_that_agree_give_no_noise():
-    (one,) = memorization_curves(check_memorization_runs(simulate((4, 8), seeds=1), "r"), "heads")
-    assert one.noise is None
-    assert np.isnan(one.spread).all()
-    (equal,) = memorization_curves(check_memorization_runs(simulate((4, 8), noise=0.0), "r"), "heads")
-    assert equal.noise is None
-    assert np.isnan(standard_errors(equal)).all()
 
 
 SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.6])

@@ -111,15 +111,6 @@ def test_json_with_a_kruskal_rank_and_a_relu_network():
     assert len(found["warnings"]) == 2
 
 
-def test_a_layer_outside_the_theorem_is_warned_of():
-    said = output_of(CAPACITY, "--heads", 1, "--context", 64, "--head-dim", 1, "--outputs", 65)
-    for words in ("(n < d), and here n = 64 at d = 64", "adds no example", "at most d = 64"):
-        assert words in said
-    poor = output_of(CAPACITY, "--heads", 1, "--context", 40, "--head-dim", 1, "--width", 50)
-    assert "200 parameters do not pay for one ReLU unit" in poor
-    assert "proposition 3" not in poor
-
-
 @pytest.mark.parametrize(
     "line", [f"{CAPACITY} --heads 4 --context 32 --head-dim 8", f"{RANK} --depth 1 --width 2"]
 )

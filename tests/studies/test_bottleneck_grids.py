@@ -73,16 +73,6 @@ def test_the_grid_is_every_shape_of_every_ratio() -> None:
     }
 
 
-def test_a_ratio_may_be_a_fraction() -> None:
-    """Gemma 7B has 16 heads of 256 at width 3,072: 4 / 3."""
-    blocks = [{**FOUR, "attention_dim": {"ratio": ratio}, "widths": {1: [24]}} for ratio in (1.333, 0.5)]
-    runs = runs_of(config_of("attention_ratio", ONE, *blocks), "attention_ratio", REPOSITORY)
-    assert {run.label for run in runs.values() if isinstance(run, Run) and "d24" in run.label} == {
-        "wiki-V300-L1-d24-H2-a16-f128-lr0.003-t400-s0",
-        "wiki-V300-L1-d24-H2-a6-f48-lr0.003-t400-s0",
-    }
-
-
 @pytest.mark.parametrize("scale", ["demo", "laptop"])
 def test_counts_of_parameters_and_operations_are_the_modules(scale: str) -> None:
     for wide in shapes_of_scale(scale, "attention_ratio"):
