@@ -168,26 +168,3 @@ def test_a_budget_has_a_name_and_a_part_of_the_key() -> None:
         ("100 tokens per block parameter", "100tpb"),
         ("1e+15 FLOPs", "1e15flops"),
     ]
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "constant"])
-@pytest.mark.parametrize("budget", [None, Budget("flops", 1e15)])
-def test_runs_say_their_budget_and_schedule_where_they_have_one_of_their_own(
-    budget: Budget | None, schedule: str
-) -> None:
-    run = Run("wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
-    values = run.to_dict()
-    assert Run.from_dict(values) == run
-    assert ("budget" in values, "schedule" in values["training"]) == (
-        budget is not None,
-        schedule != "cosine",
-    )
-    expected = [
-        *(["constant"] if schedule == "constant" else []),
-        *(["1e15flops"] if budget else []),
-        "t800",
-        "s0",
-    ]
-    assert run.label == "-".join(["wiki-V500-L2-d64-H2", *expected])
-    assert run.flat().get("budget") == (None if budget is None else "1e+15 FLOPs")
-    assert run.flat().get("schedule") == (None if schedule == "cosine" else schedule)

@@ -1,46 +1,13 @@
 """The grid of depth against width: from its keys to runs, and what is wrong with it."""
 
 import math
-from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_run
-from shipped import SCALES, problems_of, shipped
-from small import REPOSITORY
 
-from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.errors import UserError
 from shapelaw.studies.decoders.study import by_information
-from shapelaw.studies.grid.study import grids_of
 from shapelaw.studies.study import published_log_width
-
-
-def test_one_changed_width_changes_one_run() -> None:
-    def runs(**changes: Any) -> set[Any]:
-        config = load_config(shipped(scale="laptop", **changes), SCALES)
-        return set(runs_of(config, "depth_width", REPOSITORY).values())
-
-    config = load_config(shipped(scale="laptop"), SCALES)
-    grid = grids_of(config)["depth_width"].model_dump()
-    widths = {depth: list(ws) for depth, ws in grid["widths"].items()}
-    widths[4][1] += 2
-    before, after = runs(), runs(depth_width={**grid, "widths": widths})
-    assert (len(before - after), len(after - before)) == (1, 1)
-
-
-def test_runs_that_a_grid_file_lacks_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "grid.csv"
-    path.write_text("depth,width\n6,128\n")
-    grid = {"grid_file": str(path), "repeated": {1: [18]}}
-    told = "repeated names shapes that the grid does not have: depth 1 width 18"
-    assert told in problems_of(depth_width=grid)
-    config = load_config(shipped(depth_width=grid, studies=["vocabulary"]), SCALES)  # which is not asked for
-    path.unlink()
-    with pytest.raises(UserError, match="can't be read"):
-        runs_of(config, "depth_width", REPOSITORY)
 
 
 def crossing_width(depth: int) -> float:

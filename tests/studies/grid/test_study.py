@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from grids_asked import SMALL, config_of, refused, runs_at
+from listed import listed
 from shipped import SCALES
 from small import REPOSITORY
 
@@ -138,77 +139,15 @@ def test_depth_width_varies_any_fields_and_its_analysis_is_told_them() -> None:
     assert list(studies["depth_width"].options(plain)) == ["--size", "total"]
 
 
-WIDE: dict[str, Any] = {
-    "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]},
-    "repeated": {1: [24]},
-    "repeated_seeds": 2,
-    "vocab_size": 300,
-}
-
-
-def warned(name: str, *blocks: dict[str, Any], **changes: Any) -> list[str]:
-    config = demo(name, list(blocks), **changes)
-    return list(studies_of(config)[name].warnings(config, REPOSITORY))
-
-
-def test_a_study_of_transitions_is_told_of_a_single_depth_and_others_are_not() -> None:
-    one = {**WIDE, "widths": {1: [16, 24, 32, 48]}, "embedding_rank": 8}
-    (told,) = warned("vocabulary", WIDE, one)
-    assert told.startswith("grids.vocabulary has one depth, so no transition")
-    assert told.endswith("(embedding_rank 8)")
-    assert warned("embedding_rank", WIDE, one) == []
-    assert warned("mine", WIDE, one) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "axes"), [("undertraining", {"steps": 300}), ("todays_decoder", {"flops": 1e12})]
-)
-def test_the_noise_of_one_vocabulary_is_that_of_all_its_networks(name: str, axes: dict[str, Any]) -> None:
-    once = {**WIDE, "repeated": {}}
-    assert warned(name, WIDE, {**once, **axes}) == []
-    assert warned(name, {**once, "seeds": 2}) == []
-    (told,) = warned(name, once, {**once, **axes})
-    assert told.startswith(f"grids.{name}: every network has one seed, and without seed noise no transition")
-
-
-def test_a_vocabulary_has_a_noise_of_its_own_and_patches_one_for_each_rank() -> None:
-    letters = {**WIDE, "vocab_size": 257}
-    once = {**letters, "repeated": {}}
-    assert warned("vocabulary", {**once, "embedding_rank": 6}, letters) == []
-    (told,) = warned("vocabulary", {**once, "vocab_size": 400}, letters)
-    assert "without seed noise" in told
-    assert told.endswith("(vocab_size 400)")
-    images = {"corpus": {"name": "fashion", "sources": ["fashion"]}}
-    assert warned("vocabulary", {**letters, "patch_embedding": True}, letters, **images) == []
-    for other in (letters, {**letters, "patch_embedding": True, "embedding_rank": 3}):
-        told, *_ = warned("vocabulary", {**once, "patch_embedding": True}, other, **images)
-        assert "without seed noise" in told
-
-
-def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
-    """Llama's blocks have other sizes where they have fewer heads of keys."""
-    widths = {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}
-    grid = {
-        "widths": widths,
-        "repeated": {1: [40]},
-        "context_length": 64,
-        "size_axis": "flops",
-        "vocab_size": 300,
-    }
-    gpt2, llama = grid, {**grid, "block": "llama", "kv_heads": 1}
-    (told,) = warned("todays_decoder", gpt2, llama)
-    assert "transition needs 4 of each" in told
-    assert told.endswith("(block llama, kv_heads 1)")
-    assert warned("todays_decoder", gpt2) == []
-
-
-def test_sizes_are_those_of_the_networks_that_are_trained() -> None:
-    """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
-    widths = {"widths": {1: [80, 84, 88, 104, 140], 2: [36, 56, 80, 96, 104]}, "repeated": {1: [80]}}
-    grid = {**widths, "context_length": 64, "size_axis": "total", "vocab_size": 300}
-    (told,) = warned("undertraining", grid)
-    assert "they have 5 and 3 networks" in told
-    assert warned("undertraining", {**grid, "tied": True}) == []
+@pytest.mark.parametrize(("grids", "says"), listed("studies/grid/warnings.yaml", "warnings"))
+def test_what_the_grid_of_a_study_does_not_give_is_told(grids: dict[str, Any], says: str) -> None:
+    ((name, blocks),) = grids.items()
+    patches = any("patch_embedding" in block for block in blocks)
+    images = {"corpus": {"name": "fashion", "sources": ["fashion"]}} if patches else {}
+    config = demo(name, blocks, **images)
+    told = [*studies_of(config)[name].warnings(config, REPOSITORY), ""]
+    assert all(words in told[0] for words in says.split(" … "))
+    assert bool(told[0]) == bool(says)
 
 
 @pytest.mark.parametrize(

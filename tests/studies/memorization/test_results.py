@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -48,7 +47,7 @@ ONE_NUMBER = {
 }
 
 
-def told(study, *agrees, fit=None):
+def told(study, *agrees):
     rows = [(QUANTITIES[study], f"T = {number}", says, "no noise") for number, says in enumerate(agrees)]
     compared = pd.DataFrame(rows, columns=["quantity", "setting", "agrees", "note"]).assign(
         ours=NAN, published=""
@@ -58,7 +57,7 @@ def told(study, *agrees, fit=None):
         compared.loc[len(compared)] = number
     frames = {"comparison": compared, "points": POINTS}
     if study in FITS:
-        frames[FITS[study]] = pd.DataFrame([fit or {"status": "too few points"}])
+        frames[FITS[study]] = pd.DataFrame([{"status": "too few points"}])
     return answer(study, {name: Table(frame, "") for name, frame in frames.items()})
 
 
@@ -75,17 +74,8 @@ def test_settings_are_counted_and_yes_or_no_has_one_number(study):
     assert not told(study).decided
 
 
-def row(**values: Any) -> dict[str, Any]:
-    shared = {"task": "classification", "measure": "accuracy", "heads": 4, "context": 32, "examples": 550}
-    return dict.fromkeys(RELU_COLUMNS, 0) | shared | values
-
-
-def results_of(table: pd.DataFrame, path: Path) -> Any:
-    table.to_csv(path, index=False)
-    return relu_results(path)
-
-
 def test_another_table_is_refused(tmp_path: Path) -> None:
-    table = pd.DataFrame([row()]).drop(columns=["relu_units", "relu"])
+    columns = [name for name in RELU_COLUMNS if name not in ("relu_units", "relu")]
+    pd.DataFrame([dict.fromkeys(columns, 0)]).to_csv(tmp_path / "relu.csv", index=False)
     with pytest.raises(UserError, match=r"has no relu_units, relu; make it again: rm "):
-        results_of(table, tmp_path / "relu.csv")
+        relu_results(tmp_path / "relu.csv")
