@@ -13,11 +13,9 @@ from shapelaw.fits.curves import Curve
 from shapelaw.fits.equal_sizes import (
     Difference,
     Networks,
-    at_own_sizes,
     at_size,
     difference,
     holm,
-    mean_slope,
     quantile,
     size_groups,
     two_sided,
@@ -152,12 +150,6 @@ def test_depths_that_only_one_has_and_sizes_out_of_reach_are_left_out() -> None:
     assert math.isnan(none.mean_err)
 
 
-def test_one_network_reaches_its_own_size_alone() -> None:
-    weights, inside = curve_of(1, [10], [2.0]).weights_at(np.array([1200.0, 1250.0]))
-    assert weights.tolist() == [[1.0], [1.0]]
-    assert inside.tolist() == [True, False]
-
-
 def test_degrees_of_freedom_of_two_estimates_lie_between_the_smaller_and_their_sum() -> None:
     pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
     assert difference(*pair, (Noise(0.01, 4.0), Noise(0.01, 6.0))).dof == pytest.approx(9.6)
@@ -217,22 +209,6 @@ def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
     assert at_size(networks(), 7e6) is None
 
 
-def test_depths_that_noise_hides_are_also_best() -> None:
-    at = at_size(networks(), 2.2e6)  # 0.0095 apart
-    assert at.best_depth == 12
-    assert at.also_best(Noise(0.02, math.inf)) == (6,)
-    assert at.also_best(Noise(0.001, math.inf)) == ()
-    assert at.spread == pytest.approx(line(6, 2.2e6) - line(12, 2.2e6))
-
-
-def test_a_network_s_own_size_has_its_own_seeds() -> None:
-    at = at_size(networks(seeds=3.0), 3e6)
-    assert at.best_depth == 12
-    assert at.runs(None) == pytest.approx(3.0)
-    between = at_size(networks(seeds=3.0), 3e6 * math.sqrt(2))
-    assert between.runs(None) == pytest.approx(6.0)  # half of each of two means
-
-
 def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
     some, noise = networks(), Noise(0.01, math.inf)
     at = at_size(some, 3.5e6)
@@ -242,12 +218,6 @@ def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
     assert not np.allclose(some.drawn(noise, 9, 0), some.drawn(noise, 9, 1))
     wider = some.drawn(Noise(0.01, 3.0), 4000, 0) - some.loss
     assert wider.std() > 1.3 * (some.drawn(noise, 4000, 0) - some.loss).std()
-
-
-def test_the_mean_slope_is_that_of_the_least_losses() -> None:
-    deep = Networks(*(values[3:6] for values in vars(networks()).values()))
-    assert mean_slope(at_own_sizes(deep)) == pytest.approx(-0.2)
-    assert mean_slope(at_own_sizes(deep)[:1]) is None
 
 
 @given(st.lists(st.floats(1e5, 1e8), min_size=1, max_size=20))

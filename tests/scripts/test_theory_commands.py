@@ -88,15 +88,6 @@ def test_grids_of_ranks_that_cannot_be_are_told():
     assert "separation_rank.1st.depth.1st" in script("measure_separation_ranks", *grids).stderr
 
 
-def test_the_papers_layer_memorizes_what_the_paper_says():
-    lines = [
-        line.split() for line in output_of(CAPACITY, *LAYER, "--heads", 20, "--head-dim", 64).splitlines()
-    ]
-    rows = {" ".join(line[-2:]): line for line in lines}
-    most = {"theorem 1": "621", "proposition 2": "621", "proposition 5": "1,261", "proposition 3": "2,653"}
-    assert all(number in rows[source] for source, number in most.items())
-
-
 def test_json_with_a_kruskal_rank_and_a_relu_network():
     options = ("--width", 40, "--kruskal-rank", 5, "--relu-units", 10, "--outputs", 2, "--json")
     found = json.loads(output_of(CAPACITY, *LAYER, *options))

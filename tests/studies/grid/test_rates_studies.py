@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from rates_runs import TODAYS, UNDERTRAINING, todays_runs, undertraining_runs
+from rates_runs import UNDERTRAINING, todays_runs, undertraining_runs
 from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
@@ -101,16 +101,6 @@ def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
         undertraining.analyse_cells(other, "runs.csv", Options())
 
 
-def test_a_transition_that_moves_is_told_from_one_that_stays(analyses: dict[str, RatesAnalysis]) -> None:
-    table = undertraining.ratios_table(analyses["undertraining"]).set_index("learning_rate")
-    ratios = {"0.001": 2.0, "0.002": 1.0, "best rates": 2.0}
-    assert table["ratio"].to_dict() == pytest.approx(ratios, rel=0.08)
-    assert table.loc["0.001", "p_equal"] < 1e-4
-    assert table.loc["0.002", "p_equal"] > 0.003
-    assert (table["ratio_low"] < table["ratio"]).all()
-    assert (table["ratio"] < table["ratio_high"]).all()
-
-
 def test_a_bound_gives_no_ratio_and_the_noise_of_other_cells_serves_one_without_repeats() -> None:
     runs = undertraining_runs({**UNDERTRAINING, (4000, 0.001): 5000.0})
     once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
@@ -118,17 +108,6 @@ def test_a_bound_gives_no_ratio_and_the_noise_of_other_cells_serves_one_without_
     table = table.set_index("learning_rate")
     assert table.loc["0.001", "status"] == NO_RATIO
     assert table["ratio"].isna().to_dict() == {"0.001": True, "0.002": False, "best rates": True}
-
-
-def test_each_cell_of_todays_decoder_has_its_transition(analyses: dict[str, RatesAnalysis]) -> None:
-    names = ("block", "budget", "learning_rate")
-    widths = {tuple(map(one.cell.value, names)): width_of(one) for one in analyses["todays_decoder"].cells}
-    known = {(block, f"{steps:,} steps", rate): width for (block, steps, rate), width in TODAYS.items()}
-    assert {key: widths[key] for key in known} == pytest.approx(known, rel=0.06)
-    assert widths["llama", "1,000 steps", Best.RATES] == pytest.approx(240.0, rel=0.06)
-    table = todays.crossings_table(analyses["todays_decoder"])
-    assert table["width"].tolist() == list(widths.values())
-    assert (table["width_low"] < table["width_high"]).all()
 
 
 def test_the_noise_of_one_block_is_not_that_of_the_other() -> None:
@@ -195,19 +174,6 @@ def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
         f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
     }
     assert width_of(cells["1,000 steps, undecayed"]) == pytest.approx(240.0, rel=0.06)
-
-
-def test_cells_that_differ_in_one_thing_are_compared(analyses: dict[str, RatesAnalysis]) -> None:
-    table = todays.ratios_table(analyses["todays_decoder"])
-    blocks = table[table["compared"] == "block"].set_index("at")["ratio"]
-    known = {"1,000 steps, 0.001": 2.0, "1,000 steps, 0.002": 1.0, "1,000 steps, best rates": 2.0}
-    known |= {"4,000 steps, 0.001": 1.5}
-    known = {f"one for all widths, {at}": ratio for at, ratio in known.items()}
-    assert blocks.to_dict() == pytest.approx(known, rel=0.1)
-    budgets = table[table["compared"] == "budget"]
-    assert budgets["ratio"].tolist() == pytest.approx([1.0, 0.75], rel=0.08)
-    rates = table[table["compared"] == "learning_rate"]
-    assert rates["other"].tolist() == ["best rates"] * 4
 
 
 def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:

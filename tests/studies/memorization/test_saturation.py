@@ -10,7 +10,6 @@ from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.studies.memorization.saturation import (
     analyse_saturation,
     comparison_table,
-    perfect_table,
     read_attention,
 )
 
@@ -19,22 +18,6 @@ def runs_of(*rows):
     """(heads, T, seed, accuracy)."""
     table = pd.DataFrame(rows, columns=["heads", "examples", "seed", "accuracy"])
     return check_memorization_runs(table.assign(context=32, head_dim=64), "runs.csv")
-
-
-def test_the_largest_size_memorized():
-    runs = runs_of(
-        (4, 450, 0, 1.0), (4, 450, 1, 1.0), (4, 500, 0, 1.0), (4, 500, 1, 0.99), (4, 550, 0, 1.0), (4, 550, 1, 1.0),
-        (4, 600, 0, 0.98), (8, 1200, 0, 1.0), (8, 1300, 0, 1.0), (2, 200, 0, 0.5),
-    )  # fmt: skip
-    table = perfect_table(runs).set_index("heads")
-    assert table["bound"].to_dict() == {2: "below", 4: "found", 8: "at least"}
-    assert table["status"].to_dict() == {2: "too few points", 4: "converged", 8: "at the edge"}
-    assert table.loc[8, "message"] == "T = 1300 is memorized, and no larger T was tried"
-    assert table["largest_any"].tolist() == [pd.NA, 550, 1300]
-    assert table["largest_all"].tolist() == [pd.NA, 450, 1300]
-    assert table["not_memorized"].tolist() == [200, 600, pd.NA]
-    assert table["published"].tolist() == [pd.NA, 550, 1300]
-    assert table["theory"].tolist() == [63, 125, 249]
 
 
 def test_agreement_with_the_published_sizes():

@@ -22,19 +22,6 @@ def test_the_papers_numbers_from_the_papers_transitions():
     assert err_error.max() < 0.03
 
 
-def test_the_published_widths_have_the_logs_that_table_4b_prints():
-    found = tables.told_by_pair(refitted().transitions)
-    assert list(found["log_width"].round(2)) == [5.37, 5.73, 6.08, 6.35, 6.71]
-    assert list(found["log_width_err"].round(4)) == [0.0280, 0.0390, 0.0459, 0.0210, 0.0194]
-
-
-def test_a_transition_has_the_middle_of_its_pair_and_its_ratio():
-    theirs = tables.told_by_pair(refitted().transitions)
-    assert theirs["deeper_depth"].tolist() == [12, 18, 24, 30, 36]
-    assert theirs["mid_depth"].tolist() == pytest.approx([8.49, 14.70, 20.78, 26.83, 32.86], abs=0.01)
-    assert theirs["depth_ratio"].tolist() == pytest.approx([2, 1.5, 4 / 3, 1.25, 1.2])
-
-
 def test_a_transition_has_the_tokens_of_each_parameter_of_its_shallower_network():
     """At a fixed number of tokens they fall as the size; with equal tokens a parameter all transitions have these."""
     made = simulate(grid_of((4, 6, 8), 6e4, 6e6, 12), {4: 150.0, 6: 200.0, 8: 260.0}, noise=0.0008)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
+from vocabulary_runs import SERIES, analysed, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
@@ -15,16 +15,6 @@ from shapelaw.studies.decoders.vocabulary_analysis import (
     spread_of_seeds,
 )
 from shapelaw.studies.transitions.analysis import Options
-
-
-def test_series_are_ordered_by_their_bottleneck_and_each_kind_has_a_relation() -> None:
-    analysis = of_series()
-    assert [one.name for one in analysis.series] == ["V = 257", "V = 2,000, r = 350", "V = 500", "V = 2,000"]
-    assert [one.bottleneck for one in analysis.series] == [257, 350, 500, 2000]
-    points = {one.of: one.power.n_points for one in analysis.relations}
-    assert points == {"all": 4, "one matrix": 3, "factored": 1}
-    alone = analysed(vocabulary_runs({(257, None): 257.0}))
-    assert [one.of for one in alone.relations] == ["all"]
 
 
 def test_patches_are_a_series_of_their_own() -> None:
