@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from loss_surfaces import NOISE, curve_of, grid_of, simulate
-from small import REPOSITORY
 
 from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
 from shapelaw.fits.curves import (
@@ -197,21 +196,6 @@ def test_no_noise_and_too_few_sizes():
     assert (of_four.without.size, of_four.err_of_shapes) == (0, 0.0)  # none can be left out
 
 
-def test_other_draws_say_nothing_else():
-    """One layer against two over bytes: in 2.6% of draws one layer is not better at width 48, and 2.5% is the limit.
-
-    Without a doubt the status was "crossing" by 17 seeds of the draws and "at the edge" by 23. With three standard
-    errors of doubt one seed in hundreds decides (here the seed 7).
-    """
-    runs = pd.read_csv(REPOSITORY / "docs/results/laptop_vocabulary.csv").query("vocab_size == 257")
-    runs = runs.rename(columns={"test_loss": "loss"})
-    noise = pooled_noise(*(part for _, part in runs.groupby("embedding_rank", dropna=False)))
-    one_matrix = runs[runs["embedding_rank"].isna()]
-    found = [compare(one_matrix, noise, draws=2000, seed=seed)[0] for seed in range(8, 16)]
-    assert {(one.status, one.side) for one in found} == {(TransitionStatus.UNDECIDED, Side.BELOW)}
-    assert found[0].caution.startswith("2,000 draws don't tell whether 2.5% contradict a sign, so ")
-
-
 def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000, without=(0.0,) * 16):
     """Draws of a crossing at log size 0 between -1 and 1, a share of which don't cross."""
     crossings = spread * np.random.default_rng(0).standard_normal(draws)
@@ -262,20 +246,6 @@ def test_a_share_of_draws_at_its_limit_decides_nothing(changed, expected, undeci
         return
     assert (status, side) == (TransitionStatus.UNDECIDED, expected)
     assert doubts == [f"20,000 draws don't tell whether {undecided}"]
-
-
-def test_a_crossing_by_the_other_shapes_is_that_of_the_other_shapes():
-    runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005, seed=3)
-    noise = Noise(0.0005, np.inf)
-    shapes = [(depth, width) for depth in (6, 12) for width in WIDTHS[depth]]
-    whole = drawn(runs, noise)
-    assert whole.without.shape == (len(shapes),)
-    for at in (0, 4, 9, 13, 19):
-        depth, width = shapes[at]
-        others = drawn(runs[(runs["depth"] != depth) | (runs["width"] != width)], noise)
-        assert whole.without[at] == pytest.approx(others.crossing, abs=0.02)
-    deviations = whole.without - whole.without.mean()
-    assert whole.err_of_shapes == pytest.approx(np.sqrt(19 / 20 * (deviations**2).sum()))
 
 
 WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)

@@ -122,20 +122,6 @@ def test_a_slope_is_rarely_found_where_there_is_none() -> None:
     assert np.mean(found) < 0.07
 
 
-@given(st.floats(1e-3, 1e3), st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
-def test_noise_by_width_does_not_depend_on_units(unit: float, number: int) -> None:
-    runs = repeats(-1.0, 20, number)
-    noise, scaled = pooled_noise(runs), pooled_noise(runs.assign(loss=unit * runs["loss"]))
-    assert isinstance(noise, WidthNoise)
-    assert isinstance(scaled, WidthNoise)
-    assert (scaled.slope, scaled.slope_err) == pytest.approx((noise.slope, noise.slope_err), rel=1e-6)
-    assert scaled.at(WIDTHS) == pytest.approx(unit * noise.at(WIDTHS), rel=1e-6)
-    widened = pooled_noise(runs.assign(width=unit * runs["width"]))
-    assert widened is not None
-    assert widened.at(unit * WIDTHS) == pytest.approx(noise.at(WIDTHS), rel=1e-6)
-
-
 def test_noise_far_from_the_middle_is_known_worse() -> None:
     noise = by_width(-1.0, 3, 2)
     dof = noise.dof_at(np.array([noise.middle, *WIDTHS]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import output_of, script
+from commands import script
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
@@ -26,12 +26,6 @@ def test_a_missing_file_is_one_sentence(study: str) -> None:
 def test_an_unknown_study_is_said(tmp_path: Path) -> None:
     unknown = script("analyse", "vocabularies", "--input", "a.csv", "--out", "out", cwd=tmp_path)
     assert (unknown.returncode, "invalid choice: 'vocabularies'" in unknown.stderr) == (2, True)
-
-
-def test_help_says_what_the_input_has_to_have() -> None:
-    said = output_of("analyse", "vocabulary", "--help")
-    assert "`vocab_size, embedding_rank, depth, width, seed, test_loss`" in said
-    assert "--size {block,total,flops}" in said
 
 
 def test_a_diverged_run_of_a_study_is_left_out_and_told_with_the_findings(tmp_path: Path) -> None:

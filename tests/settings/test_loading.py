@@ -108,6 +108,9 @@ def test_overrides_win_at_every_depth(base: dict[Any, Any], top: dict[Any, Any])
             assert found[path] == value
     for path, value in found.items():
         assert above.get(path, below.get(path)) == value
+    for path, value in below.items():
+        if not any(path[: len(other)] == other[: len(path)] for other in above):
+            assert found[path] == value
     assert merge(merged, top) == merged
 
 

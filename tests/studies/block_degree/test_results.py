@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import pytest
 from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of
@@ -32,14 +30,6 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
         assert row["low95"] < row["loss"] < row["high95"]
         assert row["loss"] == pytest.approx(loss * 2**0.3, rel=0.1)
         assert row["rates_at_edge"] == (5 if degree in (1, 4) else 0)
-    speed = results.tables["speed"].frame.set_index(["target_rank", "network", "threshold"])
-    assert (2, "degree 1", 0.2) not in speed.index
-    three, one = speed.loc[(2, "degree 3", 0.2)], speed.loc[(2, "degree 1", 0.5)]
-    assert three["reached"] == three["seeds"] == 5
-    assert three["steps_to_it"] == pytest.approx(500 * TRUE_LOSS[3] * 2**0.3, rel=0.1)
-    assert three["steps_to_it_low95"] < three["steps_to_it"] < three["steps_to_it_high95"]
-    assert math.isnan(three["ratio"])
-    assert one["ratio_low95"] < TRUE_LOSS[1] / TRUE_LOSS[3] < one["ratio_high95"]
     assert results.fit["status"] == "converged"
     assert len(results.fit["differences"]) == 6
 

@@ -1,13 +1,15 @@
-"""The tables of a grid."""
+"""The tables of a grid, and the axes of a command line."""
 
+import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from grid_runs import AXES, grid_runs
 
 from shapelaw.fits.curves import TransitionStatus
-from shapelaw.studies.grid import tables
+from shapelaw.studies.grid import results, tables
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import effect_words
 from shapelaw.studies.grid.tables import NO_RATIO, ratio_of
@@ -67,3 +69,15 @@ def test_a_ratio_has_the_errors_of_both_and_a_bound_has_none() -> None:
     bound = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
     assert bound["status"] == NO_RATIO
     assert math.isnan(bound["ratio"])
+
+
+ONE_CELL = {"heads": (1,), "ranks": (8,), "vocab_sizes": (257,)}
+
+
+def test_a_table_of_runs_is_analysed_by_the_axes_of_a_command_line(tmp_path: Path) -> None:
+    grid_runs(**ONE_CELL).to_parquet(tmp_path / "runs.parquet")
+    parser = argparse.ArgumentParser()
+    results.add_options(parser)
+    words = parser.parse_args(["--draws", "200", "--axes", "depth", *AXES])
+    found = results.results(argparse.Namespace(input=tmp_path / "runs.parquet", keep=False, **vars(words)))
+    assert found.fit["cells"][0]["runs"] == 6

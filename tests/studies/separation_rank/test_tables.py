@@ -1,14 +1,18 @@
-"""Ranks beside their closed forms, every theorem that they were held against, and degrees at equal budget."""
+"""Theorems that ranks are held against, degrees at equal budget, and what is drawn and said of them."""
 
 import math
 
+import pandas as pd
 import pytest
 from measured_grids import asked_one, degree_rows, ranks_of
 
+from shapelaw.report.write import Table
+from shapelaw.studies.separation_rank.results import answer, degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.tables import (
     Measured,
     bounds_table,
     degree_table,
+    fractional_table,
     ranking_table,
     ranks_table,
     theorems_table,
@@ -42,3 +46,41 @@ def test_where_bounds_overlap_the_winner_is_open():
     table = degree_table(degree_rows((2, 51, False, 90), (3, 50, True, 50), (6, 10, True, 10)))
     assert table["largest"].tolist() == ["yes", "no", "no"]
     assert ranking_table(table).iloc[0]["of_2_and_3"] == "2"
+
+
+def told(holds, violated, unclear):
+    theorems = pd.DataFrame([{"holds": holds, "violated": violated, "open": unclear}])
+    ranks = pd.DataFrame({"status": ["exact", "exact", "lower bound"]})
+    return answer({"theorems": Table(theorems, ""), "ranks": Table(ranks, "")})
+
+
+def test_bounds_that_hold_and_that_do_not():
+    assert told(7, 0, 0).sentence == "Yes: all 7 that can be told."
+    assert told(7, 1, 2).sentence == "No: 1 are violated, and 7 hold."
+    assert told(7, 1, 2).more.startswith("2 of 3 networks have exact ranks. 2 are open")
+    assert not told(0, 0, 3).decided
+
+
+def test_figures_of_nothing_say_so():
+    assert fractional_table([]).empty
+    assert degree_figure(degree_table([])) == "no budget was measured"
+    ranks = ranks_table([(asked_one(1, 1, 2), Measured(2, True, 2, 10, 0.0, 0.0))])
+    assert depth_figure(ranks) == "no width was measured at two depths"
+    assert "no network was measured" in str(residual_figure(pd.DataFrame()))
+
+
+def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
+    exact = ranks_of((1, 2, 8), (2, 2, 8))
+    lower = ranks_of((3, 2, 8)).assign(status="at least")
+    figure = depth_figure(pd.concat([exact, lower], ignore_index=True)).figure()
+    left, right = figure.axes
+    assert "no width has two depths" in left.texts[0].get_text()
+    drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
+    assert drawn["o"].get_xdata().tolist() == [1, 2]
+    assert drawn["o"].get_ydata().tolist() == [math.log(rank, 3) for rank in (3, 18)]
+    assert drawn["^"].get_xdata().tolist() == [3]
+    assert drawn["o"].get_label() == "d = 2"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
+    (legend,) = depth_figure(exact).figure().legends
+    assert "at least" not in [text.get_text() for text in legend.get_texts()]

@@ -5,6 +5,7 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from listed import listed
 from loss_surfaces import grid_of, simulate
 from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, analysed, legend_of, runs_of
 
@@ -118,14 +119,7 @@ def test_transitions_without_a_crossing_need_no_width():
         check_transitions(table.drop(columns="status"), "t.csv")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"width_err": [6, 0]}, "row 2: width_err must be above zero"),
-        ({"depth": [6, 6]}, "a depth must have one row"),
-        ({"depth": [6, 12.5]}, "row 2: depth must be a whole number"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), listed("fits/mistakes.yaml", "transitions"))
 def test_wrong_transitions(change, words):
     table = pd.DataFrame({"depth": [6, 12], "width": [214, 308], "width_err": [6, 12]})
     with pytest.raises(UserError, match=words):

@@ -2,11 +2,14 @@
 
 import argparse
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from transition_runs import analysed
 
+from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import PAPER_RULE
 from shapelaw.fits.inputs import check_runs
@@ -20,6 +23,7 @@ from shapelaw.studies.transitions.results import (
     answer,
     options_of,
     present,
+    present_cells,
 )
 
 
@@ -120,3 +124,25 @@ def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided
     assert not decided or beside.sentence == found.sentence
     assert found.sentence == said
     assert not answer(tables([])).decided
+
+
+def test_each_cell_has_its_panels_under_its_name():
+    analysis = analysed()
+    drawn = present_cells([({"heads": 1}, analysis), ({"heads": 2}, analysis)], Parts()).figures
+    panels = {name: [panel for panel in chart.panels if panel] for name, chart in drawn.items()}
+    assert {name: len(some) for name, some in panels.items()} == {
+        **dict.fromkeys(("transition_width", "transition_size", "extrapolation"), 2),
+        "loss_adjacent": 16,
+        "loss_doubled": 8,
+        "best_depth": 4,
+    }
+    for some in panels.values():
+        for name in ("H = 1", "H = 2"):
+            assert any(panel.title.startswith(name) for panel in some)
+
+
+def test_where_every_depth_doubles_the_last_one_figure_serves_for_two():
+    analysis = analysed()
+    assert (drawn := present(analysis).figures)["loss_doubled"] is not drawn["loss_adjacent"]
+    doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
+    assert (drawn := present(doubling).figures)["loss_doubled"] is drawn["loss_adjacent"]
