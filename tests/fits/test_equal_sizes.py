@@ -13,9 +13,11 @@ from shapelaw.fits.curves import Curve
 from shapelaw.fits.equal_sizes import (
     Difference,
     Networks,
+    at_own_sizes,
     at_size,
     difference,
     holm,
+    mean_slope,
     quantile,
     size_groups,
     two_sided,
@@ -218,6 +220,12 @@ def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
     assert not np.allclose(some.drawn(noise, 9, 0), some.drawn(noise, 9, 1))
     wider = some.drawn(Noise(0.01, 3.0), 4000, 0) - some.loss
     assert wider.std() > 1.3 * (some.drawn(noise, 4000, 0) - some.loss).std()
+
+
+def test_the_mean_slope_is_that_of_the_least_losses() -> None:
+    deep = Networks(*(values[3:6] for values in vars(networks()).values()))
+    assert mean_slope(at_own_sizes(deep)) == pytest.approx(-0.2)
+    assert mean_slope(at_own_sizes(deep)[:1]) is None
 
 
 @given(st.lists(st.floats(1e5, 1e8), min_size=1, max_size=20))
