@@ -209,8 +209,8 @@ CASES: dict[str, Callable[[], Results]] = {
         of_pairs({4: [64, 80, 96, 112], 6: [512, 640, 768, 896]}, {4: 100.0}, draws=100)
     ),
     "transitions_total": partial(by_size, SizeAxis.TOTAL),
-    "grid": lambda: grid(of_grid()),
-    "grid_noisy": lambda: grid(of_grid(**NOISY)),
+    "grid": lambda: grid(of_grid(heads=(1, 2))),
+    "grid_noisy": lambda: grid(of_grid(heads=(1, 2), **NOISY)),
     "grid_of_heads": lambda: grid(of_grid(heads=(1, 2), vocab_sizes=(257,), **NOISY)),
     "grid_one_setting": lambda: grid(of_grid(heads=(1,), ranks=(None,), **NOISY)),
     "grid_one_depth": lambda: grid(of_grid(depths=(2,), ranks=(None,))),
