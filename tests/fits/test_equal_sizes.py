@@ -49,17 +49,6 @@ def test_equal_sizes_count_once_and_the_mean_is_as_noisy_as_two_means() -> None:
     assert found.mean_err == pytest.approx(0.01)  # two networks a side
 
 
-def test_the_error_of_the_mean_is_that_of_simulated_noise() -> None:
-    rng, means = np.random.default_rng(0), []
-    widths, others = [16, 24, 40, 64], [20, 30, 50]
-    for _ in range(2000):
-        one = curve_of(1, widths, rng.normal(0, 0.01, 4).tolist(), err=0.01)
-        other = curve_of(1, others, rng.normal(0, 0.01, 3).tolist(), err=0.01)
-        found = difference({1: one}, {1: other}, (NOISE, NOISE))
-        means.append(found.mean)
-    assert found.mean_err == pytest.approx(np.std(means), rel=0.05)
-
-
 def scattered(rng: np.random.Generator, scatter: float) -> Difference:
     """Two sets of three depths of five networks without a difference, with a noise of 0.01 between seeds."""
     sets = [

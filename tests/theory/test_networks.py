@@ -127,18 +127,6 @@ def test_a_mixture_of_product_layers_has_the_degree_of_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "tokens", "mixed", "other_order", "of_degree_3"),
-    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 4, 56, 40, 49), (4, 4, 105, 75, 110)],
-)
-def test_a_mixture_is_ahead_of_degree_3_in_narrow_networks_only(
-    width, tokens, mixed, other_order, of_degree_3
-):
-    """(2, 3), (3, 2), (3, 3): with four tokens and more the first has the largest rank up to d = 3, not from 4 on."""
-    found = [measured(DegreeAttention(degrees, width, tokens)) for degrees in ((2, 3), (3, 2), (3, 3))]
-    assert found == [mixed, other_order, of_degree_3]
-
-
-@pytest.mark.parametrize(
     ("width", "tokens", "hidden"), [(1, 2, 1), (3, 2, 4), (3, 8, 2), (2, 8, 9), (4, 6, None)]
 )
 def test_one_mixer_block_has_a_bilinear_form_for_each_channel(width, tokens, hidden):
