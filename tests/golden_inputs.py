@@ -9,7 +9,7 @@ from archives import read_archive
 from attention_weights import save, weights
 from commands import run_here
 from finished import ARCHIVE as FINISHED
-from layers_of_tokens import findings, gaussian, with_queries
+from layers_of_tokens import made_rows
 from loss_surfaces import grid_of, simulate
 from measured_grids import GRIDS
 from memorization_analyses import CONTEXTS, HEAD_COUNTS, HEAD_DIMS
@@ -17,7 +17,7 @@ from memorizing_networks import simulate as memorize
 from rates_runs import todays_runs
 from transition_runs import TRUE_WIDTHS
 
-from shapelaw.studies.assumptions.findings import Row, write_row
+from shapelaw.studies.assumptions.findings import write_row
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSTEADY = ["run_id", "wall_seconds", "model_steps_per_second", "tokens_per_second", "peak_memory_bytes"]
@@ -91,12 +91,5 @@ def _decoders(folder: Path) -> None:
 
 def _layers(folder: Path) -> None:
     """Layers of three networks, random and trained, before and after attention."""
-    before = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
-    after = findings(gaussian(40, 6, 12))
-    for row in (
-        Row("bert", "random", "layer 1", "a note", "40 texts", after),
-        Row("vit", "trained", "trained_vit", "", "40 images", after),
-        Row("vit", "random", "embedding", "", "40 images", before),
-        Row("decoder", "random", "layer 0", "", "40 texts", before),
-    ):
+    for row in made_rows():
         write_row(folder, row)

@@ -1,8 +1,10 @@
 """Layers of made tokens whose findings are known."""
 
+from functools import cache
+
 import numpy as np
 
-from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of
+from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of
 
 EFFORT = Effort(trials=200, sensitivity_trials=100, curve_trials=30)
 
@@ -22,3 +24,16 @@ def with_queries(tokens, queries, query=0):
     tokens = tokens.copy()
     tokens[:, query] = queries
     return tokens
+
+
+@cache
+def made_rows():
+    """Layers of three models, one of them random and trained, before and after attention."""
+    before = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
+    after = findings(gaussian(40, 6, 12))
+    return [
+        Row("bert", "random", "layer 1", "a note", "40 texts", after),
+        Row("vit", "trained", "trained_vit", "", "40 images", after),
+        Row("vit", "random", "embedding", "", "40 images", before),
+        Row("decoder", "random", "layer 0", "", "40 texts", before),
+    ]

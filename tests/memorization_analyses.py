@@ -1,8 +1,6 @@
-"""Analyses of the memorization studies, and what their figures say."""
+"""Analyses of the memorization studies."""
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from small import REPOSITORY
 
 from shapelaw.fits.inputs import read_table
@@ -23,8 +21,3 @@ def study_of(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
 def our_runs() -> pd.DataFrame:
     """The committed runs of figure 2a: one seed."""
     return read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
-
-
-def labelled(axes: Axes, label: str) -> Line2D:
-    """The line of that name."""
-    return next(line for line in axes.get_lines() if line.get_label() == label)

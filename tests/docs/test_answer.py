@@ -7,8 +7,7 @@ import pytest
 from commands import run_here
 from small import REPOSITORY, command_path
 
-from answer_page import EVIDENCE, FIGURE, PAGE, page_of, tables, write_figure
-from shapelaw.errors import UserError
+from answer_page import EVIDENCE, FIGURE, PAGE, page_of, write_figure
 
 TEXT = (REPOSITORY / PAGE).read_text(encoding="utf-8")
 
@@ -19,12 +18,6 @@ def test_a_page_s_generated_parts_are_up_to_date(page: Path) -> None:
     assert page_of(text, page) == text, (
         f"{page} is out of date; write it anew: docs/generators/answer_page.py"
     )
-
-
-def test_a_page_without_a_marker_is_a_sentence() -> None:
-    first = next(iter(tables()))
-    with pytest.raises(UserError, match=f"has no <!-- {first}"):
-        page_of(TEXT.replace(f"<!-- {first}", "<!-- none"))
 
 
 def test_the_figure_is_the_committed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,45 +66,6 @@ def test_a_check_names_the_pages_that_differ_and_changes_none(
     assert "old" in (tmp_path / "late.md").read_text(encoding="utf-8")
 
 
-def test_the_pages_with_verdicts_have_tables() -> None:
-    with_tables = {page.name for page in pages()}
-    assert with_tables >= {"depth_width.md", "ranks.md", "memorization.md", "degrees.md"}
-
-
-def test_every_command_has_its_runs() -> None:
-    for command in MADE.values():
-        for part in command:
-            assert not isinstance(part, Path) or part.is_file(), part
-
-
-def test_a_row_for_each_row(runs: str, tmp_path: Path) -> None:
-    asked = {"from": runs, "where": "depth == 2", "columns": {"d": "{width}", "loss": "{loss:.1f}"}}
-    assert table_of(asked, tmp_path) == "| d | loss |\n| --- | --- |\n| 16 | 2.2 |\n| 32 | – |\n"
-
-
-def test_a_column_for_each_value_of_means(runs: str, tmp_path: Path) -> None:
-    asked = {
-        "from": runs,
-        "mean_over": ["depth", "width"],
-        "rows": "{width}",
-        "across": "L = {depth}",
-        "cell": "{loss:.2f}",
-        "corner": "width",
-    }
-    lines = table_of(asked, tmp_path).splitlines()
-    assert lines[0] == "| width | L = 1 | L = 2 |"
-    assert lines[2:] == ["| 16 | 2.60 | 2.25 |", "| 32 | – | – |"]
-
-
-def test_what_stands_between_the_comments_is_replaced(runs: str, tmp_path: Path) -> None:
-    page = f"Before.\n\n<!-- table\nfrom: {runs}\ncolumns: {{L: '{{depth}}'}}\n-->\nold\n<!-- end -->\n\nAfter.\n"
-    new = written(page, tmp_path)
-    assert "old" not in new
-    assert new.startswith("Before.\n")
-    assert new.endswith("<!-- end -->\n\nAfter.\n")
-    assert written(new, tmp_path) == new
-
-
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -7,8 +7,6 @@ import pytest
 from memorizing_networks import CHANCE, simulate
 
 from shapelaw.fits.capacity import (
-    MISFIT,
-    SEED_NOISE,
     CapacityStatus,
     capacity,
     exponents,
@@ -160,18 +158,6 @@ def test_exponents_are_calibrated(seeds):
     assert 0.58 <= np.mean(inside) <= 0.80
 
 
-def test_with_one_seed_the_error_is_the_misfit():
-    rng = np.random.default_rng(0)
-    one = fit_growth(along_heads(power_law(1.4, rng, 0.1, 1)), ALL)
-    assert one.errors == MISFIT
-    assert one.message.startswith(
-        "6 points; one seed: an interval from the misfit, which holds the truth less"
-    )
-    assert 0 < one.err < 0.3
-    several = fit_growth(along_heads(power_law(1.4, rng, 0.1, 3)), ALL)
-    assert several.errors == SEED_NOISE
-
-
 PAPER_HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
 
 
@@ -232,58 +218,8 @@ def test_lines_are_calibrated(seeds):
     assert 0.42 <= np.mean(np.array(p_values) < 0.5) <= 0.58
 
 
-def test_points_off_the_line_widen_the_errors():
-    runs = simulate(PAPER_HEADS, examples=(20000,), noise=0.0005)
-    runs["accuracy"] += 0.05 * np.sin(runs["heads"] / 5)
-    (curve,) = memorization_curves(
-        check_memorization_runs(runs.assign(accuracy=runs["accuracy"].clip(0, 1)), "r"), "heads"
-    )
-    part = linear_part(curve)
-    assert part.errors == "scatter"
-    assert part.line.b_err > 10 * linear_part(simulated(examples=(20000,), noise=0.0005)).line.b_err
-    assert "the larger scatter" in part.line.message
-
-
-def test_without_repeated_seeds_the_scatter_gives_the_errors():
-    part = linear_part(simulated(examples=(20000,), seeds=1))
-    assert part.errors == "misfit (one seed)"
-    assert part.line.usable
-    assert np.isnan(part.line.p_value)
-    assert 0 < part.line.b_err < 0.1 * part.line.b
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_too_few_points_below_saturation_give_no_line(seeds):
-    part = linear_part(simulated(examples=(5000,), seeds=seeds))
-    assert part.used.sum() == 2
-    assert part.line.status is FitStatus.TOO_FEW_POINTS
-    assert "2 points" in part.line.message
-    assert part.line.to_dict()["b"] is None
-
-
-# figure 2a at T = 40,000, H = 1 to 60, one seed
-MEASURED = np.array([0.017375, 0.040225, 0.0857, 0.180275, 0.32825, 0.487975, 0.6709, 0.85455])
-
-
 def bent_curve(shares):
     return curve_of(shares, np.array(PAPER_HEADS, dtype=np.float64), "heads")
-
-
-def test_points_that_bend_have_no_slope_whatever_their_r_squared():
-    part = linear_part(bent_curve(MEASURED))
-    heads, shares = np.array(PAPER_HEADS)[part.used], np.array(MEASURED)[part.used]
-    assert part.line.r_squared == pytest.approx(
-        np.corrcoef(heads, shares)[0, 1] ** 2
-    )  # without weights, as the paper
-    assert part.line.r_squared > 0.98
-    assert part.curvature_p == pytest.approx(1.1e-4, abs=1e-5)
-    assert part.line.status is FitStatus.CURVED
-    assert part.line.message == "the share grows faster than a line (p < 0.001)"
-    assert np.isnan(part.line.b)
-    assert part.errors == "misfit (one seed)"
-    slower = linear_part(bent_curve(0.85 * np.tanh(np.array(PAPER_HEADS) / 60)))
-    assert slower.line.r_squared > 0.97
-    assert slower.line.message.startswith("the share grows more slowly than a line")
 
 
 def test_one_seed_needs_four_points_to_tell_a_line():

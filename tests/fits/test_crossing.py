@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from loss_surfaces import NOISE, curve_of, grid_of, simulate
-from small import REPOSITORY
 
 from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
 from shapelaw.fits.curves import (
@@ -184,14 +183,6 @@ def test_status(true_width, status):
         assert abs(found.bound - true_width) < 3 * found.bound_err
 
 
-def test_same_seed_same_answer_and_scale_of_loss_does_not_matter():
-    runs = simulate(grid_of((6, 12), 1.5e6, 8e7, 8), {6: 360.0}, seed=2)
-    bits = runs.assign(test_loss=runs["test_loss"] / np.log(2))
-    first, again, scaled = (compare(one, draws=2000)[0] for one in (runs, runs, bits))
-    assert first == again
-    assert (scaled.width, scaled.width_err) == pytest.approx((first.width, first.width_err), rel=1e-6)
-
-
 def test_no_noise_and_too_few_sizes():
     runs = simulate(grid_of((6, 12), 1.5e6, 8e7, 8), {6: 360.0}, seeds=1)
     assert compare(runs)[0].status is TransitionStatus.NO_NOISE
@@ -203,33 +194,6 @@ def test_no_noise_and_too_few_sizes():
     assert compare(apart)[0].status is TransitionStatus.TOO_FEW_SIZES
     _, of_four = compare(simulate(grid_of((6, 12), 1.5e6, 8e7, 4), {6: 360.0}), draws=2000)
     assert (of_four.without.size, of_four.err_of_shapes) == (0, 0.0)  # none can be left out
-
-
-def test_noise_by_width_narrows_intervals_where_networks_are_quiet():
-    """The noise falls sixfold over the sizes: crossings at large widths are known better than one number says."""
-    ratio = {True: [], False: []}
-    for number in range(12):
-        runs, true_width = draw_runs(SURFACES["noise falls, 20 degrees of freedom"], number)
-        one, _ = compare(runs, pooled_noise(runs, by_width=False), draws=2000)
-        ours = found_at("noise falls, 20 degrees of freedom", number)[0]
-        ratio[true_width > 420].append(ours.width_err / one.width_err)
-    assert np.median(ratio[True]) < 0.9
-    assert np.median(ratio[False]) > 1.1 * np.median(ratio[True])
-
-
-def test_other_draws_say_nothing_else():
-    """One layer against two over bytes: in 2.6% of draws one layer is not better at width 48, and 2.5% is the limit.
-
-    Without a doubt the status was "crossing" by 17 seeds of the draws and "at the edge" by 23. With three standard
-    errors of doubt one seed in hundreds decides (here the seed 7).
-    """
-    runs = pd.read_csv(REPOSITORY / "docs/results/laptop_vocabulary.csv").query("vocab_size == 257")
-    runs = runs.rename(columns={"test_loss": "loss"})
-    noise = pooled_noise(*(part for _, part in runs.groupby("embedding_rank", dropna=False)))
-    one_matrix = runs[runs["embedding_rank"].isna()]
-    found = [compare(one_matrix, noise, draws=2000, seed=seed)[0] for seed in range(8, 16)]
-    assert {(one.status, one.side) for one in found} == {(TransitionStatus.UNDECIDED, Side.BELOW)}
-    assert found[0].caution.startswith("2,000 draws don't tell whether 2.5% contradict a sign, so ")
 
 
 def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000, without=(0.0,) * 16):
@@ -284,29 +248,6 @@ def test_a_share_of_draws_at_its_limit_decides_nothing(changed, expected, undeci
     assert doubts == [f"20,000 draws don't tell whether {undecided}"]
 
 
-def test_a_crossing_by_the_other_shapes_is_that_of_the_other_shapes():
-    runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005, seed=3)
-    noise = Noise(0.0005, np.inf)
-    shapes = [(depth, width) for depth in (6, 12) for width in WIDTHS[depth]]
-    whole = drawn(runs, noise)
-    assert whole.without.shape == (len(shapes),)
-    for at in (0, 4, 9, 13, 19):
-        depth, width = shapes[at]
-        others = drawn(runs[(runs["depth"] != depth) | (runs["width"] != width)], noise)
-        assert whole.without[at] == pytest.approx(others.crossing, abs=0.02)
-    deviations = whole.without - whole.without.mean()
-    assert whole.err_of_shapes == pytest.approx(np.sqrt(19 / 20 * (deviations**2).sum()))
-
-
-def test_an_interval_is_no_narrower_than_the_shapes_show():
-    for found, draws, _ in (found_at("one run 7 sigma off near the crossing", number) for number in range(6)):
-        if found.status is not TransitionStatus.CROSSING:
-            continue
-        interval = np.log(found.width_high / found.width_low)  # half of it in log size
-        low, high = draws.quantiles(0.16, 0.84)
-        assert interval == pytest.approx(max(high - low, 2 * draws.err_of_shapes) / 2, rel=1e-6)
-
-
 WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)
 TRUE = np.log(12 * 6 * 360.0**2)
 
@@ -316,21 +257,6 @@ def drawn(runs, noise, draws=300):
     span = shared_range(shallow, deep)
     common = sizes_in(shallow, *span), sizes_in(deep, *span)
     return draw_crossings(shallow, deep, noise, span, common, draws, np.random.default_rng(0))
-
-
-def test_the_crossing_of_clean_curves_is_the_true_one():
-    found = drawn(simulate(WIDTHS, {6: 360.0}, noise=1e-5), Noise(1e-5, np.inf))
-    assert found.crossing == pytest.approx(TRUE, abs=0.01)
-    assert np.abs(found.crossings - TRUE).max() < 0.05
-    assert (found.share_below, found.share_above, found.outliers) == (0, 0, ())
-    low, high = found.band()
-    assert found.log_size.shape == found.difference.shape == low.shape == (GRID,)
-    assert (low <= found.difference).all()
-    assert (found.difference <= high).all()
-    left = found.log_size < TRUE
-    assert (found.difference[left][:-1] > 0).all()  # the deeper one is worse there
-    assert (found.difference[~left][1:] < 0).all()
-    assert found.worse[[0, -1]].tolist() == [1, 0]
 
 
 def test_smoothed_losses_are_closer_to_the_truth_and_know_their_error():

@@ -6,7 +6,6 @@ import pytest
 from loss_surfaces import curve_of
 
 from shapelaw.fits.curves import (
-    Side,
     TransitionStatus,
     adjacent_pairs,
     loss_curves,
@@ -77,11 +76,6 @@ def test_two_curves_share_the_sizes_that_both_cover():
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        (("crossing", {"width": 48.31, "width_err": 2.04}), "width 48.3 ± 2.0"),
-        (
-            ("none in range, shallower better everywhere", {"side": "above", "bound": 180.2}),
-            "no transition up to width 180: the shallower network is better everywhere",
-        ),
         (
             ("none in range, deeper better everywhere", {"side": "below", "bound": 16.0}),
             "no transition down to width 16: the deeper network is better everywhere",
@@ -91,14 +85,9 @@ def test_two_curves_share_the_sizes_that_both_cover():
             "no transition: the shallower network is better everywhere",
         ),
         (
-            ("at the edge", {"side": Side.AT, "bound": 28.0}),
-            "at the edge of the sizes, about width 28",
-        ),
-        (
             ("undecided", {"side": "above", "bound": 90.0, "caution": "too few draws"}),
             "undecided (too few draws); a transition would lie above width 90",
         ),
-        (("too few sizes", {}), "too few sizes in common"),
     ],
 )
 def test_a_status_is_a_sentence_with_its_bound(row, sentence) -> None:

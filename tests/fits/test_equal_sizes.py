@@ -49,17 +49,6 @@ def test_equal_sizes_count_once_and_the_mean_is_as_noisy_as_two_means() -> None:
     assert found.mean_err == pytest.approx(0.01)  # two networks a side
 
 
-def test_the_error_of_the_mean_is_that_of_simulated_noise() -> None:
-    rng, means = np.random.default_rng(0), []
-    widths, others = [16, 24, 40, 64], [20, 30, 50]
-    for _ in range(2000):
-        one = curve_of(1, widths, rng.normal(0, 0.01, 4).tolist(), err=0.01)
-        other = curve_of(1, others, rng.normal(0, 0.01, 3).tolist(), err=0.01)
-        found = difference({1: one}, {1: other}, (NOISE, NOISE))
-        means.append(found.mean)
-    assert found.mean_err == pytest.approx(np.std(means), rel=0.05)
-
-
 def scattered(rng: np.random.Generator, scatter: float) -> Difference:
     """Two sets of three depths of five networks without a difference, with a noise of 0.01 between seeds."""
     sets = [
@@ -152,12 +141,6 @@ def test_depths_that_only_one_has_and_sizes_out_of_reach_are_left_out() -> None:
     assert math.isnan(none.mean_err)
 
 
-def test_one_network_reaches_its_own_size_alone() -> None:
-    weights, inside = curve_of(1, [10], [2.0]).weights_at(np.array([1200.0, 1250.0]))
-    assert weights.tolist() == [[1.0], [1.0]]
-    assert inside.tolist() == [True, False]
-
-
 def test_degrees_of_freedom_of_two_estimates_lie_between_the_smaller_and_their_sum() -> None:
     pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
     assert difference(*pair, (Noise(0.01, 4.0), Noise(0.01, 6.0))).dof == pytest.approx(9.6)
@@ -215,22 +198,6 @@ def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
     assert at_size(networks(), 0.89e6) is None
     assert at_size(networks(), 0.92e6) is not None  # 10% beyond the smallest
     assert at_size(networks(), 7e6) is None
-
-
-def test_depths_that_noise_hides_are_also_best() -> None:
-    at = at_size(networks(), 2.2e6)  # 0.0095 apart
-    assert at.best_depth == 12
-    assert at.also_best(Noise(0.02, math.inf)) == (6,)
-    assert at.also_best(Noise(0.001, math.inf)) == ()
-    assert at.spread == pytest.approx(line(6, 2.2e6) - line(12, 2.2e6))
-
-
-def test_a_network_s_own_size_has_its_own_seeds() -> None:
-    at = at_size(networks(seeds=3.0), 3e6)
-    assert at.best_depth == 12
-    assert at.runs(None) == pytest.approx(3.0)
-    between = at_size(networks(seeds=3.0), 3e6 * math.sqrt(2))
-    assert between.runs(None) == pytest.approx(6.0)  # half of each of two means
 
 
 def test_draws_have_the_noise_of_the_interpolated_loss() -> None:

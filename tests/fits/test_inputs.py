@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from listed import listed
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import (
@@ -30,20 +31,7 @@ def test_runs_come_sorted_and_renamed():
     assert other["loss"].tolist() == runs["loss"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"test_loss": [3.0, np.nan, 3.1]}, "runs.csv, row 2: test_loss must be a finite number"),
-        ({"test_loss": [3.0, np.inf, 3.1]}, "test_loss must be a finite number"),
-        ({"test_loss": ["3.0", "three", "3.1"]}, "runs.csv, row 2: test_loss must be a finite number"),
-        ({"test_loss": [3.0, -1.0, 3.1]}, "row 2: test_loss must be above zero"),
-        ({"width": [64, 0, 96]}, "row 2: width must be above zero"),
-        ({"width": [64, 96.5, 96]}, "row 2: width must be a whole number"),
-        ({"depth": [12, 6, -6]}, "row 3: depth must be above zero"),
-        ({"seed": [0, 1, 1]}, "rows? ?2, row 3: a run .depth, width, seed. must have one row"),
-        ({"params": [10.0, 20.0, 30.0]}, "block_params must be the same for all seeds"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), listed("fits/mistakes.yaml", "runs"))
 def test_wrong_values_are_named_by_row(change, words):
     with pytest.raises(UserError, match=words):
         check_runs(RUNS.assign(**change), "runs.csv")
@@ -61,23 +49,7 @@ def test_a_number_may_be_left_out_but_not_be_a_word():
         numbers_or_empty(table, ["rank", "word"], "runs.csv")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            {"learning_rate": [0.002, 0.1, 0.002]},
-            "runs.csv has runs with different values of learning_rate (0.002, 0.1)",
-        ),
-        (
-            {"corpus": ["wiki", "wiki", None]},
-            "runs.csv has runs with different values of corpus (wiki, empty)",
-        ),
-        (
-            {"steps": [4000, 50, 100], "batch_size": 16},
-            "of steps (4000, 50, 100); networks compare at one of them",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), listed("fits/mistakes.yaml", "recipes"))
 def test_recipes_must_be_one(change, words):
     refuse_mixed(RUNS.assign(corpus="wiki", steps=4000), RECIPE, "runs.csv")
     with pytest.raises(UserError, match=re.escape(words)):

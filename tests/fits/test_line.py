@@ -62,19 +62,6 @@ def test_a_line_takes_a_covariance():
     assert next(limited) == pytest.approx(next(limited), rel=1e-7)
 
 
-def test_the_papers_fit():
-    fit = fit_line(DEPTH, np.log(WIDTH), WIDTH_ERR / WIDTH)
-    assert fit.status is FitStatus.CONVERGED
-    assert fit.a == pytest.approx(5.0397, abs=5e-5)
-    assert fit.b == pytest.approx(0.055501, abs=5e-7)
-    assert fit.a_err == pytest.approx(0.0307, abs=5e-5)
-    assert fit.b_err == pytest.approx(0.001317, abs=5e-7)
-    assert fit.cov_ab == pytest.approx(-3.742e-5, abs=5e-9)
-    assert fit.chi2_reduced == pytest.approx(0.8549, abs=5e-5)
-    assert fit.r_squared == pytest.approx(0.9986, abs=5e-5)
-    assert fit.dof == 3
-
-
 lines = st.tuples(
     st.lists(st.integers(1, 96), min_size=4, max_size=9, unique=True),
     st.floats(2.0, 8.0),
@@ -161,20 +148,6 @@ def test_it_is_the_maximum_of_the_likelihood_and_its_curvature():
     )
     assert "2 limits used" in fit.message
     assert fit.dof == 2
-
-
-def test_a_limit_that_the_line_keeps_changes_hardly_anything_and_one_that_it_breaks_moves_it():
-    y = 5 + 0.05 * X
-    plain = fit_line(X, y, SIGMA)
-    assert fit_line_with_limits(X, y, SIGMA, []) == plain
-    kept = fit_line_with_limits(X, y, SIGMA, [Limit(16.0, 4.0, 0.05, 1)])
-    assert (kept.b, kept.b_err) == pytest.approx((plain.b, plain.b_err), rel=1e-6)
-    broken = fit_line_with_limits(X, y, SIGMA, [Limit(16.0, 6.5, 0.05, 1)])
-    assert broken.b > plain.b + 2 * plain.b_err
-    below = fit_line_with_limits(X, y, SIGMA, [Limit(16.0, 5.2, 0.05, -1)])
-    assert below.b < plain.b - plain.b_err
-    two = fit_line_with_limits(X[:2], [5.0, 5.1], SIGMA[:2], [Limit(16.0, 6.5, 0.05, 1)])
-    assert two.status is FitStatus.TOO_FEW_POINTS
 
 
 def test_limits_take_the_bias_out_of_what_a_grid_can_report():

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from listed import listed
 from memorizing_networks import simulate
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import (
     bracket,
     check_memorization_runs,
-    mean_squared_error,
     memorization_curves,
     next_sizes,
     share_noise,
@@ -40,23 +40,7 @@ def test_the_least_table_gets_its_defaults_and_a_run_that_memorized_all_may_stop
     assert check_memorization_runs(done, "runs.csv")["share"].tolist() == [0.4, 0.5, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy must be at most 1"),
-        ({"accuracy": [0.9, np.nan, 0.4]}, "row 2: accuracy must be a finite number"),
-        ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
-        (
-            {"heads": [8, 0, 4], "examples": [10.5, 10, 10]},
-            "heads must be above zero; it is 0; row 1: examples must be a whole",
-        ),
-        ({"seed": 0, "heads": 4}, "row 1, row 2, row 3: a run"),
-        ({"task": "ranking"}, "task must be classification or regression"),
-        ({"task": "regression"}, "lacks loss, which the runs of task regression need"),
-        ({"context_type": "private"}, "context_type must be shared or per_example"),
-        ({"steps": 100, "steps_done": [100, 100, 60]}, "row 3: the run stopped before its last step"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), listed("fits/mistakes.yaml", "memorizers"))
 def test_wrong_values_are_named_by_row(change, words):
     with pytest.raises(UserError, match=words):
         check_memorization_runs(RUNS.assign(**change), "runs.csv")
@@ -67,17 +51,6 @@ def test_missing_columns_are_named():
         check_memorization_runs(RUNS.drop(columns=["head_dim", "seed"]), "runs.csv")
     with pytest.raises(UserError, match=r"has neither accuracy .* nor loss"):
         check_memorization_runs(RUNS.drop(columns="accuracy"), "runs.csv")
-
-
-def test_both_tasks_in_one_table():
-    both = pd.concat(
-        [simulate((4, 8, 12)), simulate((4, 8, 12), task="regression", noise=0.0)], ignore_index=True
-    )
-    first, second = memorization_curves(check_memorization_runs(both, "runs.csv"), "heads")
-    assert (first.task, second.task) == ("classification", "regression")
-    assert second.share == pytest.approx(0.02 + 15 * 31 * np.array([4, 8, 12]) / 10000)
-    assert mean_squared_error(second.share) == pytest.approx((1 - second.share) / 12)
-    assert first.setting == "classification, shared context, n = 32, d_h = 64, T = 10,000"
 
 
 def test_curves_know_their_points_seeds_and_noise():
@@ -118,15 +91,6 @@ def test_options_and_a_second_value_dimension_make_other_curves_unless_it_follow
     curves = memorization_curves(check_memorization_runs(two, "r"), "heads")
     assert [curve.variant for curve in curves] == ["logit_scale none", "logit_scale width"]
     assert "logit_scale width, n = 32" in curves[1].setting
-
-
-def test_one_seed_and_seeds_that_agree_give_no_noise():
-    (one,) = memorization_curves(check_memorization_runs(simulate((4, 8), seeds=1), "r"), "heads")
-    assert one.noise is None
-    assert np.isnan(one.spread).all()
-    (equal,) = memorization_curves(check_memorization_runs(simulate((4, 8), noise=0.0), "r"), "heads")
-    assert equal.noise is None
-    assert np.isnan(standard_errors(equal)).all()
 
 
 SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.6])

@@ -49,15 +49,6 @@ def test_pooling_weighs_by_degrees_of_freedom():
     assert noise.dof == 4
 
 
-@given(st.lists(st.lists(st.floats(1, 5), min_size=2, max_size=4), min_size=1, max_size=4), st.floats(-3, 3))
-@settings(max_examples=15, deadline=None)
-def test_a_level_per_shape_does_not_matter(groups, shift):
-    if max(np.ptp(g) for g in groups) < 1e-3:
-        return
-    moved = [[x + shift * k for x in g] for k, g in enumerate(groups)]
-    assert pooled_noise(runs_of(moved)).std == pytest.approx(pooled_noise(runs_of(groups)).std, rel=1e-6)
-
-
 def test_no_repeats_are_no_noise_and_equal_ones_are_refused():
     assert pooled_noise(runs_of([[1.0], [2.0]])) is None
     assert seed_table(runs_of([[1.0], [2.0, 3.0]]))["seeds"].tolist() == [1, 2]
@@ -131,20 +122,6 @@ def test_a_slope_is_rarely_found_where_there_is_none() -> None:
     assert np.mean(found) < 0.07
 
 
-@given(st.floats(1e-3, 1e3), st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
-def test_noise_by_width_does_not_depend_on_units(unit: float, number: int) -> None:
-    runs = repeats(-1.0, 20, number)
-    noise, scaled = pooled_noise(runs), pooled_noise(runs.assign(loss=unit * runs["loss"]))
-    assert isinstance(noise, WidthNoise)
-    assert isinstance(scaled, WidthNoise)
-    assert (scaled.slope, scaled.slope_err) == pytest.approx((noise.slope, noise.slope_err), rel=1e-6)
-    assert scaled.at(WIDTHS) == pytest.approx(unit * noise.at(WIDTHS), rel=1e-6)
-    widened = pooled_noise(runs.assign(width=unit * runs["width"]))
-    assert widened is not None
-    assert widened.at(unit * WIDTHS) == pytest.approx(noise.at(WIDTHS), rel=1e-6)
-
-
 def test_noise_far_from_the_middle_is_known_worse() -> None:
     noise = by_width(-1.0, 3, 2)
     dof = noise.dof_at(np.array([noise.middle, *WIDTHS]))
@@ -164,13 +141,6 @@ def test_runs_of_the_pooled_noise_are_as_noisy() -> None:
     tilts = noise.drawn_tilts(WIDTHS, 20000, np.random.default_rng(0))
     log_tilts = np.log(tilts).std(axis=0)
     assert log_tilts == pytest.approx(2.0 * noise.slope_err * np.abs(np.log(WIDTHS / noise.middle)), rel=0.03)
-
-
-def test_words_say_how_the_noise_follows() -> None:
-    assert Noise(0.0123, 8.0).words == "0.0123 per run, 8 degrees of freedom"
-    assert Noise(0.0123, math.inf).words == "0.0123 per run, as given"
-    noise = by_width()
-    assert noise.words.endswith(f"by width from {noise.at(16.0):.3g} at 16 to {noise.at(512.0):.3g} at 512")
 
 
 def test_a_chance_in_words():

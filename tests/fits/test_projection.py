@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from shapelaw.fits.line import LineFit, fit_line
 from shapelaw.fits.projection import (
-    FORMS,
     draw_sizes,
     fit_forms,
-    log_width_of,
     project,
     size_rule,
     spread,
@@ -33,14 +31,6 @@ WIDTH_ERR = np.array([6.0, 12.0, 20.0, 12.0, 16.0])
 @pytest.fixture(scope="module")
 def fit() -> LineFit:
     return fit_line(DEPTH, np.log(WIDTH), WIDTH_ERR / WIDTH)
-
-
-def test_sizes_of_the_refitted_transitions(fit):
-    size, err = transition_size(fit, [80, 96])
-    assert size == pytest.approx([1.645e11, 1.166e12], rel=1e-3)
-    assert err == pytest.approx([2.561e10, 2.302e11], rel=1e-3)
-    n100, n100_err = transition_size(fit, 100.0)
-    assert n100_err / n100 == pytest.approx(0.208, abs=5e-4)
 
 
 def test_forms_take_a_covariance_and_leave_a_point_out_with_what_it_shares():
@@ -152,35 +142,6 @@ def forms():
     return fit_forms(DEPTH, np.log(WIDTH), SIGMA)
 
 
-def test_the_line_is_the_published_one_and_a_quadratic_fits_as_well_and_knows_nothing(forms):
-    by_name = {form.name: form for form in forms}
-    line, quadratic = by_name["line"], by_name["quadratic"]
-    fit = fit_line(DEPTH, np.log(WIDTH), SIGMA)
-    assert line.coefficients == pytest.approx([fit.a, fit.b], rel=1e-6)
-    assert 2 * log_width_of(line, [80])[1][0] == pytest.approx(0.1556, abs=1e-3)
-    assert (line.chi2, quadratic.chi2) == pytest.approx((2.565, 2.511), abs=2e-3)
-    assert 2 * log_width_of(quadratic, [80, 96])[1] == pytest.approx([1.54, 2.46], abs=0.01)
-
-
-def test_weights_are_by_what_is_predicted(forms):
-    """The predictive density of left-out points, here by fitting without each one of them."""
-    assert sum(form.weight for form in forms) == pytest.approx(1.0)
-    assert [form.name for form in forms][:2] == ["line", "quadratic"]
-    for form in forms:
-        total = 0.0
-        for left in range(5):
-            there = np.arange(5) != left
-            design = np.stack(FORMS[form.name][1](DEPTH), axis=1)
-            white = design[there] / SIGMA[there, None]
-            covariance = np.linalg.inv(white.T @ white)
-            off = np.log(WIDTH[left]) - design[left] @ covariance @ white.T @ (
-                np.log(WIDTH[there]) / SIGMA[there]
-            )
-            variance = SIGMA[left] ** 2 + design[left] @ covariance @ design[left]
-            total += -0.5 * (off**2 / variance + np.log(2 * np.pi * variance))
-        assert form.log_density == pytest.approx(total, rel=1e-6)
-
-
 def test_a_projection_over_forms_is_wider_than_the_lines(forms):
     line = next(form for form in forms if form.name == "line")
     alone = np.quantile(draw_sizes((line,), [96])[:, 0], (0.025, 0.975))
@@ -213,9 +174,3 @@ def test_points_that_scatter_widen_what_is_projected():
     assert sizes[0] == pytest.approx(sizes[1], rel=1e-6)
     good = fit_line(DEPTH, np.log(WIDTH), SIGMA)
     assert widened(good) is good
-
-
-def test_too_few_points_have_no_forms():
-    assert fit_forms(DEPTH[:2], np.log(WIDTH[:2]), SIGMA[:2]) == ()
-    three = fit_forms(DEPTH[:3], np.log(WIDTH[:3]), SIGMA[:3])
-    assert {form.name for form in three} == {"line", "root", "power law"}

@@ -67,13 +67,6 @@ def test_intervals_cover_the_truth(seeds: int) -> None:
     assert 0.58 <= np.mean(hits) <= 0.80
 
 
-def test_the_noise_of_the_noise_widens_the_interval() -> None:
-    loss = float(law(56e6))
-    sure = redundancy(baseline(), 70e6, loss, 1.0, NOISE)
-    unsure = redundancy(baseline(), 70e6, loss, 1.0, Noise(NOISE.std, 2.0))
-    assert unsure.high - unsure.low > 1.1 * (sure.high - sure.low)
-
-
 def test_a_loss_outside_the_baseline_is_a_bound() -> None:
     worse = redundancy(baseline(), 70e6, float(law(20e6)), 1.0, NOISE)
     assert worse.status is RedundancyStatus.AT_LEAST
@@ -218,18 +211,6 @@ def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) ->
         assert point.value == pytest.approx(truth, abs=0.02)
         assert point.low <= point.value <= point.high
     assert "parameters of the blocks, measured at 4.6e+05 to 1.3e+06" in series.source
-
-
-def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(results: Path) -> None:
-    (series,) = fitted_series(results, SizeAxis.BLOCK)
-    middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series], 1e6)  # between ranks 4 and 8
-    assert middle.basis is Basis.FIT
-    assert middle.value == pytest.approx((TRUE[4] + TRUE[8]) / 2, abs=0.02)
-    beyond = estimate(RANK, 64, TOKENS, [series])
-    assert beyond.basis is Basis.EXTRAPOLATED
-    weak, weakest = series.at(1.01), min(TRUE[rank] for rank in TRUE)
-    # of full rank nothing is wasted, by definition
-    assert 0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
 
 
 def test_ranks_above_the_width_and_positions_of_full_rank_are_left_out(results: Path, tmp_path: Path) -> None:

@@ -14,16 +14,13 @@ from shapelaw.report.plots import (
     SECOND,
     THIRD,
     explain,
-    legend_below,
     log_axis,
     new_figure,
-    notice,
     ordered_looks,
     readable_ticks,
     save_figure,
     style,
     tick_label,
-    value_axis,
 )
 
 
@@ -46,16 +43,6 @@ def test_a_saved_figure_is_what_matplotlib_saves_and_always_the_same(tmp_path):
         figure.savefig(tmp_path / "theirs.png")
     theirs = [(tmp_path / f"theirs{file.suffix}").read_bytes() for file in ours]
     assert [file.read_bytes() for file in ours] == theirs
-
-
-@given(st.lists(st.integers(1, 200), min_size=1, max_size=12))
-@settings(max_examples=30, deadline=None)
-def test_colours_follow_the_order_of_the_values(values):
-    colors = {value: look.color for value, look in ordered_looks(values).items()}
-    assert list(colors) == sorted(set(values))
-    assert len(set(colors.values())) == len(colors)
-    brightness = [sum(mpl.colors.to_rgb(color)) for color in colors.values()]
-    assert brightness == sorted(brightness)
 
 
 def labels_of(low, high, *, whole=False):
@@ -108,14 +95,6 @@ def test_a_tick_says_a_plain_short_number(value, text):
     assert tick_label(value) == text
 
 
-def test_a_single_value_stands_in_the_middle_of_its_axis():
-    with style():
-        _, axes = new_figure()
-        value_axis(axes[0, 0], [2])
-    low, high = axes[0, 0].get_xlim()
-    assert low * high == pytest.approx(4)
-
-
 def test_no_colour_of_a_kind_is_a_green_and_looks_differ_in_more_than_colour():
     kinds = [ACCENT, SECOND, THIRD, FOURTH, FIFTH]
     for color in [*kinds, *(look.color for look in ordered_looks(range(6)).values())]:
@@ -124,24 +103,3 @@ def test_no_colour_of_a_kind_is_a_green_and_looks_differ_in_more_than_colour():
     looks = ordered_looks(range(4)).values()
     assert len({(look.marker, look.dashes) for look in looks}) == 4
     assert not {look.marker for look in looks} & {"^", "v"}
-
-
-def test_a_legend_has_each_drawn_name_once_and_none_that_a_panel_explains():
-    with style():
-        figure, axes = new_figure(1, 2)
-        legend_below(figure, 3)
-        assert not figure.legends
-        for panel in axes[0]:
-            panel.plot([1, 2], [1, 2], label="ours")
-            panel.plot([1, 2], [2, 1])
-        axes[0, 1].plot([1, 2], [3, 3], label="own")
-        axes[0, 1].legend(handles=axes[0, 1].get_lines()[-1:])
-        legend_below(figure, 3)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["ours"]
-
-
-def test_a_notice_is_one_sentence_and_no_axes():
-    figure = notice("there are no two depths to compare")
-    assert not figure.axes
-    assert [text.get_text() for text in figure.texts] == ["No figure: there are no two depths to compare"]

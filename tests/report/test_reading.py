@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from browsers import needs_browser, started
 
-from shapelaw.report.reading import LONG, MISSING, MOST_COLUMNS, PREAMBLE, latex_of, markdown_of, reading_of
+from shapelaw.report.reading import LONG, PREAMBLE, latex_of, markdown_of, reading_of
 from shapelaw.report.tables import write_table
 
 NAN = math.nan
@@ -28,22 +28,6 @@ FITTED = pd.DataFrame(
         "verdict": ["a|b & c_d L⁴", "50% of $1 #2 {x}", None],
     }
 )
-
-
-def test_headers_are_words_and_each_column_has_one_format() -> None:
-    reading = reading_of(FITTED, {})
-    columns = reading.texts.to_dict("list")
-    assert columns == {
-        "vocabulary V": ["257", "2,000", "2,000"],
-        "embedding rank r": ["8", "full rank", "16"],
-        "block parameters": ["6,912", "12,290", "1,000,000"],
-        "test loss (nats/token)": ["1.4412 ± 0.0037", "2.000", MISSING],
-        "width d": ["48.3 (45.1 to 52.0)", "51.0", MISSING],
-        "p after Holm": ["0.047", "< 0.001", MISSING],
-        "verdict": ["a|b & c_d L⁴", "50% of $1 #2 {x}", MISSING],
-    }
-    assert reading.note == "± is one standard error. Intervals are 68%."
-    assert list(reading.numbers) == [True] * 6 + [False]
 
 
 @pytest.mark.parametrize(
@@ -68,12 +52,6 @@ def test_a_column_keeps_its_format_in_all_rows(columns, formats, texts) -> None:
     assert reading_of(pd.DataFrame(columns), formats).texts.iloc[:, -1].tolist() == texts
 
 
-def test_a_caption_says_which_intervals_there_are() -> None:
-    ends = pd.DataFrame({"x": [1.0], "low95": [0.5], "high95": [1.5]})
-    assert reading_of(ends, {}).note == "Intervals are 95%."
-    assert reading_of(ends, {}, caption="With its interval over seeds.").note == ""
-
-
 def test_rows_that_say_nothing_are_counted_by_their_reason() -> None:
     rows = pd.DataFrame({"value": [NAN, 1.0, NAN, NAN], "err": [NAN, 0.1, NAN, NAN]})
     rows["status"] = ["no noise", "measured", "too few sizes", "no noise"]
@@ -84,17 +62,6 @@ def test_rows_that_say_nothing_are_counted_by_their_reason() -> None:
     assert nothing.note.endswith("No rows.")
     assert markdown_of(nothing, nothing.note) == f"{nothing.note}\n"
     assert latex_of(nothing, "None.", "tab:x") == "% tab:x: None.\n"
-
-
-def test_a_table_has_at_most_eight_columns_those_that_vary() -> None:
-    wide = pd.DataFrame({f"c{place}": [place, place + 1] for place in range(7)} | {"empty": [NAN, NAN]})
-    wide = wide.assign(block="llama", heads=2, loss=[1.0, 2.0])
-    reading = reading_of(wide, {})
-    assert list(reading.texts) == [*(f"c{place}" for place in range(7)), "loss"]
-    assert reading.note == "In all rows: block llama, heads H 2."
-    more = reading_of(wide.assign(further=[1, 2]), {})
-    assert more.texts.shape[1] == MOST_COLUMNS
-    assert "The CSV file has 1 more columns." in more.note
 
 
 def test_markdown_and_latex_are_escaped() -> None:

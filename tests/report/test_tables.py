@@ -2,11 +2,8 @@
 
 import base64
 import csv
-import math
 import re
-from enum import StrEnum
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,9 +13,6 @@ from page_parts import pipe_table, with_parts
 from shapelaw.errors import UserError
 from shapelaw.report.reading import MISSING, reading_of
 from shapelaw.report.tables import (
-    Columns,
-    frame_of,
-    interval_columns,
     table_page,
     write_table,
 )
@@ -41,28 +35,6 @@ def test_the_csv_keeps_every_digit(tmp_path):
     assert back["width"][0] == TABLE["width"][0]
     assert back["model_name"].tolist() == TABLE["model_name"].tolist()
     assert list(csv.reader(files[0].open()))[2][1:] == ["", ""]
-
-
-class _Size(StrEnum):
-    BLOCK = "block"
-
-
-def test_a_column_is_a_path_or_a_function_of_the_row_s_item() -> None:
-    mean = SimpleNamespace(value=0.0, low=-1.0, high=1.0)
-    items = [SimpleNamespace(at=SimpleNamespace(size=2.0, depths=(1, 2)), axis=_Size.BLOCK, mean=mean)]
-    columns: Columns = {
-        "size": "at.size",
-        "depths": "at.depths",
-        "axis": "axis",
-        "large": lambda one: one.at.size > 1,
-        "rank": lambda _: None,
-        **interval_columns("mean", "ratio", change=math.exp),
-    }
-    (row,) = frame_of(items, columns).to_dict("records")
-    assert (row["size"], row["depths"], row["axis"], row["large"]) == (2.0, "1, 2", "block", "yes")
-    assert (row["ratio"], row["low95"], row["high95"]) == (1.0, math.exp(-1), math.e)
-    assert frame_of(items, columns, ["rank"])["rank"].dtype == "Int64"
-    assert list(frame_of([], columns)) == list(columns)
 
 
 def test_a_page_shows_rounded_cells_keeps_every_digit_and_needs_nothing_beside_itself() -> None:

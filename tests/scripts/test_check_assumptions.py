@@ -6,7 +6,7 @@ from pydoc_data.topics import topics
 import numpy as np
 import pandas as pd
 import pytest
-from commands import script, sentence_of
+from commands import script
 
 from shapelaw.studies.assumptions import check as given
 from shapelaw.studies.assumptions import networks
@@ -35,24 +35,6 @@ def test_our_decoder_at_random_on_text(texts, tmp_path):
     assert table.loc[("layer 0", "assumption 2"), "ours"] == "holds"
     assert set(table["tolerance"]) == {1e-10}
     assert (tmp_path / "pass_rate.svg").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ("--models", "vit,bart"),
-            "--models has bart; known are: vit, bert, decoder, gpt2, vit_base, bert_large, gpt2_large.",
-        ),
-        (("--models", ""), "--models has none"),
-        (("--models", "vit_base", "--images", "nowhere"), "There is no folder nowhere"),
-        (("--models", "decoder", "--source", "wikki"), "did you mean 'wiki'"),
-        (("--examples", "0"), "--examples is 0; it must be at least 1."),
-        (("--trials", "-3"), "--trials is -3; it must be at least 1."),
-    ],
-)
-def test_mistakes_are_one_sentence(arguments, words, tmp_path):
-    assert words in sentence_of("check_assumptions", *arguments, "--out", tmp_path)
 
 
 CACHE = Path(__file__).resolve().parents[2] / "results" / "corpora" / "downloads"

@@ -59,19 +59,6 @@ def test_several_sources(tmp_path: Path) -> None:
     assert found == [f"rows.jsonl:{i + 1}" for i in range(50)] + [f"json:{i}" for i in range(50)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--source", "folder"], "The source 'folder' must begin with folder:NAME."),
-        (["--source", "folder:nowhere"], "There is no folder nowhere"),
-        (["--source", "folder:."], "has no .txt, .jsonl or .parquet file"),
-    ],
-)
-def test_sources_that_are_none_are_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
-    assert sentence in sentence_of("prepare_corpus", *arguments, "--out", "x.parquet", cwd=tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_can_not_be_trained_or_encoded_is_one_sentence(documents: Path, tmp_path: Path) -> None:
     given, out = ("--documents", documents), ("--out", tmp_path / "x.json")
     said = sentence_of("train_tokenizer", *given, "--vocab-size", 100_000, *out)

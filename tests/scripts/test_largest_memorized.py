@@ -52,21 +52,6 @@ def test_it_searches_and_goes_on_where_it_was(tmp_path):
     assert set(perfect["bound"]) == {"found"}
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ((), "Give either --examples, all T to train, or --largest"),
-        (("--largest", "200,5"), "--largest is 200,5; give two T, the smaller first."),
-        ((*SEARCH, "--within", 0), "--within is 0"),
-        ((*SEARCH, "--task", "regression"), "only a classification can reach"),
-        (("--examples", 50, "--seeds", 0), "seeds is 0: it must be at least 1."),
-    ],
-)
-def test_wrong_searches_are_a_sentence(tmp_path, options, said):
-    assert said in sentence_of(SEARCHED, *SIZES, *options, cwd=tmp_path)
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
     sizes = [*SIZES, "--examples", 12]
     script(SEARCHED, *sizes, cwd=tmp_path)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from commands import output_of, script, sentence_of
 from gpt2_files import PAIRS, vocabulary_json
+from listed import listed
 from small import small_run
 from trained_here import checkpoints_of, record_of
 
@@ -190,47 +191,7 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ("--run {run}", "--run needs --tokenizer, the tokenizer.json of the tokens"),
-        ("--run {plain} --tokenizer {tokenizer}", "has no checkpoint of a decoder; a finished run keeps"),
-        ("--run {run} --tokenizer {tokenizer} --context 99", "takes 32 tokens at most."),
-        ("--run {run} --tokenizer {tokenizer} --most 0", "--most is 0; it must be at least 1."),
-        ("--run {small} --tokenizer {tokenizer}", "There is no run in "),
-        (
-            "--run {run} --tokenizer {other}",
-            f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",
-        ),
-        ("--run {run} --tokenizer {gpt2}", "can't be read as a tokenizer.json"),
-        ("--model {nowhere}", "nowhere; --model needs a folder with a config.json."),
-        ("--model kept/no/where", "There is no folder kept/no/where, and as a name it can't be read as"),
-        ("--model {textless}", "textless has no tokens of text; a folder needs the tokenizer's files"),
-        ("--model {torn}", "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give"),
-        ("--model {half}", "half can't be read as a causal language model (Error while deserializing header"),
-        ("--model {deeper}", "The weights of {deeper} lack 12 tensors of its config.json's network, or have"),
-        ("--model {wider}", "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that"),
-        ("--model {encoder}", "encoder is an encoder: its scores of earlier tokens change with a later one"),
-        ("--model {mute}", "The tokenizer of mute makes no token of "),
-        ("--model {small} --start <s>", "small has no token <s>; give --start with the token that stands"),
-        (
-            "--model {small} --tokenizer {tokenizer} --start <s>",
-            "tokenizer.json has no token <s>; give --start with the token that stands",
-        ),
-        (
-            "--model {small} --tokenizer {larger}",
-            "larger.json has 300 ids and {small} 257; give the tokenizer of its training.",
-        ),
-        (
-            "--model {small} --documents folder:{empty}",
-            "folder:{empty} has no document with any text; give documents that have some.",
-        ),
-        (  # told before the run, since it would be told after all measuring
-            "--run {nowhere} --tokenizer {tokenizer} --out {tokenizer}/p.json",
-            "p.json can't be written (File exists); make its folder one that you can write to",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), listed("scripts/mistakes.yaml", "perplexity"))
 def test_wrong_input_is_one_sentence(arguments: str, sentence: str, corpus: Path, trained: Path) -> None:
     names = ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty", "encoder", "nowhere")
     places = {name: corpus / name for name in names}
@@ -240,6 +201,6 @@ def test_wrong_input_is_one_sentence(arguments: str, sentence: str, corpus: Path
         "plain": record_of(corpus / "kept", RUN),
         "gpt2": corpus / "gpt2" / "vocab.json",
     }
-    places["other"] = corpus / "other" / "tokenizer.json"
+    places |= {"other": corpus / "other" / "tokenizer.json", "key": RUN.key}
     given = given_to(corpus, *(one.format(**places) for one in arguments.split()))
     assert sentence.format(**places) in sentence_of(*given, cwd=corpus)

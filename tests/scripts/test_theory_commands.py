@@ -52,26 +52,6 @@ def test_the_other_networks(kind, options, rank):
     assert (found["kind"], found["rank"], found["exact"], found["bounds"]) == (kind, rank, True, [])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--heads", 3), "The width 4 is not divisible by 3 heads"),
-        (("--depth", 5), "smaller network"),
-        (("--depth", 6, "--width", 64, "--tokens", 100), "minutes and over 10^100 GiB by estimate"),
-        (("--depth", 10**9), "has 477,121,255 digits"),
-        (("--limit", 0.00001, 4), "by estimate, above"),
-        (("--limit", 0, 4), "must be above zero"),
-        (("--degree", 2), "--degree: only for a product network"),
-        (("--product",), "needs a degree"),
-        (("--hidden", 3), "--hidden: only for an MLP-Mixer: add --mixer"),
-        (("--mixer", "--heads", 2), "--heads: only for linearized attention"),
-        (("--mixer", "--product", "--degree", 2), "different kinds of network"),
-    ],
-)
-def test_a_rank_that_cannot_be_is_one_sentence(arguments, words):
-    assert words in sentence_of(RANK, "--depth", 2, "--width", 4, *arguments)
-
-
 def test_a_longer_measurement_says_its_estimate_first():
     network = ("--depth", 2, "--width", 8, "--tokens", 16)
     fitting = sentence_of(RANK, *network, "--limit", 0.01, 4).split("(--templates ")[1].split()[0]
@@ -108,15 +88,6 @@ def test_grids_of_ranks_that_cannot_be_are_told():
     assert "separation_rank.1st.depth.1st" in script("measure_separation_ranks", *grids).stderr
 
 
-def test_the_papers_layer_memorizes_what_the_paper_says():
-    lines = [
-        line.split() for line in output_of(CAPACITY, *LAYER, "--heads", 20, "--head-dim", 64).splitlines()
-    ]
-    rows = {" ".join(line[-2:]): line for line in lines}
-    most = {"theorem 1": "621", "proposition 2": "621", "proposition 5": "1,261", "proposition 3": "2,653"}
-    assert all(number in rows[source] for source, number in most.items())
-
-
 def test_json_with_a_kruskal_rank_and_a_relu_network():
     options = ("--width", 40, "--kruskal-rank", 5, "--relu-units", 10, "--outputs", 2, "--json")
     found = json.loads(output_of(CAPACITY, *LAYER, *options))
@@ -129,28 +100,6 @@ def test_json_with_a_kruskal_rank_and_a_relu_network():
     assert found["params"] == 2 * 4 * 40 * 8 + 4 * 40 * 2 + 40 * 2
     assert (found["relu_units"], found["relu_params"]) == (10, (33 * 40 + 1) * 10 + 11 * 2)
     assert len(found["warnings"]) == 2
-
-
-def test_a_layer_outside_the_theorem_is_warned_of():
-    said = output_of(CAPACITY, "--heads", 1, "--context", 64, "--head-dim", 1, "--outputs", 65)
-    for words in ("(n < d), and here n = 64 at d = 64", "adds no example", "at most d = 64"):
-        assert words in said
-    poor = output_of(CAPACITY, "--heads", 1, "--context", 40, "--head-dim", 1, "--width", 50)
-    assert "200 parameters do not pay for one ReLU unit" in poor
-    assert "proposition 3" not in poor
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--heads", 0), "heads = 0: sizes must be whole numbers of at least 1."),
-        (("--head-dim", 65), "The head dimension 65 is above the width 64"),
-        (("--kruskal-rank", 65), "The Kruskal rank 65 is above the width 64"),
-        (("--relu-units", 0), "relu_units = 0"),
-    ],
-)
-def test_a_capacity_that_cannot_be_is_one_sentence(arguments, words):
-    assert words in sentence_of(CAPACITY, *LAYER, *arguments)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from small import REPOSITORY
 from shapelaw.campaign.config import load_config
 from shapelaw.campaign.submission import Submission, submission_of, write_submission
 from shapelaw.storage import records
-from shapelaw.storage.pool import read_keys
 
 
 def submitted(folder: Path, **config: object) -> Submission:
@@ -19,14 +18,6 @@ def submitted(folder: Path, **config: object) -> Submission:
     submission = submission_of(load_config(shipped(**config), SCALES, REPOSITORY), REPOSITORY, REPOSITORY)
     write_submission(submission, folder)
     return submission
-
-
-def test_each_run_of_a_study_is_listed(tmp_path: Path) -> None:
-    submission = submitted(tmp_path, scale="demo")
-    for study, runs in submission.runs.items():
-        arguments = ("--submitted", submission.path, "--study", study, "--out", "keys.txt")
-        assert script("list_runs", *arguments, cwd=tmp_path).returncode == 0
-        assert read_keys(tmp_path / "keys.txt") == list(runs)
 
 
 @pytest.mark.parametrize(("file", "study"), [("none.json", "depth_width"), ("submitted.json", "nothing")])

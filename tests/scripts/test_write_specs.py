@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
 import yaml
 from commands import script
 
@@ -77,20 +76,6 @@ def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
     assert said.count("if none stops early") == len(packs)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--study", "ranks"), "studies.1st is 'ranks': it must be 'depth_width', "),
-        (("--study", "separation_rank"), "separation_rank trains nothing, so there are no specs to write."),
-        (("--split", "0"), "--split is 0; it must be at least 1"),
-        (("--hours", "-1"), "--hours is -1; it must be above zero."),
-        (
-            ("--hours", "1e-9", "--study", "depth_width"),
-            "No run of depth_width takes at most 6e-08 minutes; give more",
-        ),
-        (("--scale", "gpus"), "did you mean gpu"),
-        (("--cost-model", "none.json"), "none.json can't be read"),
-    ],
-)
-def test_what_is_wrong_is_told(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
-    assert sentence in written(tmp_path, *options, code=2)[1]
+def test_a_wrong_config_is_told(tmp_path: Path) -> None:
+    assert "did you mean gpu" in written(tmp_path, "--scale", "gpus", code=2)[1]
+    assert "none.json can't be read" in written(tmp_path, "--cost-model", "none.json", code=2)[1]

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from listed import listed
 from project import copy_code
 from small import REPOSITORY
 from snakemake_server import run_snakemake
@@ -11,45 +12,10 @@ from snakemake_server import run_snakemake
 from shapelaw.settings.command_line import command_line_problems
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (
-            "--config grids={mine: {widths: {1: [16]}}} --cores 1",
-            "--config has spaces; put quotes around them: --config grids='{mine: {widths: {1: [16]}}}'",
-        ),
-        ("--config scale", "--config has scale, which is not KEY=VALUE"),
-        ("--config scale=", "--config has scale= without a value: --config scale=VALUE"),
-        ("--config=scale=", "--config has scale= without a value"),
-        (
-            "-C training.steps=2000",
-            "a key inside of a section goes into braces: --config training='{steps: 2000}'",
-        ),
-        ("--config a.b.c=2", "--config a='{b: {c: 2}}'"),
-        ("--config sc-ale=demo", "a key is a name such as scale"),
-        ("--config s=demo", "a key is a name such as scale"),
-        (
-            "--config scale=demo results/depth_width/fit.json",
-            "a target goes before --config: snakemake results/",
-        ),
-        ("--config training={steps:5", "which is not YAML (expected ',' or '}', but got '<stream end>')"),
-        ("--config scale=demo scale=gpu", "--config has scale twice; leave one out."),
-        (
-            "--configfile nowhere.yaml -n",
-            "The config nowhere.yaml can't be read (No such file or directory).",
-        ),
-        *(
-            (
-                f"--cores 2 --configfile {REPOSITORY}/config.yaml {targets}",
-                f"a target goes before it: snakemake {targets} --configfile {REPOSITORY}/config.yaml",
-            )
-            for targets in ("results/x.csv", "plan results/depth_width/fit.json")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("line", "sentence"), listed("settings/command_lines.yaml", "mistakes"))
 def test_a_mistake_is_one_sentence(line: str, sentence: str) -> None:
-    (told,) = command_line_problems(line.split(" "))
-    assert sentence in told
+    (told,) = command_line_problems(line.replace("PROJECT", str(REPOSITORY)).split(" "))
+    assert sentence in told.replace(str(REPOSITORY), "PROJECT")
 
 
 @pytest.mark.parametrize(

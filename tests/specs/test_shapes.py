@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from listed import listed
 
 from shapelaw.specs.making import HeadDim, ShapeError, make_shape, with_attention_degree
 from shapelaw.specs.shapes import INPUTS, PATCHES, numbers_of_ids, swiglu_width
@@ -25,48 +26,15 @@ def shape_problems(*sizes: Any, **options: Any) -> list[str]:
     return error.value.problems
 
 
-LLAMA, PRINTED = {"block": "llama"}, {"block": "printed"}
-PLAIN, SMALL = (6, 128, 2, 100, 8), (2, 16, 4, 257, 8)
+LLAMA = {"block": "llama"}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "options", "sentence"),
-    [
-        ((6, 129, 2, 100, 8), {}, "width 129 is not divisible by 2 heads; use width 128 or 130"),
-        ((6, 1, 2, 100, 8), {}, "use width 2"),
-        ((0, 128, 2, 100, 8), {}, "depth is 0"),
-        (PLAIN, {"embedding_rank": 101}, "embedding_rank 101 is above min(width, vocab_size) = 100"),
-        (PLAIN, {"positional_rank": 9}, "positional_rank 9 is above min(width, context_length) = 8"),
-        (PLAIN, {"attention_dim": -1}, "attention_dim is -1"),
-        (PLAIN, {"attention_degree": 1}, "attention_degree is 1; it must be at least 2"),
-        (
-            (2, 90, 2, 257, 128),
-            LLAMA,
-            "the dimension of a head is 45, and rotary positions turn its numbers in pairs: take an even one "
-            "(width 88 or 92 with 2 heads or, where head_dim is 45, an even one)",
-        ),
-        (SMALL, {**LLAMA, "attention_dim": 3}, "take an even one (attention_dim 4 with 4 heads)"),
-        (SMALL, {**LLAMA, "kv_heads": 3}, "kv_heads 3 does not divide 4 heads; use one of 1, 2, 4"),
-        (SMALL, {**LLAMA, "kv_heads": 0}, "kv_heads is 0; it must be at least 1"),
-        (SMALL, {"kv_heads": 2}, "kv_heads is 2 and block is gpt2; set block: llama"),
-        (SMALL, {"block": "lama"}, "block is 'lama'; there are gpt2, llama and printed"),
-        (SMALL, {**LLAMA, "positional_rank": 4}, "block is llama, which has rotary positions"),
-        (SMALL, {**PRINTED, "kv_heads": 2}, "kv_heads is 2 and block is printed; set block: llama"),
-        (
-            SMALL,
-            {**PRINTED, "gelu": "erf"},
-            "block is printed, which has ReLU; leave it out, or set block: gpt2",
-        ),
-        (SMALL, {"base_attention_dim": 4}, "base_attention_dim is set without base_width"),
-        (SMALL, {"base_width": 0}, "base_width is 0; it must be at least 1"),
-        (SMALL, {"tied": True, "embedding_rank": 4}, "a classifier that is the token embedding"),
-    ],
-)
-def test_what_is_wrong_is_said(sizes: tuple[int, ...], options: dict[str, Any], sentence: str) -> None:
-    (problem,) = shape_problems(*sizes, **options)
+@pytest.mark.parametrize(("sizes", "sentence"), listed("specs/mistakes.yaml", "shapes"))
+def test_what_is_wrong_is_said(sizes: dict[str, Any], sentence: str) -> None:
+    (problem,) = shape_problems(**sizes)
     assert sentence in problem
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        make_shape(*sizes, **options)
+        make_shape(**sizes)
 
 
 def test_heads_of_one_dimension_share_the_width() -> None:

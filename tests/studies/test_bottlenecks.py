@@ -1,7 +1,6 @@
 """What the studies of bottlenecks share: wrong runs and wrong grids are sentences, and all that is declared is made."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,9 +13,7 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
-from shapelaw.report.write import check_declared, write_results
 from shapelaw.studies.decoders import attention_ratio, embedding_rank, positional_rank
-from shapelaw.studies.registry import STUDIES
 
 Check = Callable[[pd.DataFrame, str], pd.DataFrame]
 
@@ -104,13 +101,3 @@ def test_networks_that_differ_in_more_than_the_bottleneck_are_a_sentence(study: 
     room.check(runs, "runs.csv")
     with pytest.raises(UserError, match=f"with different values of {name} "):
         room.check(with_another(runs, name, runs[room.bottleneck].isna()), "runs.csv")
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-@pytest.mark.parametrize("study", ROOMS)
-def test_all_that_is_declared_is_made(study: str, seeds: int, tmp_path: Path) -> None:
-    room, declared = ROOMS[study], STUDIES[study]
-    found = room.module.present(room.module.analyse_runs(room.check(room.runs(seeds=seeds), "runs.csv")))
-    check_declared(found, declared.tables, declared.figures)
-    write_results(found, tmp_path, study)
-    assert ("Seed noise: no network has two seeds" in found.summary) == (seeds == 1)

@@ -3,7 +3,17 @@
 import csv
 import math
 import re
+from dataclasses import asdict
 
+import pandas as pd
+import pytest
+from shipped import SCALES
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import (
     ANSWER,
@@ -44,3 +54,35 @@ def test_what_was_not_published_has_no_value() -> None:
     assert math.isnan(nothing.number)
     assert math.isnan(nothing.err)
     assert published_of("relu", ANSWER) == {}
+
+
+PRINTED = {  # columns that say the networks of a paper's grid, workflow/reference/NAME_grid.csv
+    "depth_width": ["depth", "width"],
+    "vocabulary": ["vocab_size", "depth", "width", "embedding_rank"],
+    "embedding_rank": ["depth", "width", "embedding_rank"],
+    "positional_rank": ["series", "depth", "width", "vocab_size", "context", "rank"],
+    "attention_ratio": ["attention_to_width_ratio", "depth", "heads", "width"],
+    "memorization": ["task", "context_type", "heads", "context", "head_dim", "examples"],
+}
+
+
+def printed_of(run: AnyRun) -> dict[str, object]:
+    """What such columns say of a run."""
+    if isinstance(run, MemorizationRun):
+        return {**vars(run), **vars(run.memorizer)}
+    assert isinstance(run, Run)
+    series = "vocabulary" if run.shape.positional_rank is None else "positional"
+    rank = run.shape.embedding_rank or run.shape.positional_rank
+    ratio = {"attention_to_width_ratio": run.shape.attention_ratio, "context": run.shape.context_length}
+    return {**asdict(run.shape), **ratio, "series": series, "rank": rank}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_scale_paper_trains_every_network_of_a_printed_grid(name: str) -> None:
+    """That it trains no others, and with which seeds, is held by tests/golden/runs-paper.tsv."""
+    table = pd.read_csv(REFERENCE / f"{name}_grid.csv")[PRINTED[name]].astype(object)
+    studies = [study for study in STUDIES if study.startswith(name)]
+    config = load_config({"scale": "paper", "studies": studies}, SCALES, REPOSITORY)
+    runs = [run for study in studies for run in runs_of(config, study, REPOSITORY).values()]
+    trained = {tuple(printed_of(run)[column] for column in PRINTED[name]) for run in runs}
+    assert set(table.where(table.notna(), None).itertuples(index=False, name=None)) <= trained

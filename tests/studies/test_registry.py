@@ -1,9 +1,7 @@
 """What every study on the list has to keep: its declaration, its room, and the files that it makes."""
 
-import argparse
 import re
 import tarfile
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -41,21 +39,6 @@ def test_a_study_has_its_room(study: Study) -> None:
     assert [run.seed for run in study.informative_first(runs)] == [0, 1, 2]
     for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
         assert len(caption.read_text(encoding="utf-8")) > 20, caption
-
-
-@EVERY
-def test_a_study_can_be_analysed_by_its_name(study: Study) -> None:
-    room = import_module(study.results)
-    parser = argparse.ArgumentParser()
-    getattr(room, "add_options", lambda _: None)(parser)
-    assert callable(room.results)
-    assert room.__doc__
-
-
-@EVERY
-def test_the_keys_of_a_study_have_a_sentence(study: Study) -> None:
-    for key in study.sections.values():
-        assert re.fullmatch(r"[A-Z].*\.", key.description)
 
 
 @EVERY

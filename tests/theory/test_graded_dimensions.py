@@ -1,7 +1,6 @@
 """Dimensions of spaces of functions, against the rank of those functions' values at random points."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -93,16 +92,6 @@ def test_sums_over_partitions_are_all_polynomials_when_tokens_suffice(degree, wi
 def test_where_there_are_too_many_partitions_the_dimensions_are_bounds():
     assert gram_dimension(200, 9, 5) == min(multiset(45, 200), multiset(45, 400))
     assert output_dimension(200, 9, 5) >= gram_dimension(200, 9, 5)
-
-
-def test_representations():
-    assert [schur_dimension((k,), 3) for k in range(4)] == [multiset(3, k) for k in range(4)]
-    assert schur_dimension((1, 1), 4) == math.comb(4, 2)
-    assert schur_dimension((2, 1), 3) == 8
-    assert schur_dimension((1, 1, 1), 2) == 0
-    assert sorted(partitions(4, 2)) == [(2, 2), (3, 1), (4,)]
-    assert multiset(0, 0) == 1
-    assert multiset(0, 3) == multiset(3, -1) == 0
 
 
 def test_blocks():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from measured_ranks import measured
 from plain_networks import plain_attention
 
-from shapelaw.errors import UserError
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
 from shapelaw.theory.polynomials import PRIMES, random_residues
 
@@ -56,30 +55,6 @@ def test_a_partition_that_splits_patches_has_a_rank_that_grows_with_n(tokens):
 def test_a_finite_vocabulary(words, tokens, places, expected):
     network = LinearAttention(2, 2, tokens, embedding="vocabulary", vocabulary=words, positional_rank=places)
     assert measured(network) == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"depth": 0}, "depth = 0"),
-        ({"heads": 0}, "heads = 0"),
-        ({"tokens": 5}, "N = 5 tokens is odd"),
-        ({"heads": 3}, "width 4 is not divisible by 3 heads"),
-        ({"embedding_rank": 5}, "embedding rank 5 is above 4"),
-        ({"positional_rank": 5}, "positional rank 5 must be from 0 to"),
-        ({"partition": (1, 2, 3)}, "names 3 of 4 places"),
-        ({"partition": (1, 1)}, "each once"),
-        ({"position": 5}, "position 5 must be from 1 to N = 4"),
-        ({"entry": 0}, "entry 0 must be"),
-        ({"vocabulary": 7}, "vocabulary embedding needs a vocabulary size"),
-        ({"input_dim": 7}, "convolutional embedding needs an input dimension"),
-        ({"patch": 2}, "Only the convolutional embedding takes a patch"),
-        ({"embedding": "vocabulary", "vocabulary": 2, "embedding_rank": 3}, "rank 3 is above 2"),
-    ],
-)
-def test_sizes_of_attention_that_cannot_be(options, words):
-    with pytest.raises(UserError, match=words):
-        LinearAttention(**{"depth": 2, "width": 4, "tokens": 4, **options})
 
 
 LARGE = PRIMES[0]

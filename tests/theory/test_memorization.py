@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import listed
 
 from shapelaw.errors import UserError
 from shapelaw.models.memorizer import forward, initial_parameters, positions
@@ -115,22 +116,10 @@ def test_bounds_say_where_they_come_from():
     assert capacity_bounds(20, 32, 64, 64, kruskal_rank=24)[0].source == "remark 1"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((0, 32, 8, 64), "heads = 0"),
-        ((4, -1, 8, 64), "context = -1"),
-        ((4, 32, 0, 0), "head_dim = 0, width = 0"),
-        ((4, 32, 2.5, 64), "head_dim = 2.5"),
-        ((True, 32, 8, 64), "heads = True"),
-        ((4, 32, 65, 64), "head dimension 65 is above the width 64"),
-        ((4, 32, 8, 64, 65), "Kruskal rank 65 is above the width 64"),
-        ((4, 32, 8, 64, 0), "kruskal_rank = 0"),
-    ],
-)
-def test_sizes_that_cannot_be(arguments, words):
+@pytest.mark.parametrize(("sizes", "words"), listed("theory/mistakes.yaml", "capacity_bounds"))
+def test_sizes_that_cannot_be(sizes, words):
     with pytest.raises(UserError, match=words):
-        capacity_bounds(*arguments)
+        capacity_bounds(**sizes)
 
 
 def test_warnings():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from listed import listed
 from measured_ranks import measured
 from plain_networks import plain_degree_attention, plain_mixer, plain_product
 
@@ -126,18 +127,6 @@ def test_a_mixture_of_product_layers_has_the_degree_of_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "tokens", "mixed", "other_order", "of_degree_3"),
-    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 4, 56, 40, 49), (4, 4, 105, 75, 110)],
-)
-def test_a_mixture_is_ahead_of_degree_3_in_narrow_networks_only(
-    width, tokens, mixed, other_order, of_degree_3
-):
-    """(2, 3), (3, 2), (3, 3): with four tokens and more the first has the largest rank up to d = 3, not from 4 on."""
-    found = [measured(DegreeAttention(degrees, width, tokens)) for degrees in ((2, 3), (3, 2), (3, 3))]
-    assert found == [mixed, other_order, of_degree_3]
-
-
-@pytest.mark.parametrize(
     ("width", "tokens", "hidden"), [(1, 2, 1), (3, 2, 4), (3, 8, 2), (2, 8, 9), (4, 6, None)]
 )
 def test_one_mixer_block_has_a_bilinear_form_for_each_channel(width, tokens, hidden):
@@ -159,31 +148,18 @@ def test_no_mixer_is_above_its_bound_or_depends_on_the_partition(depth, width, t
         assert measured(MixerNetwork(depth, width, tokens, hidden, tuple(places[:2]))) == found
 
 
-OF_PRODUCTS = {"degree_of_layer": 2, "depth": 2, "width": 4}
-OF_BLOCKS = {"degrees": (2, 3), "width": 4, "tokens": 4}
-
-
 @pytest.mark.parametrize(
-    ("network", "options", "words"),
+    ("network", "sizes", "words"),
     [
-        (ProductNetwork, {**OF_PRODUCTS, "degree_of_layer": 0}, "degree k = 0"),
-        (ProductNetwork, {**OF_PRODUCTS, "degree_of_layer": (2, 3, 2)}, "3 degrees for 2 layers"),
-        (ProductNetwork, {**OF_PRODUCTS, "depth": -1}, "depth = -1"),
-        (ProductNetwork, {**OF_PRODUCTS, "tokens": 3}, "N = 3 tokens is odd"),
-        (ProductNetwork, {**OF_PRODUCTS, "mixing": True, "token_dim": 2}, "the token dimension is the width"),
-        (ProductNetwork, {**OF_PRODUCTS, "entry": 5}, "entry 5"),
-        (ProductNetwork, {**OF_PRODUCTS, "position": 9}, "position 9"),
-        (DegreeAttention, {**OF_BLOCKS, "degrees": (2, 0)}, "degree k = 0"),
-        (DegreeAttention, {**OF_BLOCKS, "degrees": ()}, "depth = 0"),
-        (DegreeAttention, {**OF_BLOCKS, "tokens": 3}, "N = 3 tokens is odd"),
-        (DegreeAttention, {**OF_BLOCKS, "heads": 3}, "width 4 is not divisible by 3 heads"),
-        (MixerNetwork, {"depth": 1, "width": 2, "tokens": 4, "hidden": 0}, "hidden = 0"),
-        (MixerNetwork, {"depth": 1, "width": 2, "tokens": 3}, "N = 3 tokens is odd"),
+        (network, *case)
+        for network in (LinearAttention, ProductNetwork, DegreeAttention, MixerNetwork)
+        for case in listed("theory/mistakes.yaml", network.__name__)
     ],
 )
-def test_sizes_that_cannot_be(network, options, words):
+def test_sizes_that_cannot_be(network, sizes, words):
+    given = {name: tuple(one) if isinstance(one, list) else one for name, one in sizes.items()}
     with pytest.raises(UserError, match=words):
-        network(**options)
+        network(**given)
 
 
 def test_a_mixer_of_equal_sizes_has_the_parameters_of_attention_of_degree_2():

@@ -1,6 +1,5 @@
 """Published bounds: their numbers, that no exact rank violates one, and where a proof or a statement goes too far."""
 
-import itertools
 import math
 
 import numpy as np
@@ -33,7 +32,6 @@ from shapelaw.theory.rank_bounds import (
     least_width,
     log3,
     monomials_upper,
-    one_head,
     published_bounds,
     published_realizing_width,
     swaps_upper,
@@ -129,16 +127,6 @@ def test_no_exact_rank_violates_a_bound(options):
             assert log3(found.rank) <= bound.log3 + ROUNDING, bound
 
 
-@given(st.integers(1, 60), st.integers(1, 3**8))
-def test_lemma_4_of_vocabulary_has_the_wrong_sign_and_its_proof_gives_what_theorem_2_needs(kinds, picks):
-    found = log3(multiset(kinds, picks))
-    folded = kinds * log3(math.e * (kinds + picks) / kinds)
-    assert found <= log3(math.comb(kinds + picks, kinds)) + ROUNDING <= folded + 2 * ROUNDING
-    assert found < folded + kinds * log3(2), "what lemma 4 prints as a lower bound"
-    if kinds > 1:
-        assert found >= (kinds - 1) * log3((kinds + picks - 1) / (kinds - 1)) - ROUNDING
-
-
 @pytest.mark.parametrize(("depth", "rank", "tokens"), [(2, 4, 4), (2, 6, 4), (3, 4, 2), (3, 4, 4)])
 def test_corollary_2_of_vocabulary_holds_long_before_its_large_number_of_tokens(depth, rank, tokens):
     words = {"embedding": "vocabulary", "vocabulary": rank}
@@ -188,33 +176,6 @@ def test_functions_that_three_proofs_take_for_one():
     assert functions_of_random_weights(2, 2, residual=True, count=100) == spanned + 1
 
 
-def test_where_the_bounds_would_fail_if_the_closed_form_keeps_holding():
-    """No such rank can be measured: an extrapolation. The first depth up to 7 for each width."""
-
-    def first_failures(bound, widths=range(1, 12)):
-        found = {}
-        for d in widths:
-            depths = [L for L in range(1, 8) if log3(one_head(L, d)) > bound(L, d)]
-            if depths:
-                found[d] = depths[0]
-        return found
-
-    assert first_failures(monomials_upper) == {5: 7, 6: 6, 7: 6, 8: 6, 9: 5, 10: 5, 11: 5}
-    assert first_failures(lambda L, d: monomials_upper(L, d, True)) == {6: 7, 7: 6, 8: 6, 9: 6, 10: 6, 11: 6}
-    assert first_failures(lambda L, d: bottleneck_upper(L, d, 0)) == {8: 7, 9: 7, 10: 7, 11: 6}
-    assert first_failures(bottleneck_scale) == {11: 7}
-
-
-def test_theorem_4_of_vocabulary_fails_where_a_partition_splits_patches():
-    """It says any partition of the M inputs; at d = 1, L = 1, N = 40 it allows 80, and the rank is 2 N + 2 = 82."""
-    odd = tuple(range(1, 80, 2))
-    network = LinearAttention(1, 1, 40, embedding="convolution", patch=2, input_dim=1, partition=odd)
-    found = separation_rank(network)
-    assert (found.rank, found.exact) == (82, True)
-    (bound,) = [b for b in published_bounds(network) if b.source == "vocabulary, theorem 4"]
-    assert 3**bound.log3 == pytest.approx(80)
-
-
 @pytest.mark.parametrize(
     ("options", "formula"),
     [
@@ -254,24 +215,6 @@ def test_corollary_1_is_where_the_bounds_of_theorem_1_meet(deep, shallow, heads,
     if 1 <= found < 1e9:
         assert early_upper(shallow, math.floor(found), heads) <= lower + 1e-6
         assert early_upper(shallow, math.ceil(found), heads) >= lower - 1e-6
-
-
-def test_corollary_1_is_double_exponential_in_depth_and_exact_ranks_ask_for_more():
-    """Against one layer, at d = 3^(L + 1): its log width grows threefold a layer, as published and by exact ranks.
-
-    The exact width is the rank less 1; by the closed form, measured at L = 2, d = 10 (2,156).
-    """
-    depths = range(3, 7)
-    published = [published_realizing_width(L, 3 ** (L + 1), 1) for L in depths]
-    exact = [log3(one_head(L, 3 ** (L + 1)) - 1) for L in depths]
-    for widths in (published, exact):
-        steps = [after / before for before, after in itertools.pairwise(widths)]
-        assert all(2.4 < step < 4.2 for step in steps)
-    assert all(asked < needed for asked, needed in zip(published, exact, strict=True))
-    assert least_width(one_head(2, 10), 1, 20) == 2155
-    assert 3 ** published_realizing_width(2, 10, 1) - 1 == pytest.approx(3.5)
-    with pytest.raises(ValueError, match=r"d > 3\^L"):
-        published_realizing_width(2, 9, 1)
 
 
 @pytest.mark.parametrize(("rank", "depth", "tokens"), [(18, 2, 4), (19, 2, 6), (40, 3, 2)])

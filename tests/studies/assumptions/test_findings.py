@@ -7,10 +7,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layers_of_tokens import EFFORT, findings, gaussian, with_queries
+from layers_of_tokens import EFFORT, findings, gaussian, made_rows, with_queries
 
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
+from shapelaw.studies.assumptions.results import pass_rate_figure
 from shapelaw.theory.memorization import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
 
 
@@ -107,7 +108,13 @@ def test_too_few_examples():
         findings(gaussian(5, 6, 12))
 
 
-def test_a_row_comes_back_as_it_was(rows, tmp_path):
+def test_embeddings_alone_have_no_figure():
+    with pytest.raises(ValueError, match="no layer after an attention layer"):
+        pass_rate_figure([row for row in made_rows() if row.layer in ("embedding", "layer 0")])
+
+
+def test_a_row_comes_back_as_it_was(tmp_path):
+    rows = made_rows()
     for row in rows:
         write_row(tmp_path, row)
     back = {(row.model, row.layer): row for row in read_rows(tmp_path)}

@@ -11,8 +11,7 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
-from shapelaw.report.write import Table
-from shapelaw.studies.decoders.attention_degree import analyse, answer, present, read_decoders
+from shapelaw.studies.decoders.attention_degree import analyse, present, read_decoders
 from shapelaw.studies.study_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
@@ -47,23 +46,13 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path) -> None:
         assert verdicts[width, "degree 4", "degree 3"] == "no significant difference"
         assert verdicts[width, "degree 3", "softmax"] == "worse"
     assert len(verdicts) == 2 * (3 + 3)
-    written = present(found)
-    differences = written.tables["differences"].frame.set_index(["width", "attention", "against"])
-    row = differences.loc[(64, "degree 2", "degree 3")]
-    assert row["low95"] < 0.2 < row["high95"]
-    assert row["high95"] - row["low95"] < 0.05  # the shared part is taken out
-    assert (
-        list(written.tables["losses"].frame["attention"])
-        == ["softmax", "degree 2", "degree 3", "degree 4"] * 2
-    )
-    fit = written.fit
-    assert (fit["status"], fit["decoders"], len(fit["differences"])) == ("converged", 8, 12)
 
 
 def test_one_seed_or_no_reference_is_no_comparison() -> None:
     found = analyse(StudyRuns(table(seeds=1), "runs.csv", ()))
     assert {one.nats.verdict for one in found.differences} == {"one seed: no comparison"}
     assert present(found).fit["status"] == "too few points"
+    assert not present(found).answer.decided
     runs = table()
     alone = analyse(StudyRuns(runs[runs["attention_degree"] == 4], "runs.csv", ()))
     assert alone.differences == []
@@ -95,26 +84,3 @@ def test_wrong_tables_are_told() -> None:
     runs.loc[2, "test_loss"] = None
     with pytest.raises(UserError, match="row 3: test_loss must be a finite number"):
         read_decoders(runs, "runs.csv")
-
-
-COLUMNS = ["depth", "width", "attention", "against", "difference", "low95", "high95", "verdict"]
-
-
-def told(*rows):
-    return answer({"differences": Table(pd.DataFrame(rows, columns=COLUMNS), "")})
-
-
-def test_the_answer_is_of_the_largest_network_against_degree_3():
-    found = told(
-        (1, 64, "softmax", "degree 3", 0.0, -0.1, 0.1, "no significant difference"),
-        (2, 64, "softmax", "degree 3", -0.05, -0.06, -0.04, "better"),
-        (2, 64, "degree 2", "softmax", 0.1, 0.05, 0.15, "worse"),
-    )
-    assert found.decided
-    assert (
-        found.sentence
-        == "Against degree 3, at depth 2, width 64: softmax -0.050 nats (-0.060 to -0.040), better."
-    )
-    nan = float("nan")
-    assert not told((1, 64, "softmax", "degree 3", 0.1, nan, nan, "one seed: no comparison")).decided
-    assert not told().decided

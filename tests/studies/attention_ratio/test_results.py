@@ -1,20 +1,15 @@
 """Best depths, redundancies and spreads of attention ratios against known ones, and what is said of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
 
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
-from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.decoders.attention_ratio import (
-    answer,
     best_depth_table,
     comparison_table,
-    depths_figure,
-    losses_figure,
     spread_table,
 )
 from shapelaw.studies.decoders.ratio_analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
@@ -87,24 +82,6 @@ def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_
     assert found.redundancy.value == pytest.approx(TRUE[16], abs=0.04)
 
 
-def test_without_repeated_seeds_nothing_has_an_interval() -> None:
-    analysis = analysed(seeds=1)
-    assert analysis.noise is None
-    assert {test.verdict for test in analysis.monotony.values()} == {Monotony.NO_NOISE}
-    assert {one.redundancy.status for one in analysis.redundant} == {RedundancyStatus.NO_NOISE}
-    assert all(np.isnan(one.p_value) for one in analysis.spreads)
-    assert set(comparison_table(analysis)["agrees"]) == {"open"}
-
-
-def test_the_paper_s_statements_stand_beside_ours() -> None:
-    table = comparison_table(analysed(depths=False)).set_index("quantity")
-    blocks = table.loc["redundancy of ratio 16 in parameters of the blocks"]
-    assert (blocks["published"], blocks["agrees"]) == ("0.45", "yes")
-    assert table.loc["redundancy of ratio 4 in parameters of the blocks", "published"] == "0.25"
-    assert table.loc["spread of the loss over ratios, less that over depths", "agrees"] == "yes"
-    assert table.loc["largest fall of the loss from a ratio to a larger one", "agrees"] == "yes"
-
-
 def test_a_size_that_one_depth_alone_reaches_is_not_compared() -> None:
     """At equal FLOPs the deepest network is the largest, and its depth would be called the best."""
     runs = ratio_runs(seeds=1)
@@ -121,31 +98,3 @@ def test_one_depth_is_never_certain_and_all_is_of_the_size_that_is_asked_for() -
     assert table["over_depths"].isna().all()
     assert spread_table(analysis).empty
     assert ATTENTION in set(table["feed_forward"])
-
-
-def test_each_feed_forward_width_has_a_panel_and_each_ratio_a_line() -> None:
-    ratios = [f"$H d_a / d$ = {ratio}" for ratio in (1, 2, 4, 8, 16)]
-    (alone,) = losses_figure(analysed(depths=False)).figure().axes
-    assert alone.get_legend_handles_labels()[1] == ratios
-    left, right = depths_figure(analysed(variant=True)).figure().axes
-    assert set(right.get_legend_handles_labels()[1]) & set(ratios) == {ratios[0], ratios[2], ratios[4]}
-    assert {"12 layers", "18 layers", "24 layers"} <= set(left.get_legend_handles_labels()[1])
-    assert left.get_xlabel() == "parameters of the blocks"
-
-
-COLUMNS = ["ratio", "size", "size_axis", "redundancy", "low", "high", "status", "significant"]
-
-
-def told(*rows):
-    return answer({"redundancy": Table(pd.DataFrame(rows, columns=COLUMNS), "")})
-
-
-def test_the_answer_is_the_widest_attention_at_the_largest_size():
-    found = told(
-        (4.0, 1000.0, "block", 0.2, 0.1, 0.3, "measured", "yes"),
-        (16.0, 2000.0, "block", 0.45, 0.4, 0.5, "measured", "yes"),
-        (16.0, 1000.0, "block", 0.1, 0.0, 0.2, "measured", "no"),
-    )
-    assert found.decided
-    assert found.sentence.startswith("At H d_a / d = 16 and 2K parameters in the blocks, 45% (40% to 50%) of")
-    assert not told((4.0, 1000.0, "total", 0.2, 0.1, 0.3, "measured", "yes")).decided

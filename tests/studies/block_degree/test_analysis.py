@@ -142,39 +142,6 @@ def test_a_rate_chosen_on_all_seeds_flatters_the_degree_that_does_not_care_about
     assert abs(means[OTHER_SEEDS]) < 0.05
 
 
-def test_the_mean_is_over_targets_within_a_seed_and_the_interval_over_seeds() -> None:
-    runs = simulated(np.random.default_rng(1), 1.3)
-    table = pooled_table(pooled(runs)).set_index("rates_chosen_on")
-    by_rate = runs.groupby(["target_rank", "degrees", "learning_rate"])["loss"].agg(
-        lambda x: np.log(x).mean()
-    )
-    logs = []
-    for rank in RANKS:
-        at_best = {}
-        for degrees in ("2.2.2", "3.3"):
-            best = by_rate[rank, degrees].idxmin()
-            mine = (runs["target_rank"] == rank) & (runs["degrees"] == degrees)
-            at_best[degrees] = runs[mine & (runs["learning_rate"] == best)].set_index("seed")["loss"]
-        two, three = at_best["2.2.2"], at_best["3.3"]
-        logs.append(np.log(two / three))
-    seeds = pd.concat(logs, axis=1).mean(axis=1)
-    row = table.loc[ALL_SEEDS]
-    half = 3.182446 * seeds.std(ddof=1) / 2  # Student's t at 97.5% with three degrees of freedom
-    assert math.log(row["ratio"]) == pytest.approx(seeds.mean())
-    assert math.log(row["high95"]) - math.log(row["ratio"]) == pytest.approx(half, rel=1e-6)
-    assert (row["cells"], row["seeds"], row["target_ranks"]) == (12, 4, "4, 16, 64")
-
-
-def test_targets_are_in_a_row_only_where_the_network_was_trained_on_them() -> None:
-    runs = simulated(np.random.default_rng(2), 1.3)
-    one, images = (runs[runs["target_rank"] == 4].assign(target_rank=rank) for rank in (1, 0))
-    images = images.assign(target="digits", inputs=64)
-    assert set(pooled_table(pooled(runs))["targets"]) == {"R > 1"}
-    both = pooled_table(pooled(pd.concat([runs, one, images])))
-    assert list(both["targets"])[:4] == ["R > 1", "all R", "R > 1 and digits", "all R and digits"]
-    assert list(both["cells"])[:4] == [12, 16, 16, 20]
-
-
 def test_nothing_is_pooled_where_a_run_diverged() -> None:
     runs = simulated(np.random.default_rng(3), 1.3)
     two = (runs["degrees"] == "2.2.2") & (runs["target_rank"] == 16) & (runs["seed"] == 0)

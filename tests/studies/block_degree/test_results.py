@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures
+from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of
 
 from shapelaw.report.write import Table
-from shapelaw.studies.block_degree.analysis import differences
 from shapelaw.studies.block_degree.results import (
     analyse,
     answer,
     losses_table,
-    mixtures_table,
     present,
-    speed_table,
 )
 from shapelaw.studies.study_runs import StudyRuns
 
@@ -35,59 +30,12 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
         assert row["low95"] < row["loss"] < row["high95"]
         assert row["loss"] == pytest.approx(loss * 2**0.3, rel=0.1)
         assert row["rates_at_edge"] == (5 if degree in (1, 4) else 0)
-    speed = results.tables["speed"].frame.set_index(["target_rank", "network", "threshold"])
-    assert (2, "degree 1", 0.2) not in speed.index
-    three, one = speed.loc[(2, "degree 3", 0.2)], speed.loc[(2, "degree 1", 0.5)]
-    assert three["reached"] == three["seeds"] == 5
-    assert three["steps_to_it"] == pytest.approx(500 * TRUE_LOSS[3] * 2**0.3, rel=0.1)
-    assert three["steps_to_it_low95"] < three["steps_to_it"] < three["steps_to_it_high95"]
-    assert math.isnan(three["ratio"])
-    assert one["ratio_low95"] < TRUE_LOSS[1] / TRUE_LOSS[3] < one["ratio_high95"]
     assert results.fit["status"] == "converged"
     assert len(results.fit["differences"]) == 6
 
 
-def test_a_network_that_diverges_at_every_rate_is_in_the_tables() -> None:
-    runs = table()
-    runs.loc[runs["degrees"] == "2.2.2.2.2.2", ["loss", "diverged_at_step"]] = [None, 30.0]
-    tuned = tuned_of(runs)
-    losses = losses_table(tuned).set_index(["target_rank", "network"])
-    assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
-    assert math.isnan(losses.loc[(2, "degree 2"), "loss"])
-    assert "degree 2" not in {one.tuned.name for one in differences(tuned)}
-
-
-def test_a_mixture_is_compared_with_e_where_its_seeds_that_did_not_diverge_are() -> None:
-    mixtures = mixtures_table(tuned_of(with_mixtures())).set_index(["target_rank", "network"])
-    half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
-    assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]
-    assert half["mean_degree"] == pytest.approx(2.52)
-    assert begun["mean_degree"] == pytest.approx(math.e)
-    assert half["p_value_of_e"] < 1e-3
-    assert begun["p_value_of_e"] > 0.9
-    runs = table(seeds=4)
-    mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", mean_degree=2.5 + 0.1 * runs["seed"])
-    mixed.loc[mixed["seed"] == 0, ["loss", "mean_degree"]] = math.nan
-    rows = mixtures_table(tuned_of(pd.concat([runs, mixed])))
-    assert list(rows["seeds"]) == [3, 3]
-    assert list(rows["mean_degree"]) == pytest.approx([2.7, 2.7])
-
-
 def test_one_seed_is_no_comparison() -> None:
     assert losses_table(tuned_of(table(seeds=1)))["low95"].isna().all()
-
-
-def test_steps_before_the_first_evaluation_are_not_known() -> None:
-    runs = table(seeds=3).assign(evaluate_every=10)
-    first = (runs["degrees"] == "3.3.3.3") & (runs["seed"] == 1)
-    runs.loc[first, "steps_to_0.5"] = 10.0
-    speed = speed_table(tuned_of(runs)).set_index(["target_rank", "network", "threshold"])
-    three, two = speed.loc[(8, "degree 3", 0.5)], speed.loc[(8, "degree 2", 0.5)]
-    assert (three["reached"], three["at_once"]) == (3, 1)
-    assert math.isnan(three["steps_to_it"])
-    assert (two["reached"], two["at_once"]) == (3, 0)
-    assert two["steps_to_it_low95"] < two["steps_to_it"] < two["steps_to_it_high95"]
-    assert math.isnan(two["ratio"])
 
 
 COLUMNS = "targets rates_chosen_on width matrices block until_converged network ratio low95 high95 p_value_holm verdict"

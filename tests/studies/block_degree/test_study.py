@@ -1,23 +1,11 @@
 """The grids of product networks: from their keys to runs."""
 
-import pytest
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.errors import UserError
 from shapelaw.specs.kinds import spec_from_dict
 from shapelaw.studies.block_degree.study import problems
-
-
-def test_mixtures_can_begin_anywhere_between_their_degrees() -> None:
-    grid = {"target_ranks": [2], "degrees": [], "mixtures": [2, 3], "matrices": 6, "learning_rates": [0.01]}
-    grid["mixture_shares"] = [0.1, 0.5, 0.9]
-    runs = runs_of(load_config(shipped(block_degree=[grid]), SCALES), "block_degree", REPOSITORY)
-    assert len(runs) == 2 * 3 * 4
-    assert all(spec_from_dict(run.to_dict()) == run for run in runs.values())
-    with pytest.raises(UserError, match=r"mixture_shares"):
-        load_config(shipped(block_degree=[{**grid, "mixture_shares": [1.0]}]), SCALES)
 
 
 def test_the_note_s_block_is_trained_at_the_same_budget() -> None:
@@ -41,12 +29,6 @@ def test_the_note_s_block_is_trained_at_the_same_budget() -> None:
     assert {run.network.depth for run in runs.values()} == {2, 6}
     assert {run.network.block for run in runs.values()} == {"ReLU, no residual, batch norm, 2 heads"}
     assert all(spec_from_dict(run.to_dict()) == run for run in runs.values())
-    with pytest.raises(UserError, match=r"degree 4 each with 2 heads"):
-        runs_of(
-            load_config(shipped(block_degree=[grid | block | {"degrees": [4]}]), SCALES),
-            "block_degree",
-            REPOSITORY,
-        )
 
 
 def test_mixers_have_the_budget_of_products_and_their_tokens_divide_the_inputs() -> None:

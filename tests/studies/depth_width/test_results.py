@@ -58,11 +58,3 @@ def test_a_table_from_elsewhere_is_split_too_and_rates_that_nobody_listed_are_a_
         UserError, match=r"has several values of learning_rate \(257, 500\) at one depth and width"
     ):
         made_from(mixed)
-
-
-def test_options_are_those_of_the_analysis(tmp_path):
-    runs, table = runs_of(), tmp_path / "runs.csv"
-    runs = runs[runs["depth"] < 8]
-    runs.rename(columns={"loss": "test_loss"}).to_csv(table, index=False)
-    found = made_from(table, "--draws", "150", "--method", "paper", "--seed", "2")
-    assert found.fit == present(analyse_runs(runs, Options(draws=150, method="paper rule", seed=2))).fit

@@ -1,75 +1,13 @@
 """The grid of depth against width: from its keys to runs, and what is wrong with it."""
 
-import csv
 import math
-from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_run
-from shipped import SCALES, problems_of, shipped
-from small import REPOSITORY
 
-from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.errors import UserError
 from shapelaw.studies.decoders.study import by_information
-from shapelaw.studies.grid.study import grids_of
 from shapelaw.studies.study import published_log_width
-
-
-def test_scale_paper_is_the_papers_grid() -> None:
-    """Table 2 of the depth-width paper and three rows of its earlier version's table 1, which have four more shapes.
-
-    Each shape once; 3 seeds at the eleven of table 3, of which 6 x 800 is in it alone.
-    """
-    with (REPOSITORY / "workflow" / "reference" / "depth_width_grid.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    grid = {(int(row["depth"]), int(row["width"])) for row in rows}
-    printed = {(int(row["depth"]), int(row["width"])) for row in rows if row["source"].endswith("table 2")}
-    assert (len(rows), len(printed), len(grid)) == (204, 193, 197)
-    assert grid - printed == {(12, 160), (18, 398), (24, 344), (30, 520)}
-    alone = {(int(row["depth"]), int(row["width"])) for row in rows if "alone" in row["note"]}
-    assert alone == grid - printed
-    (misprint,) = [row for row in rows if row["width"] != row["published_width"]]
-    assert (misprint["depth"], misprint["width"], misprint["published_width"]) == ("12", "340", "240")
-    assert "misprint" in misprint["note"]
-    for number in {row["row"] for row in rows if row["source"].endswith("table 1")}:
-        sizes = [int(row["depth"]) * int(row["width"]) ** 2 for row in rows if row["row"] == number]
-        assert max(sizes) <= 1.021 * min(sizes)
-    assert len({(row["row"], row["depth"]) for row in rows}) == len(rows)
-    runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
-    assert {(run.shape.depth, run.shape.width) for run in runs} == grid | {(6, 800)}
-    assert len(runs) == len(grid) + 1 + 2 * 11
-    training = next(iter(runs)).training
-    recipe = (training.steps, training.batch_size, training.warmup_steps, training.optimizer)
-    assert recipe == (10**6, 512, 12000, "adam")
-
-
-def test_one_changed_width_changes_one_run() -> None:
-    def runs(**changes: Any) -> set[Any]:
-        config = load_config(shipped(scale="laptop", **changes), SCALES)
-        return set(runs_of(config, "depth_width", REPOSITORY).values())
-
-    config = load_config(shipped(scale="laptop"), SCALES)
-    grid = grids_of(config)["depth_width"].model_dump()
-    widths = {depth: list(ws) for depth, ws in grid["widths"].items()}
-    widths[4][1] += 2
-    before, after = runs(), runs(depth_width={**grid, "widths": widths})
-    assert (len(before - after), len(after - before)) == (1, 1)
-
-
-def test_runs_that_a_grid_file_lacks_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "grid.csv"
-    path.write_text("depth,width\n6,128\n")
-    grid = {"grid_file": str(path), "repeated": {1: [18]}}
-    told = "repeated names shapes that the grid does not have: depth 1 width 18"
-    assert told in problems_of(depth_width=grid)
-    config = load_config(shipped(depth_width=grid, studies=["vocabulary"]), SCALES)  # which is not asked for
-    path.unlink()
-    with pytest.raises(UserError, match="can't be read"):
-        runs_of(config, "depth_width", REPOSITORY)
 
 
 def crossing_width(depth: int) -> float:

@@ -7,16 +7,11 @@ import pytest
 from rank_runs import TRUE, rank_runs
 
 from shapelaw.fits.redundancy import RedundancyStatus
-from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.decoders.embedding_rank import (
     EmbeddingAnalysis,
     analyse_runs,
-    answer,
     check_rank_runs,
-    comparison_table,
-    losses_figure,
-    present,
     seed_noise_table,
 )
 
@@ -37,15 +32,6 @@ def test_the_redundancy_of_each_rank_is_found(analysis: EmbeddingAnalysis) -> No
     needed = analysis.needed["of that rank too"]
     assert needed.too_small in (8, 16)
     assert needed.enough in (16, 32)
-
-
-def test_full_and_low_rank_are_told_apart(analysis: EmbeddingAnalysis) -> None:
-    left, right = losses_figure(analysis).figure().axes
-    named = ["full rank, narrower", "low rank, positions of that rank too"]
-    assert right.get_legend_handles_labels()[1] == named
-    assert {text.get_text() for text in left.texts} == {"4", "8", "16", "32", "64"}
-    sides = [text.get_ha() for text in sorted(left.texts, key=lambda text: text.xy[1])]
-    assert sides == ["left", "right", "left", "right", "left"]  # neighbours' labels never lie on one another
 
 
 def test_seed_noise_stands_beside_that_of_the_paper_s_networks() -> None:
@@ -70,41 +56,3 @@ def test_seed_noise_stands_beside_that_of_the_paper_s_networks() -> None:
     assert table["published_std"].iloc[0] == 0.0015
     assert table["loss_std"].tolist() == pytest.approx([0.01 / math.sqrt(2)] * 5)
     assert table["published_std"].iloc[-1] == pytest.approx(1.56e-3, abs=1e-5)
-
-
-COLUMNS = "embedding_rank rank_over_width positions size_axis redundancy low high status significant"
-
-
-def told(*rows):
-    return answer({"redundancy": Table(pd.DataFrame(rows, columns=COLUMNS.split()), "")})
-
-
-def test_the_lowest_rank_in_the_blocks_parameters():
-    found = told(
-        (8, 0.5, "of full rank", "block", 0.01, -0.1, 0.1, "measured", "no"),
-        (2, 0.125, "of full rank", "block", 0.33, 0.29, 0.36, "measured", "yes"),
-        (2, 0.125, "of full rank", "total", -0.5, -0.6, -0.4, "measured", "no"),
-    )
-    assert found.decided
-    assert found.sentence == (
-        "At rank 2, 0.12 of the width, 33% (29% to 36%) of the blocks' parameters are wasted (positions of full rank; "
-        "measured)."
-    )
-    assert not told().decided
-
-
-def test_ours_stands_beside_the_paper_s_at_the_nearest_share_of_the_width(
-    analysis: EmbeddingAnalysis,
-) -> None:
-    compared = comparison_table(analysis)
-    assert set(compared["setting"]) == {"r = 4 of d = 128"}
-    assert set(compared["published"]) == {"0.25"}
-
-
-def test_without_repeated_seeds_there_are_no_intervals() -> None:
-    analysis = analyse_runs(check_rank_runs(rank_runs(seeds=1), "runs.csv"))
-    assert {one.redundancy.status for one in analysis.found} == {RedundancyStatus.NO_NOISE}
-    assert all(math.isnan(one.redundancy.low) for one in analysis.found)
-    assert analysis.needed == {}
-    assert "no network has two seeds" in present(analysis).summary
-    assert set(comparison_table(analysis)["agrees"]) == {"open"}

@@ -9,7 +9,7 @@ from grid_runs import HEADS_COST, RANK_COST, analysed, grid_runs
 from small import REPOSITORY
 
 from shapelaw.errors import Parts, UserError
-from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths, within
+from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths
 from shapelaw.studies.grid.cells import Cell, cells_of
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 
@@ -78,19 +78,6 @@ def test_a_pool_without_repeats_borrows_where_asked() -> None:
     assert of_heads()[2] is None
     assert of_heads(borrow=True)[2] == of_heads()[1]
     assert of_heads(0.5)[2].std == 0.5
-
-
-def test_the_best_shape_of_a_size_over_everything() -> None:
-    analysis = analysed(seeds=2, noise=0.001)
-    for at in analysis.best:
-        assert at[0].above == 0
-        assert at[0].near
-        assert at[0].cell.values["embedding_rank"] is None
-        assert at[0].depth == min(one.depth for one in at)
-        assert [one.loss for one in at] == sorted(one.loss for one in at)
-        assert not any(one.near for one in at if one.cell.values["embedding_rank"] == 8)
-    assert within(analysis.best[1])[0] is not analysis.best[1][0]
-    assert within(analysis.best[1]) == analysis.best[1]
 
 
 def test_wrong_tables_are_sentences() -> None:

@@ -151,9 +151,6 @@ def test_the_papers_columns_follow_from_their_sizes() -> None:
     [
         ({"heads": (3,)}, "width 16 is not divisible by 3 heads"),
         ({"attention_dim": (5,)}, "width 16 is not divisible by heads of dimension 5"),
-        ({"kv_heads": (1,)}, "kv_heads is 1 and block is gpt2"),
-        ({"block": ("llama",), "kv_heads": (3,)}, "kv_heads 3 does not divide 2 heads"),
-        ({"block": ("llama",), "positional_rank": (3,)}, "llama, which has rotary positions"),
         ({"attention_dim": (Ratio(ratio=1.5),), "heads": (5,)}, "use width 10 or 20, or other heads"),
         (
             {"attention_dim": (Ratio(ratio=1.5),), "heads": (3,), "base_width": (7,)},
@@ -165,7 +162,6 @@ def test_the_papers_columns_follow_from_their_sizes() -> None:
             "of softmax attention at base_width 2 and 1 heads",
         ),
         ({"base_width": (7,)}, "base_width 7 is not divisible by 2 heads"),
-        ({"tied": (True,), "embedding_rank": (4,)}, "tied is true and embedding_rank is 4"),
     ],
 )
 def test_what_makes_no_network_says_why(values: dict[str, Any], reason: str) -> None:

@@ -2,23 +2,14 @@
 
 import pandas as pd
 import pytest
-from grid_runs import grid_runs
 
 from shapelaw.studies.decoders.rates import (
     OTHER_SEEDS,
     OWN_LOSS,
-    RatesStudy,
     at_best_rates,
-    at_rate,
     best_of_seeds,
     best_of_shapes,
-    in_order,
-    is_best,
-    rate_of,
-    with_recipe,
 )
-from shapelaw.studies.grid.cells import cells_of
-from shapelaw.studies.transitions.analysis import Options
 
 
 def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:
@@ -67,20 +58,3 @@ def test_the_best_rate_is_that_of_least_mean_loss_and_says_whether_it_is_at_the_
 def test_a_shape_without_every_rate_has_no_best_one(pick) -> None:
     best = pick({1e-3: made({(8, 0): 1.0, (16, 0): 1.0}), 2e-3: made({(8, 0): 2.0})})
     assert best["width"].tolist() == [8]
-
-
-def test_the_best_rates_are_a_cell_of_their_own() -> None:
-    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.001)
-    table = pd.concat([runs.assign(learning_rate=0.001), runs.assign(test_loss=runs["test_loss"] + 0.1)])
-    found = cells_of(with_recipe(table, "x"), ("learning_rate",), source="x").cells
-    study = RatesStudy("x", ("steps",), rate_of, str, "", "rate", best_of_shapes, lambda _: "all")
-    analysis = study.analyse(found, "x", Options(draws=100))
-    assert [rate_of(one) for one in analysis.cells] == ["0.001", "0.002", "best rates"]
-    assert in_order(analysis.cells[::-1]) == ["rate 0.001", "rate 0.002", "best rates"]
-    assert [is_best(one) for one in analysis.cells] == [False, False, True]
-    assert analysis.trained == list(analysis.cells[:2])
-    assert at_rate(analysis.cells[1]) == "rate 0.002"
-    pd.testing.assert_frame_equal(analysis.cells[2].runs, analysis.cells[0].runs)
-    assert analysis.best_rates.columns[0] == "steps"
-    assert analysis.best_rates["learning_rate"].unique().tolist() == [0.001]
-    assert list(analysis.noise) == ["all"]

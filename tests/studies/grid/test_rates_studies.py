@@ -3,23 +3,20 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import pytest
-from rates_runs import DEPTHS, NOISE, TODAYS, UNDERTRAINING, todays_runs, undertraining_runs
+from rates_runs import UNDERTRAINING, todays_runs, undertraining_runs
 from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
-from shapelaw.report.write import Table, check_declared
+from shapelaw.report.write import Table
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders import undertraining
-from shapelaw.studies.decoders.rates import RatesAnalysis, rates_figure
+from shapelaw.studies.decoders.rates import RatesAnalysis
 from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.tables import NO_RATIO, losses_table
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.grid.tables import NO_RATIO
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.figures import NO_TRANSITION
 
 FAST = Options(draws=150)
 ONE = {("gpt2", 1000, 0.001): 120.0}
@@ -74,69 +71,6 @@ def width_of(cell: Any) -> float:
     return float(cell.transitions.bootstrap_rows[0]["width"])
 
 
-def titles_of(figure: Any) -> list[str]:
-    return [axis.get_title(loc="left").replace("\n", " ") for axis in figure.axes if axis.axison]
-
-
-@BOTH
-def test_all_that_is_declared_is_made_and_told(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    made = CASES[name].room.present(analyses[name])
-    check_declared(made, STUDIES[name].tables, STUDIES[name].figures)
-    said = {
-        "undertraining": ("36 of 36 best rates are the lowest or the highest that was tried",),
-        "todays_decoder": (
-            "best rates are the lowest or the highest that was tried",
-            "with one seed and picked by the loss that is compared; the others are picked on other seeds",
-            "Seed noise: ",
-        ),
-    }
-    for words in said[name]:
-        assert words in made.summary
-    assert todays.UNDECAYED not in made.summary
-
-
-@BOTH
-def test_every_cell_is_drawn_and_the_best_rates_come_last(
-    analyses: dict[str, RatesAnalysis], name: str
-) -> None:
-    case, analysis = CASES[name], analyses[name]
-    losses = rates_figure(analysis.cells, case.room.STUDY.series_of).figure()
-    assert titles_of(losses) == case.cells
-    assert len({axis.get_xlim() for axis in losses.axes if axis.axison}) == 1
-    axis = getattr(case.room, case.figure)(analysis).figure().axes[0]
-    drawn = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    assert set(drawn) == case.kinds
-    assert len({bars.lines[0].get_marker() for bars in drawn.values()}) == 2  # told apart without colour
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.001", "0.002", "best"]
-
-
-@BOTH
-def test_without_a_transition_the_figure_says_so(name: str) -> None:
-    case = CASES[name]
-    once = case.runs().query("seed == 0 and learning_rate == 0.001")  # without noise nothing is significant
-    analysis = case.room.analyse_cells(once, "runs.csv", FAST)
-    assert getattr(case.room, case.figure)(analysis) == NO_TRANSITION
-
-
-@BOTH
-def test_losses_are_of_the_rates_that_were_trained(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    analysis = analyses[name]
-    table = losses_table(analysis.trained, CASES[name].room.named)
-    assert set(table["learning_rate"]) == {"0.001", "0.002"}
-    assert len(table) == len(analysis.trained) * len(DEPTHS) * 9
-
-
-@BOTH
-def test_cells_of_a_pool_have_its_noise(analyses: dict[str, RatesAnalysis], name: str) -> None:
-    analysis, study = analyses[name], CASES[name].room.STUDY
-    pools = analysis.noise.values()
-    # cells, depths, repeated shapes, seeds less one
-    assert [noise.dof for noise in pools] == [len(analysis.trained) / len(pools) * 2 * 2 * 2] * len(pools)
-    last = study.seed_noise(analysis).tail(len(pools))
-    assert last.iloc[:, 0].tolist() == [f"{pool}, pooled" if pool else "pooled" for pool in analysis.noise]
-    assert last["loss_std"].tolist() == pytest.approx([NOISE] * len(pools), rel=0.4)
-
-
 @BOTH
 def test_unusable_runs_are_a_sentence(name: str) -> None:
     runs, room = CASES[name].runs(), CASES[name].room
@@ -167,16 +101,6 @@ def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
         undertraining.analyse_cells(other, "runs.csv", Options())
 
 
-def test_a_transition_that_moves_is_told_from_one_that_stays(analyses: dict[str, RatesAnalysis]) -> None:
-    table = undertraining.ratios_table(analyses["undertraining"]).set_index("learning_rate")
-    ratios = {"0.001": 2.0, "0.002": 1.0, "best rates": 2.0}
-    assert table["ratio"].to_dict() == pytest.approx(ratios, rel=0.08)
-    assert table.loc["0.001", "p_equal"] < 1e-4
-    assert table.loc["0.002", "p_equal"] > 0.003
-    assert (table["ratio_low"] < table["ratio"]).all()
-    assert (table["ratio"] < table["ratio_high"]).all()
-
-
 def test_a_bound_gives_no_ratio_and_the_noise_of_other_cells_serves_one_without_repeats() -> None:
     runs = undertraining_runs({**UNDERTRAINING, (4000, 0.001): 5000.0})
     once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
@@ -184,17 +108,6 @@ def test_a_bound_gives_no_ratio_and_the_noise_of_other_cells_serves_one_without_
     table = table.set_index("learning_rate")
     assert table.loc["0.001", "status"] == NO_RATIO
     assert table["ratio"].isna().to_dict() == {"0.001": True, "0.002": False, "best rates": True}
-
-
-def test_each_cell_of_todays_decoder_has_its_transition(analyses: dict[str, RatesAnalysis]) -> None:
-    names = ("block", "budget", "learning_rate")
-    widths = {tuple(map(one.cell.value, names)): width_of(one) for one in analyses["todays_decoder"].cells}
-    known = {(block, f"{steps:,} steps", rate): width for (block, steps, rate), width in TODAYS.items()}
-    assert {key: widths[key] for key in known} == pytest.approx(known, rel=0.06)
-    assert widths["llama", "1,000 steps", Best.RATES] == pytest.approx(240.0, rel=0.06)
-    table = todays.crossings_table(analyses["todays_decoder"])
-    assert table["width"].tolist() == list(widths.values())
-    assert (table["width_low"] < table["width_high"]).all()
 
 
 def test_the_noise_of_one_block_is_not_that_of_the_other() -> None:
@@ -261,36 +174,6 @@ def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
         f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
     }
     assert width_of(cells["1,000 steps, undecayed"]) == pytest.approx(240.0, rel=0.06)
-
-
-def test_cells_that_differ_in_one_thing_are_compared(analyses: dict[str, RatesAnalysis]) -> None:
-    table = todays.ratios_table(analyses["todays_decoder"])
-    blocks = table[table["compared"] == "block"].set_index("at")["ratio"]
-    known = {"1,000 steps, 0.001": 2.0, "1,000 steps, 0.002": 1.0, "1,000 steps, best rates": 2.0}
-    known |= {"4,000 steps, 0.001": 1.5}
-    known = {f"one for all widths, {at}": ratio for at, ratio in known.items()}
-    assert blocks.to_dict() == pytest.approx(known, rel=0.1)
-    budgets = table[table["compared"] == "budget"]
-    assert budgets["ratio"].tolist() == pytest.approx([1.0, 0.75], rel=0.08)
-    rates = table[table["compared"] == "learning_rate"]
-    assert rates["other"].tolist() == ["best rates"] * 4
-
-
-def test_every_budget_with_a_transition_has_a_panel_on_one_axis(analyses: dict[str, RatesAnalysis]) -> None:
-    first, second = todays.crossings_figure(analyses["todays_decoder"]).figure().axes
-    assert first.get_ylim() == second.get_ylim()
-    assert [axis.get_title(loc="left") for axis in (first, second)] == ["1,000 steps", "4,000 steps"]
-
-
-def test_a_budget_without_a_transition_has_no_panel_and_is_named() -> None:
-    runs = todays_runs({("gpt2", steps, 0.001): 120.0 for steps in (1000, 4000)})
-    deep = (runs["steps"] == runs["steps"].max()) & (runs["depth"] == DEPTHS[1])
-    turn = runs.loc[deep, "width"].rank(method="dense") % 2
-    # better and worse in turn: no transition, no bound
-    runs.loc[deep, "test_loss"] += np.where(turn, 0.3, -0.3)
-    (axis,) = (figure := todays.crossings_figure(todays_of(runs)).figure()).axes
-    assert axis.get_title(loc="left") == "1,000 steps"
-    assert figure.get_suptitle() == f"4,000 steps: {NO_TRANSITION}"
 
 
 def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:

@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import yaml
 from grids_asked import SMALL, config_of, refused, runs_at
+from listed import listed
 from shipped import SCALES
 from small import REPOSITORY
 
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.settings.loading import layered
 from shapelaw.specs.runs import Run
-from shapelaw.studies.decoders.vocabulary_analysis import name_of
 from shapelaw.studies.grid.study import FIGURES, RESERVED, Grid, declared_study
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import published_of
 
 
 def submitted(config: Config, name: str) -> Config:
@@ -141,77 +139,15 @@ def test_depth_width_varies_any_fields_and_its_analysis_is_told_them() -> None:
     assert list(studies["depth_width"].options(plain)) == ["--size", "total"]
 
 
-WIDE: dict[str, Any] = {
-    "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]},
-    "repeated": {1: [24]},
-    "repeated_seeds": 2,
-    "vocab_size": 300,
-}
-
-
-def warned(name: str, *blocks: dict[str, Any], **changes: Any) -> list[str]:
-    config = demo(name, list(blocks), **changes)
-    return list(studies_of(config)[name].warnings(config, REPOSITORY))
-
-
-def test_a_study_of_transitions_is_told_of_a_single_depth_and_others_are_not() -> None:
-    one = {**WIDE, "widths": {1: [16, 24, 32, 48]}, "embedding_rank": 8}
-    (told,) = warned("vocabulary", WIDE, one)
-    assert told.startswith("grids.vocabulary has one depth, so no transition")
-    assert told.endswith("(embedding_rank 8)")
-    assert warned("embedding_rank", WIDE, one) == []
-    assert warned("mine", WIDE, one) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "axes"), [("undertraining", {"steps": 300}), ("todays_decoder", {"flops": 1e12})]
-)
-def test_the_noise_of_one_vocabulary_is_that_of_all_its_networks(name: str, axes: dict[str, Any]) -> None:
-    once = {**WIDE, "repeated": {}}
-    assert warned(name, WIDE, {**once, **axes}) == []
-    assert warned(name, {**once, "seeds": 2}) == []
-    (told,) = warned(name, once, {**once, **axes})
-    assert told.startswith(f"grids.{name}: every network has one seed, and without seed noise no transition")
-
-
-def test_a_vocabulary_has_a_noise_of_its_own_and_patches_one_for_each_rank() -> None:
-    letters = {**WIDE, "vocab_size": 257}
-    once = {**letters, "repeated": {}}
-    assert warned("vocabulary", {**once, "embedding_rank": 6}, letters) == []
-    (told,) = warned("vocabulary", {**once, "vocab_size": 400}, letters)
-    assert "without seed noise" in told
-    assert told.endswith("(vocab_size 400)")
-    images = {"corpus": {"name": "fashion", "sources": ["fashion"]}}
-    assert warned("vocabulary", {**letters, "patch_embedding": True}, letters, **images) == []
-    for other in (letters, {**letters, "patch_embedding": True, "embedding_rank": 3}):
-        told, *_ = warned("vocabulary", {**once, "patch_embedding": True}, other, **images)
-        assert "without seed noise" in told
-
-
-def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
-    """Llama's blocks have other sizes where they have fewer heads of keys."""
-    widths = {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}
-    grid = {
-        "widths": widths,
-        "repeated": {1: [40]},
-        "context_length": 64,
-        "size_axis": "flops",
-        "vocab_size": 300,
-    }
-    gpt2, llama = grid, {**grid, "block": "llama", "kv_heads": 1}
-    (told,) = warned("todays_decoder", gpt2, llama)
-    assert "transition needs 4 of each" in told
-    assert told.endswith("(block llama, kv_heads 1)")
-    assert warned("todays_decoder", gpt2) == []
-
-
-def test_sizes_are_those_of_the_networks_that_are_trained() -> None:
-    """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
-    widths = {"widths": {1: [80, 84, 88, 104, 140], 2: [36, 56, 80, 96, 104]}, "repeated": {1: [80]}}
-    grid = {**widths, "context_length": 64, "size_axis": "total", "vocab_size": 300}
-    (told,) = warned("undertraining", grid)
-    assert "they have 5 and 3 networks" in told
-    assert warned("undertraining", {**grid, "tied": True}) == []
+@pytest.mark.parametrize(("grids", "says"), listed("studies/grid/warnings.yaml", "warnings"))
+def test_what_the_grid_of_a_study_does_not_give_is_told(grids: dict[str, Any], says: str) -> None:
+    ((name, blocks),) = grids.items()
+    patches = any("patch_embedding" in block for block in blocks)
+    images = {"corpus": {"name": "fashion", "sources": ["fashion"]}} if patches else {}
+    config = demo(name, blocks, **images)
+    told = [*studies_of(config)[name].warnings(config, REPOSITORY), ""]
+    assert all(words in told[0] for words in says.split(" … "))
+    assert bool(told[0]) == bool(says)
 
 
 @pytest.mark.parametrize(
@@ -271,38 +207,3 @@ def test_a_study_may_be_a_grid_and_a_question_alone() -> None:
     assert "head_count: 4 of 4 combinations make no network" in refused(
         {"head_count": {"axes": {**SMALL, "heads": [3]}}}
     )
-
-
-def test_scale_paper_is_the_grid_of_the_vocabulary_paper() -> None:
-    config = load_config({"scale": "paper", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
-    seeds: dict[tuple[int, int, int, int | None], int] = {}
-    for run in runs_of(config, "vocabulary", REPOSITORY).values():
-        shape = run.shape  # type: ignore[union-attr]
-        key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
-        seeds[key] = seeds.get(key, 0) + 1
-
-    table = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_grid.csv")
-    ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
-    assert set(seeds) == set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
-    repeated = {
-        f"{name_of(vocab_size, rank)}, L = {depth}, d = {width}"
-        for (vocab_size, depth, width, rank), count in seeds.items()
-        if count == 5
-    }
-    assert repeated == published_of("vocabulary", "std of the loss over 5 seeds").keys()
-    assert set(seeds.values()) == {1, 5}
-
-
-@pytest.mark.parametrize(("scale", "shared"), [("gpu", 22), ("paper", 49)])
-def test_figure_5_compares_all_parameters_of_networks_that_the_study_trains_too(
-    scale: str, shared: int
-) -> None:
-    """At scale paper all of them, with table 3's widths; at scale gpu those of V = 2,000."""
-    config = load_config({"scale": scale, "studies": ["figure5", "vocabulary"]}, SCALES, REPOSITORY)
-    own, theirs = (runs_of(config, name, REPOSITORY) for name in ("figure5", "vocabulary"))
-    assert {run.shape.vocab_size for run in own.values()} == {2000, 50257}
-    assert len(own.keys() & theirs.keys()) == shared
-    grid = studies_of(config)["figure5"]
-    assert list(grid.options(config)) == ["--size", "total", "--axes", "vocab_size"]
-    told = [one.rpartition(" (")[2] for one in grid.warnings(config, REPOSITORY)]
-    assert told == (["vocab_size 2000)"] if scale == "paper" else [])  # repeated of the other alone

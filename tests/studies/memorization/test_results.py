@@ -2,17 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from commands import run_here
-from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, study_of
+from memorization_analyses import BEND, HEAD_COUNTS
 from memorizing_networks import simulate
 from small import SCRIPTS
 
 from shapelaw.errors import UserError
-from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import Table
 from shapelaw.studies.memorization.analysis import ALONG_CONTEXT
 from shapelaw.studies.memorization.results import (
@@ -20,37 +18,11 @@ from shapelaw.studies.memorization.results import (
     NUMBERS,
     QUANTITIES,
     answer,
-    present,
 )
 from shapelaw.studies.memorization.saturation import RELU_COLUMNS, relu_results
 from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 
 NAN = float("nan")
-
-
-def test_the_test_along_the_context_has_the_status_of_a_fit():
-    fit = present(study_of(simulate(context=CONTEXTS), ALONG_CONTEXT)).fit_file
-    assert fit["status"] == fit["curves"][0]["status"] == "converged"
-    assert fit["curves"][0]["verdict"] == "rising, no significant fall"
-    assert fit["answer"]["decided"]
-    assert 0.9 < fit["curves"][0]["r_squared"] <= 1
-    assert fit["curves"][0]["chi2"] >= 0
-    one_seed = present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT))
-    rows, fit = one_seed.tables["comparison"].frame.set_index("quantity"), one_seed.fit
-    assert rows.loc["largest fall of the share in n", "agrees"] == "open"
-    assert "no seeds are repeated" in one_seed.summary
-    assert fit["status"] == "not identifiable"
-    assert fit["curves"][0]["verdict"] == "no noise estimate"
-    assert fit["curves"][0]["chi2"] is None
-
-
-def test_each_curve_is_in_the_fit(heads, head_dims):
-    for analysis in (heads, head_dims):
-        found = present(analysis)
-        assert found.fit["status"] == "converged"
-        assert found.answer.decided, found.answer.sentence
-        assert len(found.fit["curves"]) == len(analysis.curves)
-    assert found.fit["curves"][0]["status"] == KneeStatus.SATURATED
 
 
 SCRIPT = SCRIPTS / "analyse.py"
@@ -66,31 +38,6 @@ def test_the_command_reads_the_least_table(tmp_path):
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([ALONG_HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
-        ([ALONG_HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
-        ([ALONG_HEADS], "memorization_heads takes a table of runs"),
-        (
-            ["memorization_saturation"],
-            "needs a table of runs, a folder of attention weights, or both",
-        ),
-        (["memorization_saturation", "--attention", "none"], "There is no folder none."),
-        ([ALONG_HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
-    ],
-)
-def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, said):
-    good = simulate((4, 8, 12))
-    good.to_csv(tmp_path / "good.csv", index=False)
-    good.drop(columns="seed").to_csv(tmp_path / "bad.csv", index=False)
-    done = run_here(SCRIPT, arguments[0], "--out", "out", *arguments[1:], cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
-
-
 POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})
 ONE_NUMBER = {
     ALONG_HEADS: ": 35 examples per head where 99% are memorized (T = 9)",
@@ -100,7 +47,7 @@ ONE_NUMBER = {
 }
 
 
-def told(study, *agrees, fit=None):
+def told(study, *agrees):
     rows = [(QUANTITIES[study], f"T = {number}", says, "no noise") for number, says in enumerate(agrees)]
     compared = pd.DataFrame(rows, columns=["quantity", "setting", "agrees", "note"]).assign(
         ours=NAN, published=""
@@ -110,7 +57,7 @@ def told(study, *agrees, fit=None):
         compared.loc[len(compared)] = number
     frames = {"comparison": compared, "points": POINTS}
     if study in FITS:
-        frames[FITS[study]] = pd.DataFrame([fit or {"status": "too few points"}])
+        frames[FITS[study]] = pd.DataFrame([{"status": "too few points"}])
     return answer(study, {name: Table(frame, "") for name, frame in frames.items()})
 
 
@@ -127,42 +74,8 @@ def test_settings_are_counted_and_yes_or_no_has_one_number(study):
     assert not told(study).decided
 
 
-def test_the_clearest_fit_follows_with_its_interval():
-    line = {"status": "converged", "n_points": 5, "examples": 2000, "slope": 0.05, "slope_err": 0.002}
-    assert told(ALONG_HEADS, "yes", fit=line).more.endswith("Share of T = 2,000 per head: 0.050 ± 0.002.")
-    knee = {"status": "converged", "n_points": 5, "knee": 31.0, "low68": 29.0, "high68": 33.0, "context": 32}
-    assert told(ALONG_HEAD_DIM, "yes", fit=knee).more.endswith("Knee at d_h = 31.0 (29.0 to 33.0), n = 32.")
-
-
-def row(**values: Any) -> dict[str, Any]:
-    shared = {"task": "classification", "measure": "accuracy", "heads": 4, "context": 32, "examples": 550}
-    return dict.fromkeys(RELU_COLUMNS, 0) | shared | values
-
-
-def results_of(table: pd.DataFrame, path: Path) -> Any:
-    table.to_csv(path, index=False)
-    return relu_results(path)
-
-
-def test_networks_stand_by_size_and_their_means_by_task(tmp_path: Path) -> None:
-    table = pd.DataFrame(
-        [
-            row(heads=8, attention=0.5, relu=1.0),
-            row(heads=4, attention=0.25, relu=0.5, attention_at_least=float("nan")),
-            row(task="regression", measure="squared error", attention=0.125, relu=0.0),
-        ]
-    )
-    found = results_of(table, tmp_path / "relu.csv")
-    assert found.tables["relu"].frame["heads"].tolist() == [4, 8, 4]
-    assert found.summary.splitlines() == [
-        "classification: accuracy 0.375 of attention and 0.750 of ReLU networks, means over 2.",
-        "regression: squared error 0.125 of attention and 0.000 of ReLU networks, means over 1.",
-    ]
-    assert (found.fit["networks"], found.fit["status"]) == (3, "measured")
-    assert found.fit["rows"][0]["attention_at_least"] is None
-
-
 def test_another_table_is_refused(tmp_path: Path) -> None:
-    table = pd.DataFrame([row()]).drop(columns=["relu_units", "relu"])
+    columns = [name for name in RELU_COLUMNS if name not in ("relu_units", "relu")]
+    pd.DataFrame([dict.fromkeys(columns, 0)]).to_csv(tmp_path / "relu.csv", index=False)
     with pytest.raises(UserError, match=r"has no relu_units, relu; make it again: rm "):
-        results_of(table, tmp_path / "relu.csv")
+        relu_results(tmp_path / "relu.csv")

@@ -3,12 +3,12 @@
 import math
 
 import pytest
+from golden_tables import kept
 from measured_grids import GRIDS, asked_one
 
 from shapelaw.errors import UserError
 from shapelaw.studies.separation_rank.results import analyse
 from shapelaw.studies.separation_rank.study import (
-    Asked,
     DegreeSizes,
     RankGrids,
     asked_of,
@@ -23,6 +23,24 @@ from shapelaw.studies.separation_rank.tables import (
     read_measurements,
     write_measurements,
 )
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder for reading: `measured.json`, and the ranks `kept` one by one."""
+    folder = tmp_path_factory.mktemp("ranks")
+    found = list(measure_all(asked_of(RankGrids(**GRIDS)), folder / "kept"))
+    write_measurements(found, folder / "measured.json")
+    return folder
+
+
+def test_ranks_are_those_that_the_golden_tables_have(measured, tmp_path):
+    (tmp_path / "golden.json").write_bytes(kept()["inputs/separation_rank.json"])
+    found, golden = (
+        [(one, result.rank, result.exact) for one, result in read_measurements(path)]
+        for path in (measured / "measured.json", tmp_path / "golden.json")
+    )
+    assert found == golden
 
 
 def test_a_network_is_measured_once(measured, monkeypatch):
@@ -83,19 +101,6 @@ def test_unusable_measurements_are_told(tmp_path):
     (tmp_path / KEPT).write_text("{}\n")
     with pytest.raises(UserError, match="not a kept separation rank"):
         list(measure_all([asked_one(1, 1, 2)], tmp_path))
-
-
-def test_measurements_survive_their_file(tmp_path):
-    degrees = Asked("degree_budget", DegreeSizes("product", (2, 3), 4, 2, 1), 6, 9.0)
-    found = [
-        (asked_one(2, 4, 8, residual=True), Measured(7, True, 8, 9, 0.1, 2.0)),
-        (degrees, Measured(7, False, 8, 9, 0.1, 2.0)),
-    ]
-    write_measurements(found, tmp_path / "measured.json")
-    again = read_measurements(tmp_path / "measured.json")
-    assert [(one.table, one.sizes, one.budget, result) for one, result in again] == [
-        (one.table, one.sizes, one.budget, result) for one, result in found
-    ]
 
 
 def test_a_bound_beyond_all_floats_is_infinite():

@@ -1,49 +1,22 @@
-"""Ranks beside their closed forms, every theorem that they were held against, and degrees at equal budget."""
+"""Theorems that ranks are held against, degrees at equal budget, and what is drawn and said of them."""
 
 import math
 
+import pandas as pd
 import pytest
 from measured_grids import asked_one, degree_rows, ranks_of
 
+from shapelaw.report.write import Table
+from shapelaw.studies.separation_rank.results import answer, degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.tables import (
     Measured,
     bounds_table,
     degree_table,
+    fractional_table,
     ranking_table,
     ranks_table,
     theorems_table,
 )
-
-
-def test_the_ranks_are_known_and_follow_their_closed_forms(frames):
-    ranks = frames["ranks"]
-    assert (ranks["status"] == "exact").all()
-    plain = ranks[(ranks["heads"] == 1) & ~ranks["residual"] & (ranks["positional_rank"] == 0)]
-    found = {(r.depth, r.width, r.tokens, r.embedding_rank): r.rank for r in plain.itertuples()}
-    assert found[2, 2, 2, 2] == 15
-    assert found[2, 4, 8, 4] == 110
-    assert found[2, 3, 8, 2] == found[2, 2, 8, 2] == 18
-    assert "no" not in set(ranks["follows"])
-    assert (ranks["follows"] == "yes").sum() > 10
-    assert set(ranks.loc[ranks["depth"] == 1, "threshold"]) == {"after", "before"}
-    assert (ranks["rank"] <= ranks["upper_bound"]).all()
-
-
-def test_every_theorem_holds(frames):
-    theorems = frames["theorems"]
-    assert (theorems["violated"] == 0).all()
-    assert set(theorems["verdict"]) == {
-        *("holds in reach", "not violated in reach; its proof has a gap", "none in reach")
-    }
-    corollaries = theorems["theorem"].str.contains("corollary")
-    assert (theorems.loc[~corollaries, "open"] == 0).all()
-    assert theorems.loc[~corollaries, "networks"].sum() == len(frames["bounds"])
-
-
-def test_residual_connections_change_nothing(frames):
-    residual = frames["residual"]
-    assert len(residual) == 3
-    assert set(residual["equal"]) == {"yes"}
 
 
 def test_a_violated_theorem_is_said():
@@ -65,24 +38,6 @@ def test_corollaries_on_pairs_of_networks():
     assert second["least_distance"] == pytest.approx(2 - math.log(2, 3))
 
 
-def test_degrees_at_equal_budget(frames):
-    degrees = frames["degree_budget"]
-    at = degrees[(degrees["blocks"] == "product") & (degrees["budget"] == 6)].set_index("degree")
-    assert at["rank"].to_dict() == {1: 2, 2: 9, 3: 10, 4: 5, 5: 6, 6: 7}
-    assert at["largest"].to_dict() == {3: "yes", 1: "no", 2: "no", 4: "no", 5: "no", 6: "no"}
-    assert at["parameters"].max() == 6 * 4
-    ranking = frames["degree_ranking"].astype(str).set_index(["blocks", "budget"])
-    wanted = ["largest_rank", "of_2_and_3", "agrees_with_note"]
-    assert ranking.loc[("product", "6"), wanted].tolist() == ["3", "3", "yes"]
-    assert ranking.loc[("product", "5"), wanted].tolist() == ["5", "2", "no"]
-
-
-def test_mixed_degrees_keep_their_order(frames):
-    mixed = frames["fractional_degree"].set_index("degrees")
-    assert mixed["rank"].to_dict() == {"2 2": 8, "2 3": 25, "3 2": 18, "3 3": 18}
-    assert mixed.loc["2 3", ["unused", "mixed", "largest"]].tolist() == [1, "yes", "yes"]
-
-
 def test_where_bounds_overlap_the_winner_is_open():
     table = degree_table(degree_rows((2, 20, False, 90), (3, 50, True, 50), (6, 10, True, 10)))
     assert table["largest"].tolist() == ["open", "open", "no"]
@@ -91,3 +46,41 @@ def test_where_bounds_overlap_the_winner_is_open():
     table = degree_table(degree_rows((2, 51, False, 90), (3, 50, True, 50), (6, 10, True, 10)))
     assert table["largest"].tolist() == ["yes", "no", "no"]
     assert ranking_table(table).iloc[0]["of_2_and_3"] == "2"
+
+
+def told(holds, violated, unclear):
+    theorems = pd.DataFrame([{"holds": holds, "violated": violated, "open": unclear}])
+    ranks = pd.DataFrame({"status": ["exact", "exact", "lower bound"]})
+    return answer({"theorems": Table(theorems, ""), "ranks": Table(ranks, "")})
+
+
+def test_bounds_that_hold_and_that_do_not():
+    assert told(7, 0, 0).sentence == "Yes: all 7 that can be told."
+    assert told(7, 1, 2).sentence == "No: 1 are violated, and 7 hold."
+    assert told(7, 1, 2).more.startswith("2 of 3 networks have exact ranks. 2 are open")
+    assert not told(0, 0, 3).decided
+
+
+def test_figures_of_nothing_say_so():
+    assert fractional_table([]).empty
+    assert degree_figure(degree_table([])) == "no budget was measured"
+    ranks = ranks_table([(asked_one(1, 1, 2), Measured(2, True, 2, 10, 0.0, 0.0))])
+    assert depth_figure(ranks) == "no width was measured at two depths"
+    assert "no network was measured" in str(residual_figure(pd.DataFrame()))
+
+
+def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
+    exact = ranks_of((1, 2, 8), (2, 2, 8))
+    lower = ranks_of((3, 2, 8)).assign(status="at least")
+    figure = depth_figure(pd.concat([exact, lower], ignore_index=True)).figure()
+    left, right = figure.axes
+    assert "no width has two depths" in left.texts[0].get_text()
+    drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
+    assert drawn["o"].get_xdata().tolist() == [1, 2]
+    assert drawn["o"].get_ydata().tolist() == [math.log(rank, 3) for rank in (3, 18)]
+    assert drawn["^"].get_xdata().tolist() == [3]
+    assert drawn["o"].get_label() == "d = 2"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
+    (legend,) = depth_figure(exact).figure().legends
+    assert "at least" not in [text.get_text() for text in legend.get_texts()]

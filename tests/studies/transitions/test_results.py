@@ -2,49 +2,29 @@
 
 import argparse
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from loss_surfaces import grid_of, simulate
+from transition_runs import analysed
 
+from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import PAPER_RULE
 from shapelaw.fits.inputs import check_runs
-from shapelaw.fits.line import FitStatus
-from shapelaw.report.write import Table, check_declared
+from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.decoders.study import FIGURES, TABLES
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import (
-    NO_COMMON_SIZES,
     add_options,
     add_size_options,
     analyse,
     answer,
     options_of,
     present,
-    summary,
+    present_cells,
 )
-
-
-def test_one_depth_alone_is_no_comparison():
-    study = analyse_runs(check_runs(simulate(grid_of((6,), 3e6, 5e7, 5), {}), "made"))
-    assert study.transitions.empty
-    assert study.fit.status is FitStatus.TOO_FEW_POINTS
-    drawn = present(study).figures
-    assert drawn["loss_adjacent"] == "there are no two depths to compare"
-    assert drawn["best_depth"] == "no two depths share a size, so none is the best"
-    check_declared(present(study), TABLES, FIGURES)
-
-
-def test_every_method_has_its_fit(analysis):
-    found = present(analysis)
-    check_declared(found, TABLES, FIGURES)
-    assert found.fit["a"] == analysis.fit.a
-    assert found.fit["method"] == BOOTSTRAP
-    assert found.fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
-    assert found.tables["fit"].frame["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
 
 
 def test_points_off_their_line_have_a_widened_error_and_no_projection():
@@ -87,27 +67,6 @@ def test_every_word_has_its_place_and_without_words_they_are_the_analysis_own() 
     assert vars(asked(add_size_options, "--size", "total")) == {"size": "total", "draws": Options.draws}
 
 
-def read(found, method=BOOTSTRAP):
-    """The rows of a method as they are read."""
-    texts = present(found).tables["transitions"].reading.texts
-    return texts[texts["method"] == method].to_dict("records")
-
-
-def test_a_crossing_has_its_interval(analysis):
-    rows = analysis.bootstrap_rows
-    shown = [row["width d"] for row in read(analysis)]
-    assert len(shown) == len(rows) == 4
-    assert shown[0] == f"{rows[0]['width']:.1f} ({rows[0]['width_low']:.1f} to {rows[0]['width_high']:.1f})"
-
-
-def test_a_depth_that_never_overtakes_has_its_bound():
-    runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 1e4}, noise=0.0008), "made")
-    found = analyse_runs(runs, Options(draws=300))
-    (row,), (shown,) = found.bootstrap_rows, read(found)
-    bound = f"no transition up to width {row['bound']:.0f}: the shallower network is better everywhere"
-    assert shown["result"] == bound
-
-
 def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     """Losses of one layer and of two as measured at V = 500, r = 32: they stray far from smooth curves."""
     one = {32: 3.158, 48: 2.901, 64: 2.795, 96: 2.662, 128: 2.573}
@@ -115,15 +74,9 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     rows = [(depth, width, loss) for depth, losses in ((1, one), (2, two)) for width, loss in losses.items()]
     runs = pd.DataFrame(rows, columns=["depth", "width", "test_loss"]).assign(seed=0)
     found = analyse_runs(check_runs(runs, "made"), Options(noise=0.006))
-    ((bootstrap,), (rule,)) = (read(found, method) for method in (BOOTSTRAP, PAPER_RULE))
-    assert bootstrap["result"] == "at the edge of the sizes, above width 71"
-    assert rule["width d"] == "80.0 (64.0 to 96.0)"
-
-
-def test_depths_without_common_sizes_are_sent_to_the_surface():
-    shapes = {4: [64, 80, 96, 112, 128], 6: [512, 640, 768, 896, 1024]}
-    runs = check_runs(simulate(shapes, {4: 100.0}), "made")
-    assert summary(analyse_runs(runs)).endswith(NO_COMMON_SIZES)
+    texts = present(found).tables["transitions"].reading.texts.set_index("method")
+    assert texts.loc[BOOTSTRAP, "result"] == "at the edge of the sizes, above width 71"
+    assert texts.loc[PAPER_RULE, "width d"] == "80.0 (64.0 to 96.0)"
 
 
 NAN = math.nan
@@ -136,16 +89,6 @@ def tables(rows, **fit):
         "fit": pd.DataFrame([{"method": "bootstrap", "status": "too few points", **fit}]),
     }
     return {name: Table(frame, "") for name, frame in frames.items()}
-
-
-def test_a_crossing_stands_beside_the_published_width():
-    found = answer(tables([(1, 2, 137.2, 133.0, 141.4, "crossing", None, NAN)]))
-    assert found.decided
-    assert found.sentence == "Depth 2 overtakes depth 1 at width 137 (68%: 133 to 141)."
-    line = "log d = 5.039 + 0.0555 L (Levine et al. 2020)."
-    assert found.published == f"width 163 at depth 1; {line}"
-    deeper = answer(tables([(depth, 24, 300.0, NAN, NAN, "crossing", None, NAN) for depth in (6, 12)]))
-    assert deeper.published == f"width 214 at depth 6, width 308 at depth 12; {line}"
 
 
 def test_the_law_follows_where_the_line_converged():
@@ -181,3 +124,25 @@ def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided
     assert not decided or beside.sentence == found.sentence
     assert found.sentence == said
     assert not answer(tables([])).decided
+
+
+def test_each_cell_has_its_panels_under_its_name():
+    analysis = analysed()
+    drawn = present_cells([({"heads": 1}, analysis), ({"heads": 2}, analysis)], Parts()).figures
+    panels = {name: [panel for panel in chart.panels if panel] for name, chart in drawn.items()}
+    assert {name: len(some) for name, some in panels.items()} == {
+        **dict.fromkeys(("transition_width", "transition_size", "extrapolation"), 2),
+        "loss_adjacent": 16,
+        "loss_doubled": 8,
+        "best_depth": 4,
+    }
+    for some in panels.values():
+        for name in ("H = 1", "H = 2"):
+            assert any(panel.title.startswith(name) for panel in some)
+
+
+def test_where_every_depth_doubles_the_last_one_figure_serves_for_two():
+    analysis = analysed()
+    assert (drawn := present(analysis).figures)["loss_doubled"] is not drawn["loss_adjacent"]
+    doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
+    assert (drawn := present(doubling).figures)["loss_doubled"] is drawn["loss_adjacent"]

@@ -3,38 +3,23 @@
 import numpy as np
 import pytest
 from loss_surfaces import grid_of, simulate
-from transition_runs import runs_of
+from transition_runs import refitted
 
-from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import loss_curves
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import Noise
 from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-from shapelaw.studies.transitions.results import summary
 
 
-def test_the_papers_numbers_from_the_papers_transitions(refitted):
-    comparison = tables.comparison_table(refitted).set_index("quantity")
+def test_the_papers_numbers_from_the_papers_transitions():
+    comparison = tables.comparison_table(refitted()).set_index("quantity")
     error = (comparison["ours"] / comparison["published"] - 1).abs()
     assert error.drop(["relative error of N_transition(100)", "cov_bb"]).max() < 0.006
     assert error.max() < 0.05
     err_error = (comparison["ours_err"] / comparison["published_err"] - 1).abs().dropna()
     assert len(err_error) == 9
     assert err_error.max() < 0.03
-
-
-def test_the_published_widths_have_the_logs_that_table_4b_prints(refitted):
-    found = tables.told_by_pair(refitted.transitions)
-    assert list(found["log_width"].round(2)) == [5.37, 5.73, 6.08, 6.35, 6.71]
-    assert list(found["log_width_err"].round(4)) == [0.0280, 0.0390, 0.0459, 0.0210, 0.0194]
-
-
-def test_a_transition_has_the_middle_of_its_pair_and_its_ratio(refitted):
-    theirs = tables.told_by_pair(refitted.transitions)
-    assert theirs["deeper_depth"].tolist() == [12, 18, 24, 30, 36]
-    assert theirs["mid_depth"].tolist() == pytest.approx([8.49, 14.70, 20.78, 26.83, 32.86], abs=0.01)
-    assert theirs["depth_ratio"].tolist() == pytest.approx([2, 1.5, 4 / 3, 1.25, 1.2])
 
 
 def test_a_transition_has_the_tokens_of_each_parameter_of_its_shallower_network():
@@ -64,19 +49,8 @@ def test_gaps_change_sign_at_the_crossing_and_none_is_judged_without_noise():
     assert once[["deeper_by_err", "better"]].isna().all(axis=None)
 
 
-def test_depths_of_no_common_size_have_no_gaps():
-    """Tables without rows are left out where others have rows, and keep their columns where none has."""
-    apart = check_runs(simulate({4: [64, 80, 96, 112], 6: [512, 640, 768, 896]}, {4: 100.0}), "made")
-    empty = tables.gaps_table(analyse_runs(apart, Options(draws=50, noise=0.001)).runs)
-    assert list(empty.columns) == tables.GAPS
-    assert empty.empty
-    full = empty.reindex(range(1)).assign(depth=4, width=64.0)
-    assert tables.stacked([empty, full])["width"].dtype == "float64"
-    assert list(tables.stacked([empty, empty]).columns) == tables.GAPS
-
-
-def test_the_projection_is_the_papers_table_1(refitted):
-    table = tables.projection_table(refitted.fit)
+def test_the_projection_is_the_papers_table_1():
+    table = tables.projection_table(refitted().fit)
     assert len(table) == 9
     assert (table["depth"] - table["published_depth"]).abs().max() <= 1
     assert (table["width"] / table["published_width"] - 1).abs().max() <= 0.015
@@ -108,18 +82,6 @@ def test_best_depth_changes_at_the_transitions():
     assert (table["certain"] > 0.85).all()
     unknown = tables.best_depth_table(tables.rank_depths(loss_curves(truth, None), None))
     assert (unknown["certain"] == 0).all()
-
-
-def test_what_could_have_been_found_stands_beside_the_published_line():
-    study = analyse_runs(runs_of(), Options(draws=300))
-    rows = study.transitions[study.transitions["method"] == BOOTSTRAP]
-    assert (rows["reportable_low"] < rows["reportable_high"]).all()
-    compared = tables.comparison_table(study).set_index("quantity")
-    at_4 = compared.loc["transition width at depth 4 (published: by the line)"]
-    assert at_4["published"] == pytest.approx(np.exp(5.039 + 4 * 0.0555))
-    assert at_4["reportable_low"] == rows["reportable_low"].iloc[0]
-    assert compared.loc["transition width at depth 6", "reportable_high"] == rows["reportable_high"].iloc[1]
-    assert "these sizes can only report crossings between" in summary(study)
 
 
 def test_best_depth_ranks_only_what_is_there():

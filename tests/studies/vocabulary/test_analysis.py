@@ -2,30 +2,19 @@
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
+from vocabulary_runs import SERIES, analysed, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.decoders.vocabulary import present
 from shapelaw.studies.decoders.vocabulary_analysis import (
     analyse_series,
-    comparison_table,
     fit_relations,
     losses_table,
     relation_table,
     spread_of_seeds,
 )
 from shapelaw.studies.transitions.analysis import Options
-
-
-def test_series_are_ordered_by_their_bottleneck_and_each_kind_has_a_relation() -> None:
-    analysis = of_series()
-    assert [one.name for one in analysis.series] == ["V = 257", "V = 2,000, r = 350", "V = 500", "V = 2,000"]
-    assert [one.bottleneck for one in analysis.series] == [257, 350, 500, 2000]
-    points = {one.of: one.power.n_points for one in analysis.relations}
-    assert points == {"all": 4, "one matrix": 3, "factored": 1}
-    alone = analysed(vocabulary_runs({(257, None): 257.0}))
-    assert [one.of for one in alone.relations] == ["all"]
 
 
 def test_patches_are_a_series_of_their_own() -> None:
@@ -129,24 +118,6 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
     assert pooled["loss_std"].tolist() == [low.std, full.std]
     assert pooled["embedding_rank"].fillna(0).tolist() == [2, 0]
-
-
-def test_each_transition_stands_beside_its_bottleneck() -> None:
-    analysis = of_series()
-    table = comparison_table(analysis)
-    assert table["ours"].tolist() == pytest.approx([257, 350, 500, 1200], rel=0.1)
-    assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
-    assert table["agrees_with_bottleneck"].tolist()[3] == "no"  # the width is the bottleneck there, not V
-    assert table["published"].notna().tolist() == [False, False, True, False]
-    assert table["published_over_bottleneck"].tolist() == pytest.approx(
-        [408 / 500, 504 / 500, 408 / 500, 408 / 500]
-    )
-    assert table["published_setting"].tolist()[0:2] == [
-        "V = 500: depth 24 against 48",
-        "V = 2,000, r = 500: depth 24 against 48",
-    ]
-    losses = losses_table(analysis)
-    assert (losses["text_bytes"] / 1e6).tolist() == pytest.approx([3.0 / 0.6931471805599453] * len(losses))
 
 
 def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> None:

@@ -4,33 +4,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, analysed, of_series, vocabulary_runs
+from vocabulary_runs import analysed, vocabulary_runs
 
-from shapelaw.report.write import Answer, Table, check_declared
+from shapelaw.report.write import Answer, Table
 from shapelaw.studies.decoders.vocabulary import (
     answer,
     bits_per_byte_figure,
-    losses_figure,
     present,
-    relation_figure,
 )
-from shapelaw.studies.registry import STUDIES
-
-
-def test_all_that_is_declared_is_made() -> None:
-    study = STUDIES["vocabulary"]
-    two = {key: SERIES[key] for key in ((257, None), (500, None))}
-    results = present(analysed(vocabulary_runs(two, sizes=True), 200))
-    check_declared(results, study.tables, study.figures)
-    assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}
-    gaps = results.tables["gaps"].frame.query("vocab_size == 257")
-    assert (gaps.query("width < 230")["better"] == "shallower").any()
-    assert (gaps.query("width > 300")["better"] == "deeper").all()
-    noise = results.tables["seed_noise"].frame
-    pooled = noise[noise["depth"] == "pooled"].set_index("vocab_size")["seeds"]
-    assert (
-        pooled.to_dict() == noise[noise["depth"] != "pooled"].groupby("vocab_size")["seeds"].sum().to_dict()
-    )
 
 
 @pytest.mark.parametrize("unknown", ["tokens_trained", "bits_per_byte"])
@@ -88,18 +69,3 @@ def test_embeddings_of_one_matrix_answer_where_they_can():
 
     assert "b = 0.40 ± 0.10." in both(b=0.4).sentence
     assert both(b=None).sentence.endswith("two factors, which train differently, are taken together.")
-
-
-def test_every_series_is_drawn() -> None:
-    analysis = of_series()
-    panels = losses_figure(analysis).figure().axes
-    by_vocabulary = ["V = 257", "V = 500", "V = 2,000, r = 350", "V = 2,000"]
-    assert [axis.get_title(loc="left") for axis in panels[:4]] == by_vocabulary
-    (axis,) = relation_figure(analysis).figure().axes
-    labels = axis.get_legend_handles_labels()[1]
-    assert labels[0] == "width = min(V, r)"
-    assert labels[1].startswith("width ~ min(V, r)^(")  # the points come after the lines
-    (axis,) = bits_per_byte_figure(analysis).figure().axes
-    labels = axis.get_legend_handles_labels()[1]
-    assert len(labels) == len(SERIES) + 1
-    assert labels[-1] == "best of this size or less"
