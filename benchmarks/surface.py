@@ -40,12 +40,12 @@ from scattered_shapes import (
     true_depth,
 )
 
+from shapelaw.advice.own_runs.budgets import budgets_of
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.answers import ANSWERED, best_depth, new_run, penalties
 from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface
 from shapelaw.advice.surface.forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 from shapelaw.errors import command_line
-from shapelaw.fits.comparable import budgets_of
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis

@@ -23,6 +23,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.given import (
     GivenRuns,
     add_column_options,
@@ -32,7 +33,6 @@ from shapelaw.advice.own_runs.given import (
     out_folder,
 )
 from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results
 from shapelaw.specs.sizes import LEAST_SIZES

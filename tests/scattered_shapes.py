@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.surface.forms import Shapes
-from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_runs
 
 NOISE = 0.004  # nats

@@ -20,6 +20,7 @@ from scattered_shapes import (
 from shapelaw.advice.answer.costs import Question
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock
+from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.advice.surface.answers import (
     OwnSurface,
     best_depth,
@@ -31,7 +32,6 @@ from shapelaw.advice.surface.answers import (
 )
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
-from shapelaw.fits.projection import size_rule
 from shapelaw.specs.sizes import SizeAxis
 
 CLOCK = Clock(1.0, np.array([0.0, 6.0]), np.zeros(2), "none")

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.own_runs.columns import NATS, PER_NAT
+from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.advice.surface.answers import OwnSurface
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import Shapes
@@ -186,7 +187,7 @@ def own_surface(folder: str) -> OwnSurface:
     surface = fit_surface(shapes, noise)
     if not surface.usable:
         raise UserError(f"--fit {folder} has no surface: {surface.message}.")
-    rule = projection.size_rule(shapes.depth, shapes.width, shapes.size)
+    rule = size_rule(shapes.depth, shapes.width, shapes.size)
     tokens = math.nan if fit["tokens"] is None else float(fit["tokens"])
     return OwnSurface(surface, axis, rule, tokens, folder)
 

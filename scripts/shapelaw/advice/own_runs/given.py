@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
 from shapelaw.advice.options import add_subject
+from shapelaw.advice.own_runs.budgets import Budget, budgets_of
 from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, looks_like, setting_named
 from shapelaw.advice.own_runs.exports import read_runs
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.forms import losses_constant
 from shapelaw.errors import Parts, UserError
-from shapelaw.fits.comparable import Budget, budgets_of
 from shapelaw.fits.inputs import TOKENS, check_runs
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.report.charts import Chart

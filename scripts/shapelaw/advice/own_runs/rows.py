@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from shapelaw.advice.own_runs.budgets import budget_labels
 from shapelaw.advice.own_runs.columns import (
     HELPERS,
     ROLES,
@@ -23,10 +24,10 @@ from shapelaw.advice.own_runs.columns import (
     settings_of,
 )
 from shapelaw.advice.own_runs.exports import LAST
+from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.errors import UserError
 from shapelaw.fits import inputs
-from shapelaw.fits.comparable import budget_labels
-from shapelaw.fits.projection import size_rule, standard_params
+from shapelaw.fits.projection import standard_params
 from shapelaw.specs.axes import axes_of
 from shapelaw.specs.runs import Training
 from shapelaw.specs.sizes import number_of

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from shapelaw.advice.answer.costs import WITHIN
+from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.columns import NATS
+from shapelaw.advice.own_runs.size_rule import SizeRule, size_rule
 from shapelaw.advice.surface.answers import (
     BestDepth,
     Overtaking,
@@ -23,10 +25,8 @@ from shapelaw.advice.surface.answers import (
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import shapes_of
 from shapelaw.errors import Parts, UserError
-from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.projection import SizeRule, size_rule
 from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
 
 AVERAGE = "average"

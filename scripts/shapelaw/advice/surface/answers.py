@@ -31,12 +31,12 @@ from shapelaw.advice.answer.costs import (
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence.clocks import Clock, log_blocks_at
 from shapelaw.advice.evidence.losses import lowest
+from shapelaw.advice.own_runs.size_rule import SizeRule
 from shapelaw.advice.surface.average import Surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL
-from shapelaw.fits.projection import SizeRule
 from shapelaw.specs.sizes import SAME_SIZE, SizeAxis
 
 COMPARED = 81  # depths that are compared at a size

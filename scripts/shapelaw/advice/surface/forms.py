@@ -27,7 +27,7 @@ from scipy import special, stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import penalty, power
 from shapelaw.advice.evidence.separable import Columns, Separable, ridged
-from shapelaw.fits.comparable import budget_labels
+from shapelaw.advice.own_runs.budgets import budget_labels
 from shapelaw.fits.inputs import TOKENS
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
