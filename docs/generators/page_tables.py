@@ -80,6 +80,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_attention_ratio": _analysed("attention_ratio", "laptop_attention_ratio.csv"),
     "laptop_attention_degree": _analysed("attention_degree", "laptop_attention_degree.parquet"),
     "laptop_block_degree": _analysed("block_degree", "laptop_block_degree.parquet"),
+    "laptop_mixer": _analysed("block_degree", "laptop_mixer.csv"),
     "laptop_memorization_heads": _analysed("memorization_heads", "laptop_memorization_heads.parquet"),
     "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
 }
