@@ -46,8 +46,6 @@ SMALLER = {
     "python benchmarks/effects.py": "--tables 1",
     "python benchmarks/transitions.py": "--draws 1",
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
-    "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
-    f"--tokens train.json --examples 64 {TRIALS}",
     "shapelaw fit": "--draws 100",
     "python scripts/measure_separation_ranks.py": f"--grids {SMALL_GRIDS}",
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
