@@ -1,0 +1,347 @@
+// Fields, the address, and when what is computed.
+
+const byId = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const say = (id, ...parts) => byId(id).replaceChildren(...parts);
+
+// ---- numbers as people write them ----
+
+const UNITS = { k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
+
+// "1.3B", "6e7", "32k", "1,300,000" as a number; NaN where it is none.
+function numberOf(text) {
+  const parts = /^(\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+(?:\.\d*)?)(e[+-]?\d+)?([kmbt])?$/i.exec(text.trim().replace(/_/g, ""));
+  return parts ? Number(parts[1].replace(/,/g, "") + (parts[2] ?? "")) * (parts[3] ? UNITS[parts[3].toLowerCase()] : 1) : NaN;
+}
+
+function short(value) {
+  const number = Number(value.toPrecision(3));
+  for (const [name, unit] of Object.entries(UNITS).reverse()) {
+    if (number >= unit) return `${Number((number / unit).toPrecision(3))}${name === "k" ? name : name.toUpperCase()}`;
+  }
+  return String(number);
+}
+
+// ---- the state: what is in the fields, and the model; the address has what differs from the beginning ----
+
+let beginning = {};
+let model = null;
+let leaving = null;
+const MODELS_OWN = ["vocab", "tied", "rank", "positions", "depth", "kv"]; // fields that a model fills
+const radios = () => [...document.querySelectorAll("input[name=equal]")];
+
+function get(id) {
+  if (id === "equal") return radios().find((radio) => radio.checked)?.value ?? "";
+  return byId(id).type === "checkbox" ? (byId(id).checked ? "1" : "") : byId(id).value.trim();
+}
+
+function set(id, value) {
+  if (id === "equal")
+    radios().forEach((radio) => {
+      radio.checked = radio.value === value;
+    });
+  else if (byId(id).type === "checkbox") byId(id).checked = value === "1";
+  else byId(id).value = value;
+}
+
+function readAddress() {
+  const address = new URLSearchParams(location.hash.slice(1));
+  const text = address.get("model");
+  for (const [id, value] of Object.entries(beginning)) set(id, address.get(id) ?? value);
+  set("config", "");
+  say("config-problem", "");
+  let shape = null;
+  if (text !== null) {
+    const [depth, width, heads] = text.split("x").map(Number);
+    const blocks = Number(address.get("blocks"));
+    const params = Number(address.get("params"));
+    const counts = [depth, width, heads, blocks, params];
+    if (counts.every(isCount) && blocks <= params)
+      shape = {
+        depth,
+        width,
+        heads,
+        blocks,
+        params,
+        vocab: numberOf(get("vocab")),
+        tied: get("tied") === "1",
+        positions: numberOf(get("positions")) || 0,
+      };
+    else
+      say(
+        "config-problem",
+        `The address has model=${text}; it must be layers, width and heads such as model=22x2048x32, with blocks= `
+          + "and params=, its parameters.",
+      );
+  }
+  take(shape);
+  byId("more").open = get("rank") !== "" || get("positions") !== "";
+}
+
+function writeAddress() {
+  const address = new URLSearchParams();
+  for (const [id, value] of Object.entries(beginning)) if (get(id) !== value) address.set(id, get(id));
+  if (model !== null) {
+    address.set("model", `${model.depth}x${model.width}x${model.heads}`);
+    address.set("blocks", model.blocks);
+    address.set("params", model.params);
+  }
+  history.replaceState(null, "", [location.href.split("#")[0], ...(address.size ? [address] : [])].join("#"));
+}
+
+// Take a model, whose embeddings are then the question's, or with null none.
+function take(shape) {
+  model = shape;
+  for (const id of MODELS_OWN) for (const field of [byId(id), byId(`${id}-slider`)]) if (field) field.disabled = shape !== null;
+  byId("leave-out").hidden = shape === null;
+  byId("size").placeholder = shape === null ? "" : "the model's";
+  if (shape === null) return say("model-text", "");
+  const keys = numberOf(get("kv")) > 0 ? `, ${get("kv")} of keys` : "";
+  return say(
+    "model-text",
+    `${layers(shape.depth)} of width ${whole.format(shape.width)}, ${shape.heads} heads${keys}, `,
+    `${shape.tied ? "tied" : "untied"}: ${whole.format(shape.params)} parameters, `,
+    `${whole.format(shape.blocks)} in blocks. Leave the number of parameters empty for its own.`,
+  );
+}
+
+function paste() {
+  const text = get("config");
+  say("config-problem", "");
+  try {
+    const shape = text === "" ? null : modelOf(text);
+    if (shape !== null) {
+      const of = {
+        size: "",
+        vocab: shape.vocab,
+        tied: shape.tied ? "1" : "",
+        rank: "",
+        depth: "",
+        positions: shape.positions || "",
+        kv: shape.kvHeads ?? "",
+      };
+      for (const [id, value] of Object.entries(of)) set(id, String(value));
+    }
+    leaveOut(shape);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    say("config-problem", error.message);
+    leaveOut();
+  }
+  byId("config").setAttribute("aria-invalid", String(byId("config-problem").textContent !== ""));
+  update();
+}
+
+// Another model, or none, whose place the size of the last one takes.
+function leaveOut(shape = null) {
+  if (shape === null && model !== null && get("size") === "") set("size", short(model.params));
+  take(shape);
+}
+
+// ---- the question, from the fields ----
+
+function read(id, name, [least, most], { optional = false, integer = true } = {}) {
+  const text = get(id);
+  const value = numberOf(text);
+  if (optional && text === "") return null;
+  if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
+    throw new UserError(
+      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} `
+        + `to ${short(most)}, such as ${DATA.examples[id]} (commas separate thousands; use a point for decimals).`,
+    );
+  }
+  return value;
+}
+
+function withUnit(id, name, units, example) {
+  const text = get(id);
+  const unit = Object.keys(units).find((one) => text.endsWith(one));
+  const value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
+  if (!(value > 0)) {
+    throw new UserError(
+      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit `
+        + `(${Object.keys(units).join(", ")}), such as ${example}.`,
+    );
+  }
+  return value * units[unit];
+}
+
+const sizeOf = ({ blocks, params, width, vocab }, axis) => ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
+
+function readQuestion() {
+  const equal = get("equal");
+  const equalTime = equal === "time" || equal === "latency";
+  if (equal === "") throw new UserError("What is compared at equal numbers is not known; choose one of the five.");
+  const counting = {
+    axis: equalTime ? "total" : equal,
+    vocab: read("vocab", "The vocabulary", [2, 1e6]),
+    tied: get("tied") === "1",
+    rank: read("rank", "The rank", [1, 1e5], { optional: true }),
+    positions: read("positions", "The number of learned positions", [1, 1e6], { optional: true }) ?? 0,
+  };
+  if (counting.rank !== null && counting.tied)
+    throw new UserError("A factored embedding is not the classifier's matrix; untie it, or leave the rank empty.");
+  const own = model !== null && get("size") === "";
+  const size = own ? sizeOf(model, counting.axis) : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
+  const machine = clockOf(get("machine"));
+  return {
+    equal,
+    equalTime,
+    counting,
+    size,
+    own,
+    machine,
+    clock: equal === "latency" ? readServing(counting) : machine,
+    tokens:
+      read("tokens", "The number of tokens", [DATA.evidence.leastTokens, 1e15], { optional: true, integer: false })
+      ?? Math.max(DATA.tokensAParameter * size, DATA.evidence.leastTokens),
+    context: counting.positions || DATA.context,
+    askedDepth: null,
+    depth: read("depth", "The number of layers", [1, 512], { optional: true }),
+  };
+}
+
+function readServing({ positions }) {
+  const kvHeads = read("kv", "The number of heads of keys", [1, 1e4], { optional: true });
+  if (kvHeads !== null && positions) throw new UserError("Heads of keys are of Llama's block; leave them empty, or the learned positions.");
+  return serving({
+    kvHeads,
+    batch: read("batch", "The number of sequences at once", [1, 1e6]),
+    context: read("context", "The number of tokens in each cache", [1, 1e9]),
+    bandwidth: withUnit("bandwidth", "What the memory reads", DATA.bandwidths, "3.3TB/s"),
+    layerSeconds: withUnit("layer", "The time of a layer's launches", DATA.seconds, "20us"),
+  });
+}
+
+const clocks = {};
+function clockOf(name) {
+  if (!Object.hasOwn(DATA.machines, name)) throw new UserError("The machine of the times is not known; choose one of the list.");
+  clocks[name] ??= machineClock(DATA.machines[name]);
+  return clocks[name];
+}
+
+function commandOf(asked) {
+  const { counting, equal } = asked;
+  const parts =
+    model === null
+      ? [`shapelaw shape ${get("size")} --vocab ${counting.vocab}`]
+      : ["shapelaw shape", ...(asked.own ? [] : [get("size")]), "--model FOLDER"];
+  if (equal !== "total") parts.push(`--size ${equal}`);
+  if (model === null && counting.tied) parts.push("--tied");
+  if (get("tokens") !== "") parts.push(`--tokens ${get("tokens")}`);
+  if (asked.depth !== null) parts.push(`--depth ${asked.depth}`);
+  if (counting.rank !== null) parts.push(`--rank ${counting.rank}`);
+  if (model === null && counting.positions) parts.push(`--block gpt2 --context ${counting.positions}`);
+  if (get("machine") !== "mi250x") parts.push(`--machine ${get("machine")}`);
+  if (equal === "latency") {
+    parts.push(`--serve batch=${get("batch")},context=${get("context")},bandwidth=${get("bandwidth")},layer=${get("layer")}`);
+    if (get("kv") !== "") parts.push(`--kv-heads ${get("kv")}`);
+  }
+  return parts.join(" ");
+}
+
+// ---- the answer ----
+
+function show() {
+  let asked = null;
+  let found = null;
+  say("problem", "");
+  try {
+    asked = readQuestion();
+    found = ask(asked);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    say("problem", error.message);
+  }
+  const equal = get("equal");
+  for (const id of ["found", "tables", "elsewhere"]) byId(id).hidden = found === null;
+  byId("for-latency").hidden = equal !== "latency";
+  byId("for-training").hidden = equal === "latency";
+  const best = "Parameters of the best shape";
+  const meanings = { block: "Parameters in blocks", flops: "Parameters multiplied for every token", time: best, latency: best };
+  say("size-label", meanings[equal] ?? "Parameters in all");
+  if (found === null) {
+    for (const id of ["answer", "flat", "given", "bottleneck", "command"]) say(id, "");
+    return;
+  }
+  const beside = besideOf(asked, found);
+  const judged = judgedOf(asked, found);
+  const sources = sourcesOf(asked, found);
+  const models = modelsNear(asked);
+  const rows = found.told ? costRows(asked, found) : [];
+  sayAnswer(asked, found, beside);
+  sayJudged(asked, judged);
+  sayBottleneck(asked, found);
+  byId("costs").hidden = !found.told;
+  byId("shipped").hidden = models.length === 0;
+  sayTables(asked, found, rows, sources, models);
+  say("command", commandOf(asked));
+  draw({ asked, found, beside, judged, sources, models, rows });
+}
+
+// ---- fields and sliders follow each other ----
+
+const SLIDERS = { size: [10, short], vocab: [2, (value) => String(Math.round(value))], tokens: [10, short] };
+
+function follow(name) {
+  const size = numberOf(get("size")) || model?.params;
+  const value = name === "size" ? size : get(name) === "" ? DATA.tokensAParameter * size : numberOf(get(name));
+  if (!(value > 0)) return;
+  byId(`${name}-slider`).value = Math.log(value) / Math.log(SLIDERS[name][0]);
+  byId(`${name}-slider`).setAttribute("aria-valuetext", short(value));
+}
+
+function update() {
+  for (const name of Object.keys(SLIDERS)) follow(name);
+  show();
+  clearTimeout(leaving);
+  leaving = setTimeout(writeAddress, 200); // browsers slow down pages that write it at every step of a slider
+}
+
+function begin() {
+  for (const [name, machine] of Object.entries(DATA.machines))
+    byId("machine").append(new Option(`${machine.name}: ${machine.source}`, name));
+  beginning = { size: "1.3B", equal: "total", vocab: "50257", tied: "", tokens: "", depth: "", rank: "", positions: "" };
+  Object.assign(beginning, {
+    machine: Object.keys(DATA.machines)[0],
+    batch: "1",
+    context: "4096",
+    bandwidth: "3.3TB/s",
+    layer: "20us",
+    kv: "",
+  });
+  say("usual", String(DATA.tokensAParameter));
+  say(
+    "source",
+    `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. `,
+    "The interval is for your network: it includes what sources differ by.",
+  );
+  for (const [name, [base, text]] of Object.entries(SLIDERS)) {
+    byId(`${name}-slider`).addEventListener("input", ({ target }) => {
+      set(name, text(base ** Number(target.value)));
+      update();
+    });
+  }
+  for (const field of [
+    ...Object.keys(beginning)
+      .filter((id) => id !== "equal")
+      .map(byId),
+    ...radios(),
+  ]) {
+    field.addEventListener(["radio", "checkbox", "select-one"].includes(field.type) ? "change" : "input", update);
+  }
+  byId("config").addEventListener("input", paste);
+  byId("leave-out").addEventListener("click", () => {
+    set("config", "");
+    paste();
+    byId("config").focus();
+  });
+  byId("question").addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("resize", show);
+  window.addEventListener("hashchange", () => {
+    readAddress();
+    update();
+  });
+  readAddress();
+  update();
+}

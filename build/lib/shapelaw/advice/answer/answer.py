@@ -1,0 +1,505 @@
+"""The answer for one size as data: what depths cost, the best one, who says so, and what people ship; numpy alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from shapelaw.advice.answer.costs import (
+    OUTSIDE,
+    Best,
+    Cost,
+    Costs,
+    Evidence,
+    Question,
+    ask,
+    outside,
+)
+from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
+from shapelaw.advice.evidence.clocks import Times, log_blocks_at
+from shapelaw.advice.evidence.losses import Floats
+from shapelaw.errors import UserError
+from shapelaw.specs.sizes import SizeAxis
+
+NEAREST = 3
+NEARLY = 0.02  # log size
+BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
+FEW = 4  # transitions that are fewer widen a law's interval
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that has a shape already: the user's, or one that was shipped.
+
+    Attributes:
+        name: what to call it.
+        depth, width: L and d.
+        block_params, total_params: its parameters.
+        counting: what size means, with its own vocabulary, which is tied or not.
+        year: of its release; 0 where it has none.
+        kv_width: heads of keys times their dimension; None where it isn't known.
+        tokens: that it was trained on; None where they aren't known.
+        origin: `pruned`, `distilled` or `upscaled` where it was made from another network, to which its loss owes much;
+            else empty.
+    """
+
+    name: str
+    depth: int
+    width: int
+    block_params: float
+    total_params: float
+    counting: Counting
+    year: int = 0
+    kv_width: int | None = None
+    tokens: float | None = None
+    origin: str = ""
+
+    def size(self) -> float:
+        """Its size as `counting` has it."""
+        if self.counting.axis is SizeAxis.BLOCK:
+            return self.block_params
+        if self.counting.axis is SizeAxis.FLOPS:
+            return self.block_params + self.width * self.counting.vocab_size
+        return self.total_params
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A network with its cost against the best of its own size.
+
+    `cost` is None where the evidence can't tell it, and for a network that was made from another.
+    """
+
+    network: Network
+    size: float
+    best_depth: float
+    cost: Cost | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the best shape of a network's own size and clock would change.
+
+    Attributes:
+        best: that shape, and `cost` the network's cost against it.
+        slower: its training time a token over the network's, minus 1.
+        decoding: the same of a decoded token; None where it isn't said how they are served.
+        at_equal_time: the network's cost against the best shape that takes its time, None where that can't be told.
+    """
+
+    best: SizedShape
+    cost: Cost
+    slower: float
+    decoding: float | None
+    at_equal_time: Cost | None
+
+    def keeps(self, within: float) -> bool:
+        """Whether nothing is gained by another shape at equal size, or nothing at equal time."""
+        timed = self.at_equal_time
+        return self.cost.value < within or (self.slower > 0 and timed is not None and timed.value < within)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A depth of the asked size: a shape for it, its cost, and seconds a token over those of the best depth."""
+
+    sized: SizedShape
+    cost: Cost
+    time: float
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
+
+    Attributes:
+        log_depth: (k,) logs of depths.
+        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
+            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
+        source: where its transitions come from.
+        block: the block that they were measured with.
+        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
+        count: number of transitions.
+        p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
+    """
+
+    log_depth: Floats
+    log_blocks: tuple[Floats, Floats, Floats]
+    source: str
+    block: str
+    depths: tuple[int, int]
+    sizes: tuple[float, float]
+    count: int
+    p_value: float
+    own: bool = False
+
+    def depth(self, costs: Costs) -> tuple[float, float, float]:
+        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
+        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
+        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
+        return middle, low, high
+
+
+def _first(log_depth: Floats, over: Floats) -> float:
+    if not (over >= 0).any():
+        return math.inf
+    right = int((over >= 0).argmax())
+    if right == 0:
+        return float(np.exp(log_depth[0]))
+    before, after = over[right - 1], over[right]
+    share = before / (before - after)
+    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
+
+
+def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
+    """A law as a file has it.
+
+    Args:
+        content: of the file.
+        own: whether it is the user's.
+    """
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    (shallow, deep), (small, large) = content["depths"], content["block_params"]
+    return Transitions(
+        np.log(np.array(content["depth"], dtype=np.float64)),
+        (low, middle, high),
+        content["source"],
+        content["block"],
+        (int(shallow), int(deep)),
+        (float(small), float(large)),
+        int(content["count"]),
+        float(content["p_value"]),
+        own,
+    )
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Who says what about the best depth.
+
+    Attributes:
+        name, block: who, with which block.
+        depth, low, high: the best depth with the error of the fit alone; infinite where it has none.
+        sizes: parameters of the blocks that it was measured at.
+        beyond: the factor by which the asked size lies outside of them; 1 inside.
+        remarks: what weakens it, in sentences.
+        said: in place of a depth: a bound, or that it can't be told.
+    """
+
+    name: str
+    block: str
+    depth: float
+    low: float
+    high: float
+    sizes: tuple[float, float]
+    beyond: float
+    remarks: tuple[str, ...] = ()
+    said: str = ""
+
+
+class Own(Protocol):
+    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`.
+
+    `costs` are those of a question that it covers, None where it tells no best depth; `per_log_tokens` is the standard
+    deviation of log depth for each e-fold of tokens between its runs and the question.
+    """
+
+    @property
+    def source(self) -> str: ...
+
+    def witness(self, question: Question) -> Witness: ...
+
+    def costs(self, question: Question, per_log_tokens: float) -> Costs | None: ...
+
+
+Tells = Callable[[Question], Costs | None]  # the costs of any question; None where it tells none
+
+
+@dataclass(frozen=True)
+class ShapeAnswer:
+    """The answer for a size.
+
+    Attributes:
+        question: the question.
+        costs: what the evidence says, or where it doesn't reach and a surface of one's own does, what that says.
+        best: the best depth with its predictive interval; by the own fit where the evidence doesn't reach.
+        by: who says so; empty where nobody can.
+        public: the name of the evidence, which says so wherever it reaches.
+        advised: the shape of the best depth; None where it can't be told.
+        rows: the table of costs; empty where the evidence can't tell them.
+        witnesses: in the order in which they are heard.
+        shipped: the networks of the nearest sizes.
+        given: the user's shape.
+        equal_times: the best depth at equal time by the machine's name, and at equal latency, where that is another
+            question.
+        verdict: on the user's shape, where its cost is known.
+        vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
+        nearest: where nobody can tell the best depth, the costs of the nearest question that the evidence answers.
+    """
+
+    question: Question
+    costs: Costs
+    best: Best
+    by: str
+    public: str
+    advised: SizedShape | None
+    rows: tuple[Row, ...]
+    witnesses: tuple[Witness, ...]
+    shipped: tuple[Priced, ...]
+    given: Priced | None
+    equal_times: Mapping[str, Best]
+    verdict: Verdict | None
+    vocabulary: tuple[float, float] | None
+    nearest: Costs | None
+
+
+def answer(
+    question: Question,
+    evidence: Evidence,
+    evidence_block: str,
+    laws: Sequence[Transitions],
+    networks: Iterable[Network],
+    given: Network | None = None,
+    own: Sequence[Own] = (),
+    clocks: Sequence[Times] = (),
+) -> ShapeAnswer:
+    """The answer to a question.
+
+    Args:
+        question: size, vocabulary, tokens.
+        evidence: the fits of public losses.
+        evidence_block: the block of its networks, in words.
+        laws: laws of transitions, the user's own first where there is one.
+        networks: that were shipped.
+        given: a shape to price.
+        own: other witnesses of the user's.
+        clocks: by which the best depths at equal time are told beside an answer at equal size; those of the question
+            unless given.
+
+    Raises:
+        UserError: the vocabulary leaves no room for blocks.
+    """
+    costs = ask(evidence, question)
+    of_own = (one.witness(question) for one in own)
+    witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
+    if question.counting.block == "gpt2":
+        witnesses.sort(key=lambda one: one.block == evidence_block)
+    public, name, tells = costs, evidence.name, partial(_told, evidence)
+    for one in () if costs.told else own:  # the first surface of one's own that covers the question
+        mine = partial(one.costs, per_log_tokens=evidence.spread.per_log_tokens)
+        if (found := mine(question)) is not None:
+            costs, name, tells = found, one.source, mine
+            break
+    best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
+    rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
+    advised = _shape(costs, whole(best.depth)) if by else None
+    shape = None if advised is None else advised.shape
+    told = () if question.equal_time or not costs.told else clocks or (question.clock,)
+    timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in told}
+    priced = None if given is None else price(given, costs, tells)
+    return ShapeAnswer(
+        question,
+        costs,
+        best,
+        by,
+        evidence.name,
+        advised,
+        rows,
+        tuple(witnesses),
+        tuple(price(network, public) for network in _nearest(networks, question)),
+        priced,
+        {name: found.best for name, found in timed.items() if found is not None},
+        None if priced is None else _verdict(priced, question, tells),
+        None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
+        None if by else _nearest_told(evidence, question),
+    )
+
+
+def times(factor: float) -> str:
+    """`3.9 times`, `27 times`."""
+    return f"{factor:.2g} times" if factor < 10 else f"{float(f'{factor:.2g}'):,.0f} times"
+
+
+def whole(depth: float) -> int:
+    """The nearest number of layers, at least one."""
+    return max(1, round(depth))
+
+
+def costs_if_any(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of a question; None where the vocabulary leaves no room for standard blocks, or depths were never
+    timed."""
+    try:
+        return ask(evidence, question)
+    except UserError:
+        return None
+
+
+def _told(evidence: Evidence, question: Question) -> Costs | None:
+    """The same; None too where the evidence doesn't reach."""
+    found = costs_if_any(evidence, question)
+    return found if found is not None and found.told else None
+
+
+def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of the nearest question that the evidence answers, in tokens first, else in size, to a fiftieth."""
+    tokens = min(max(question.tokens, evidence.least_tokens), evidence.most_tokens)
+    asked = replace(question, tokens=tokens)
+    outside_at, inside_at = math.log(question.size), sum(map(math.log, evidence.totals)) / 2
+    found = _told(evidence, asked) or _told(evidence, replace(asked, size=math.exp(inside_at)))
+    while found is not None and found.question.size != question.size and abs(outside_at - inside_at) > NEARLY:
+        middle = (outside_at + inside_at) / 2
+        if (nearer := _told(evidence, replace(asked, size=math.exp(middle)))) is None:
+            outside_at = middle
+        else:
+            found, inside_at = nearer, middle
+    return found
+
+
+def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None:
+    """What is to be said of a network whose cost is known."""
+    network, asked = priced.network, of_own_size(priced.network, question)
+    own = tells(asked)
+    if own is None or priced.cost is None:
+        return None
+    depth = whole(own.best.depth)
+    best = shape_of_size(priced.size, depth, network.counting)
+    blocks, depths = np.log([network.block_params, own.blocks]), np.log([network.depth, depth])
+    mine, theirs = asked.log_times(blocks, depths)
+    counting = replace(network.counting, axis=SizeAxis.TOTAL)
+    same_time = replace(
+        asked, size=network.total_params, counting=counting, equal_time=True, asked_depth=float(network.depth)
+    )
+    timed = tells(same_time)
+    decoding, serving, shape = None, question.serving, best.shape
+    if serving is not None and network.kv_width is not None:
+        weights = network.block_params + network.width * counting.vocab_size
+        decoding = serving.of(shape)[2] / serving.seconds(weights, network.depth, network.kv_width) - 1.0
+    return Verdict(
+        best,
+        priced.cost,
+        math.expm1(theirs - mine),
+        decoding,
+        None if timed is None else timed.at(network.depth, network.block_params),
+    )
+
+
+def _timed(question: Question, costs: Costs) -> Question:
+    """The same question at equal time, of all parameters."""
+    counting = replace(question.counting, axis=SizeAxis.TOTAL)
+    size = question.size
+    if question.counting.axis is not SizeAxis.TOTAL:
+        size = float(counting.size(_shape(costs, whole(costs.best.depth)).shape))
+    return replace(question, size=size, counting=counting, equal_time=True)
+
+
+def _row(costs: Costs, depth: int) -> Row:
+    return Row(_shape(costs, depth), costs.at(depth), costs.relative_time(depth))
+
+
+def _shape(costs: Costs, depth: int) -> SizedShape:
+    """The shape of a depth; at equal latency preferably one whose own heads of keys decode as quickly."""
+    question, size = costs.question, costs.size_at(depth)
+    if not question.at_latency or question.serving is None:
+        return shape_of_size(size, depth, question.counting)
+    serving, log_depth = question.serving, np.log([depth])
+    log_blocks = log_blocks_at(size, question.counting, log_depth)
+    wanted = float(question.log_times(log_blocks, log_depth)[0])
+    return shape_of_size(
+        size, depth, question.counting, lambda shape: abs(math.log(serving.of(shape)[2]) - wanted)
+    )
+
+
+def _of_evidence(costs: Costs, block: str) -> Witness:
+    best, evidence = costs.best, costs.evidence
+    beyond = math.exp(outside(costs.blocks, evidence.blocks))
+    remarks = []
+    if (out := outside(costs.question.tokens, evidence.tokens)) > 0:
+        low, high = map(big, evidence.tokens)
+        remarks.append(
+            f"Its losses are at {low} to {high} tokens; these are {times(math.exp(out))} "
+            f"{'fewer' if costs.question.tokens < evidence.tokens[0] else 'more'}, so its intervals are wider."
+        )
+    return Witness(
+        evidence.name, block, best.depth, best.own_low, best.own_high, evidence.blocks, beyond, tuple(remarks)
+    )
+
+
+def _of_law(law: Transitions, costs: Costs) -> Witness:
+    """What a law says; at equal time nothing, since it compares equal sizes and knows no costs."""
+    timed = costs.question.equal_time
+    depth, low, high = (math.inf,) * 3 if timed else law.depth(costs)
+    blocks = costs.blocks if not math.isfinite(depth) else costs.blocks_at(depth)
+    remarks = []
+    if law.p_value < BADLY:
+        from shapelaw.fits.noise import chance_words  # imports pandas, a second that no other answer needs
+
+        remarks.append(
+            f"Its {law.count} transitions don't lie on it ({chance_words(law.p_value)}), so the interval is widened by "
+            "their scatter and the law is a poor guide."
+        )
+    if law.count < FEW:
+        remarks.append(f"It rests on {law.count} transitions, so the interval is widened as Student's.")
+    beyond, said = math.exp(outside(blocks, law.sizes)), "compares equal sizes alone" if timed else ""
+    return Witness(law.source, law.block, depth, low, high, law.sizes, beyond, tuple(remarks), said)
+
+
+def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
+    """The best depth by the user's own law where it reaches the size, as wide as sources differ; else by nobody."""
+    for law in laws:
+        depth, low, high = law.depth(costs)
+        if law.own and all(map(math.isfinite, (depth, low, high))):
+            if outside(costs.blocks_at(depth), law.sizes) > math.log(OUTSIDE):
+                continue
+            more = costs.evidence.spread.sources
+            down, up = (math.hypot(math.log(end / depth), more) for end in (low, high))
+            return Best(depth, max(1.0, depth * math.exp(-down)), depth * math.exp(up), low, high), law.source
+    return costs.best, ""
+
+
+def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
+    """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
+    size = network.size()
+    if network.origin:
+        return Priced(network, size, math.nan, None)
+    own = (tells or partial(costs_if_any, costs.evidence))(of_own_size(network, costs.question))
+    if own is None:
+        return Priced(network, size, math.nan, None)
+    cost = own.at(network.depth, network.block_params) if own.told else None
+    return Priced(network, size, own.best.depth, cost)
+
+
+def of_own_size(network: Network, question: Question) -> Question:
+    """The same question at a network's own size, vocabulary and, where they are known, tokens."""
+    tokens = network.tokens or question.tokens
+    return replace(question, size=network.size(), counting=network.counting, tokens=tokens, equal_time=False)
+
+
+def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
+    """The networks of the nearest sizes, to a percent, the newest first; one of each depth and width."""
+
+    def far(one: Network) -> tuple[float, int]:
+        return round(abs(math.log(one.size() / question.size)), 2), -one.year
+
+    by_shape: dict[tuple[int, int], Network] = {}
+    for one in sorted(networks, key=far):
+        by_shape.setdefault((one.depth, one.width), one)
+    return list(by_shape.values())[:NEAREST]
+
+
+def vocabulary_of_law(block_params: float, width: int) -> tuple[float, float]:
+    """The vocabulary that a published law takes, by two of its three fits: smallest and largest.
+
+    Tao et al. 2024, "Scaling laws with vocabulary", for compute-optimal tokens: N_v = V d follows from the other
+    parameters N_nv, by isoFLOPs (N_nv and N_v against C) and by the derivative.
+    """
+    compute = (block_params / math.exp(-2.48465)) ** 2
+    by_flops = math.exp(-1.58903) * compute**0.41636
+    by_derivative = 3_145_728 * (block_params / 33e6) ** 0.8354
+    low, high = sorted((by_flops / width, by_derivative / width))
+    return low, high

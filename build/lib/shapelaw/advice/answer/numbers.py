@@ -1,0 +1,140 @@
+"""The answer's numbers, as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
+from shapelaw.advice.answer.costs import Costs, Question
+from shapelaw.advice.answer.serving import training_memory
+from shapelaw.advice.answer.sizes import SizedShape
+from shapelaw.advice.answer.text import ends, paragraph
+
+
+def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer's numbers; costs in nats, None for what is not known."""
+    question, best = found.question, found.best
+    low, high = ends(best)
+    counting = question.counting
+    flat = found.costs.flat()
+    return {
+        "size": question.size,
+        "size_means": _means(question),
+        "vocab_size": counting.vocab_size,
+        "tied": counting.tied,
+        "block": counting.block,
+        "kv_heads": counting.kv_heads,
+        "tokens": question.tokens,
+        "best": {
+            "depth": whole(best.depth) if found.by else None,
+            "low": low,
+            "high": high,
+            "by": found.by or None,
+        },
+        "nearest_told": None if found.nearest is None else _nearest(found.nearest),
+        "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
+        "shape": None
+        if found.advised is None
+        else found.advised.numbers
+        | {"size": found.advised.size, "block_params": found.advised.shape.block_params}
+        | _memory(found.advised),
+        "costs": [
+            row.sized.numbers
+            | {"size": row.sized.size}
+            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
+            | {"params_worth": row.cost.params_worth, "time": row.time}
+            | _served(row, question)
+            for row in found.rows
+        ],
+        "given": None if found.given is None else _priced(found.given),
+        "witnesses": [
+            {
+                "name": one.name,
+                "block": one.block,
+                "depth": finite(one.depth),
+                "low": finite(one.low),
+                "high": finite(one.high),
+                "block_params": list(one.sizes),
+                "times_outside": one.beyond,
+                "said": one.said or None,
+                "remarks": list(one.remarks),
+            }
+            for one in found.witnesses
+        ],
+        "shipped": [_priced(one) for one in found.shipped],
+        "equal_times": {
+            name: dict(zip(("depth", "low", "high"), (whole(one.depth), *ends(one)), strict=True))
+            for name, one in found.equal_times.items()
+        },
+        "verdict": None if found.verdict is None else _verdict(found.verdict, question.within),
+        "vocabulary_of_law": None if found.vocabulary is None else [round(one) for one in found.vocabulary],
+        "time_measured_on": question.clock.source,
+        "bottlenecks": list(notes),
+        "advice": " ".join(paragraph(found)),
+    }
+
+
+def _nearest(costs: Costs) -> dict[str, float]:
+    """The question nearest to the asked one that the evidence answers, and its best depth."""
+    low, high = ends(costs.best)
+    named = {"size": costs.question.size, "tokens": costs.question.tokens}
+    return named | {"depth": whole(costs.best.depth), "low": low, "high": high}
+
+
+def _means(question: Question) -> str:
+    """What its shapes agree in, as `--size` names it."""
+    if question.equal_time:
+        return "latency" if question.at_latency else "time"
+    return question.counting.axis.value
+
+
+def _served(row: Row, question: Question) -> dict[str, float]:
+    """What a shape reads and takes to decode a token, in bytes and seconds."""
+    if question.serving is None:
+        return {}
+    names = ("weight_bytes", "kv_bytes_per_token", "decode_seconds")
+    return dict(zip(names, question.serving.of(row.sized.shape), strict=True))
+
+
+def _memory(sized: SizedShape) -> dict[str, float]:
+    """The bytes that training takes."""
+    return dict(zip(("state_bytes", "activation_bytes_per_token"), training_memory(sized.shape), strict=True))
+
+
+def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:
+    timed = verdict.at_equal_time
+    return {
+        "keep": verdict.keeps(within),
+        "best": verdict.best.numbers | {"size": verdict.best.size},
+        "slower": verdict.slower,
+        "decoding_slower": verdict.decoding,
+        "cost": [verdict.cost.value, verdict.cost.low, verdict.cost.high],
+        "cost_at_equal_time": None if timed is None else [timed.value, timed.low, timed.high],
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON; None where it is infinite or none."""
+    return value if math.isfinite(value) else None
+
+
+def _priced(priced: Priced) -> dict[str, Any]:
+    one, cost = priced.network, priced.cost
+    return {
+        "name": one.name,
+        "year": one.year or None,
+        "vocab_size": one.counting.vocab_size,
+        "tied": one.counting.tied,
+        "depth": one.depth,
+        "width": one.width,
+        "size": priced.size,
+        "tokens": one.tokens,
+        "origin": one.origin or None,
+        "cost": cost and cost.value,
+        "cost_low": cost and cost.low,
+        "cost_high": cost and cost.high,
+        "params_worth": cost and cost.params_worth,
+        "best_depth": finite(priced.best_depth),
+    }

@@ -1,0 +1,400 @@
+"""The answer for one size in plain words, and as JSON."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+
+from shapelaw.advice.answer.answer import (
+    Priced,
+    Row,
+    ShapeAnswer,
+    Witness,
+    times,
+    whole,
+)
+from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
+from shapelaw.advice.answer.serving import LATENCY, training_memory
+from shapelaw.advice.answer.sizes import big
+from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
+from shapelaw.specs.shapes import BLOCKS
+from shapelaw.specs.sizes import SizeAxis
+
+SIZES = {
+    SizeAxis.TOTAL: "parameters in all",
+    SizeAxis.BLOCK: "parameters in blocks",
+    SizeAxis.FLOPS: "parameters that are multiplied for every token (blocks and classifier)",
+}
+COLUMNS = 110  # of a line of text
+SAME = 0.02  # share by which sizes differ without a word
+
+
+def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
+    """The answer in plain words: the best depths first, the table of costs, a paragraph to act on and a verdict last.
+
+    Args:
+        found: the answer.
+        notes: of bottlenecks and of the given shape, in sentences.
+    """
+    parts = [_asked(found), _headline(found)]
+    if found.rows:
+        parts += [_costs(found), _flat(found)]
+    parts.append(_best(found))
+    parts.append(_witnesses(found.witnesses))
+    if found.given is not None:
+        parts.append(_given(found.given, found))
+    parts.append(_shipped(found))
+    parts.append("\n".join([*notes, *_vocabulary(found)]))
+    parts.append(" ".join(paragraph(found)))
+    parts.append(verdict(found))
+    return "\n\n".join(wrapped(part) for part in parts if part)
+
+
+def wrapped(part: str) -> str:
+    """A part whose sentences are broken into lines; lines of tables, which have gaps, are left as they are."""
+    lines = part.splitlines()
+    return "\n".join(line if "  " in line else textwrap.fill(line, COLUMNS) for line in lines)
+
+
+def _asked(found: ShapeAnswer) -> str:
+    question = found.question
+    counting = question.counting
+    rank = "" if counting.rank is None else f", embedding rank {counting.rank:,}"
+    positions = f", {counting.positions:,} learned positions" if counting.positions else ""
+    same = SIZES[counting.axis]
+    if question.equal_time:
+        same += f" at the best depth, others as slow{' to decode' if question.at_latency else ''}"
+    keys = "" if counting.kv_heads is None else f", {counting.kv_heads} heads of keys"
+    return (
+        f"{big(question.size)} {same}; vocabulary {counting.vocab_size:,}{rank}, "
+        f"{'tied' if counting.tied else 'untied'}{positions}; {BLOCKS[counting.block]}{keys}; "
+        f"{big(question.tokens)} tokens."
+    )
+
+
+def _headline(found: ShapeAnswer) -> str:
+    """The best depths at equal size, at equal time by machine and at equal latency, in one sentence."""
+    if not found.by or not found.equal_times:
+        return ""
+    depth = whole(found.best.depth)
+    said = [f"{_depths(depth, depth)} {_interval(found.best)} at equal size"]
+    times_on = {name: best for name, best in found.equal_times.items() if name != LATENCY}
+    if times_on:
+        depths = (f"{whole(best.depth)} {_interval(best)} on {name}" for name, best in times_on.items())
+        said.append(f"at equal training time {' and '.join(depths)}")
+    if (best := found.equal_times.get(LATENCY)) is not None:
+        said.append(f"at equal latency of decoding {whole(best.depth)} {_interval(best)}")
+    return f"Best: {'; '.join(said)}."
+
+
+def _interval(best: Best) -> str:
+    low, high = ends(best)
+    return f"({low} to {high})"
+
+
+def _costs(found: ShapeAnswer) -> str:
+    question = found.question
+    timed, serving = question.equal_time, question.serving
+    head = ["layers", "width", "heads", "feed-forward", "excess loss, nats (68%)", "wasted"]
+    head += ["size" if timed else "time", *(["KV per token", "per token"] if serving else [])]
+    lines = [aligned([head, *(_cells(row, question) for row in found.rows)])]
+    lines += [
+        f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
+        f"{big(row.sized.size)}."
+        for row in found.rows
+        if not row.sized.fits
+    ]
+    same = (
+        "Size: all parameters in the same time"
+        if timed
+        else "Time: per token in training, over that of the best"
+    )
+    if question.at_latency:
+        same = "Size: all parameters that decode as quickly"
+    lines.append(
+        ("Excess losses are by your own fit, " + found.by + ". " if by_own_surface(found) else "")
+        + "Excess loss: above the best shape's. Wasted: 15% means that the best shape reaches this loss with 15% fewer "
+        f"parameters. {same}; by {question.clock.source}."
+    )
+    if serving:
+        lines.append(
+            f"Decoding {serving.batch:,} at once with {serving.context:,} tokens each, by {serving.source}: a step "
+            f"reads {serving.number_bytes:g} bytes of each weight, key and value. KV: bytes of keys and values for "
+            "each token of context."
+            + (
+                " Equal latency takes heads of keys of 64 to 128 by the width; the last column is of the shape itself."
+                if question.at_latency and question.counting.kv_heads
+                else ""
+            )
+        )
+    if (beyond := question.clock.beyond(math.log(found.costs.blocks))) > SEVERAL_SIZES:
+        lines.append(
+            f"These times were measured at sizes {times(math.exp(beyond))} away; here their error is wider for that."
+        )
+    return "\n".join(lines)
+
+
+def _cells(row: Row, question: Question) -> tuple[str, ...]:
+    shape, serving = row.sized.shape, question.serving
+    cells = (
+        str(shape.depth),
+        f"{shape.width:,}",
+        f"{shape.heads} x {shape.attention_dim}",
+        f"{shape.hidden_width:,}",
+        cost_text(row.cost),
+        f"{row.cost.params_worth:.0%}",
+        big(row.sized.size) if question.equal_time else f"{row.time:.2f}",
+    )
+    if serving is None:
+        return cells
+    _, cache, seconds = serving.of(shape)
+    return (*cells, f"{cache / 1024:.4g} KiB", f"{1e3 * seconds:.3g} ms")
+
+
+def cost_text(cost: Cost) -> str:
+    """`0.006 (0.002 to 0.013)`, in nats."""
+    return f"{cost.value:.3f} ({cost.low:.3f} to {cost.high:.3f})"
+
+
+def aligned(rows: Sequence[Sequence[str]], put: Callable[[str, int], str] = str.rjust) -> str:
+    """Rows of cells as lines, with columns two spaces apart; `put` fills a cell up to the width of its column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(put, row, widths)).rstrip() for row in rows)
+
+
+def _flat(found: ShapeAnswer) -> str:
+    return f"Less than {found.question.within:g} nats: {_depths(*found.costs.flat())}."
+
+
+def _depths(low: int, high: int) -> str:
+    """`24 to 54 layers`, `2 layers`, `1 layer`."""
+    return f"{low} to {high} layers" if high > low else f"{low} layer{'s' if low > 1 else ''}"
+
+
+def ends(best: Best) -> tuple[int, int]:
+    """The whole depths between which a best depth lies; never one depth alone."""
+    low, high = math.floor(best.low + 0.5), math.ceil(best.high - 0.5)
+    depth = whole(best.depth)
+    low, high = max(1, min(low, depth)), max(high, depth)
+    return (low, high) if high > low else (max(1, low - 1), high + 1)
+
+
+def _best(found: ShapeAnswer) -> str:
+    low, high = ends(found.best)
+    if not found.by:
+        said = f"can't tell. What the evidence leaves open lies between {low} and {high} layers (68%)."
+        return f"Best depth: {said} {_why(found)}{_nearest(found)}"
+    depth = whole(found.best.depth)
+    return f"Best depth: {depth} layers (68%: {low} to {high}), by {found.by}. {_spread(found)}"
+
+
+def _why(found: ShapeAnswer) -> str:
+    evidence, costs = found.costs.evidence, found.costs
+    if found.question.tokens < LEAST_TOKENS:
+        first, least = big(evidence.tokens[0]), big(LEAST_TOKENS)
+        return f"Its losses begin at {first} tokens, and below {least} nothing follows from them."
+    if found.question.tokens > evidence.most_tokens:
+        return f"Its losses end at {big(evidence.tokens[1])} tokens: these are more than {MANY_TOKENS:g} times as many."
+    if outside(costs.best.depth, evidence.depths) > math.log(OUTSIDE):
+        shallow, deep = evidence.depths
+        return (
+            f"Its networks have {shallow:.0f} to {deep:.0f} layers, and the best depth by it would be about "
+            f"{costs.best.depth:,.0f}: more than {OUTSIDE:g} times outside."
+        )
+    low, high = evidence.blocks
+    return (
+        f"Its networks have {big(low)} to {big(high)} parameters in blocks, and these have about {big(costs.blocks)}: "
+        f"more than {OUTSIDE:g} times outside."
+    )
+
+
+def _nearest(found: ShapeAnswer) -> str:
+    if (near := found.nearest) is None:
+        return ""
+    asked, depth = near.question, whole(near.best.depth)
+    at = [f"{big(asked.size)} {SIZES[asked.counting.axis]}"] if asked.size != found.question.size else []
+    at += [f"{big(asked.tokens)} tokens"] if asked.tokens != found.question.tokens else []
+    return f" The nearest that it can tell is {' and '.join(at)}: {_depths(depth, depth)} {_interval(near.best)}."
+
+
+def _spread(found: ShapeAnswer) -> str:
+    if not found.costs.told:
+        return "The evidence doesn't reach this size; the interval is your fit's, widened by what sources differ by."
+    if by_own_surface(found):
+        return (
+            "The public evidence doesn't reach this question, so costs, best depth and interval are those of your own "
+            f"fit: for networks like its runs, trained as they were.{_other_tokens(found)}"
+        )
+    low, high = ends(Best(found.best.depth, found.best.own_low, found.best.own_high, 0.0, 0.0))
+    return (
+        f"The interval is for your network: it is wider than that of the fits alone ({low} to {high} layers), because "
+        f"best depths by different sources also differ by about {math.expm1(found.costs.evidence.spread.sources):.0%}."
+    )
+
+
+def by_own_surface(found: ShapeAnswer) -> bool:
+    """Whether the table of costs is a surface's of the user's own, where the public evidence doesn't reach."""
+    return bool(found.rows) and found.by != found.public
+
+
+def _other_tokens(found: ShapeAnswer) -> str:
+    costs = found.costs
+    if outside(found.question.tokens, costs.evidence.tokens) <= SAME:
+        return ""
+    return " Its runs saw another number of tokens, by which the interval is wider."
+
+
+def _witnesses(witnesses: Iterable[Witness]) -> str:
+    rows = [("best depth by", "layers (fit's error)", "block", "measured at blocks of", "this size")]
+    remarks = []
+    for one in witnesses:
+        here = "inside" if one.beyond <= 1.0 + SAME else f"{times(one.beyond)} outside"
+        rows.append((one.name, _by_witness(one), one.block, " to ".join(map(_short, one.sizes)), here))
+        remarks += [f"{one.name}: {remark}" for remark in one.remarks]
+    return "\n".join([aligned(rows, str.ljust), *remarks])
+
+
+def _short(number: float) -> str:
+    """`1.8B`, `23M`: a number in two digits and its unit."""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= unit:
+            return f"{number / unit:.2g}{letter}" if number < 100 * unit else f"{number / unit:.0f}{letter}"
+    return f"{number:.0f}"
+
+
+def _by_witness(one: Witness) -> str:
+    if one.said:
+        return one.said
+    if not math.isfinite(one.depth):
+        return "no depth pays at this size"
+    if not math.isfinite(one.high):
+        return f"{one.depth:,.0f} ({one.low:,.0f} to no limit)"
+    digits = 0 if round(one.high) > round(one.low) else 1
+    return f"{one.depth:,.{digits}f} ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
+
+
+def _given(priced: Priced, found: ShapeAnswer) -> str:
+    one = priced.network
+    asked = found.question.size
+    text = f"Your shape, {_depths(one.depth, one.depth)} of width {one.width:,}"
+    if abs(priced.size / asked - 1.0) > SAME:
+        text += f", has {big(priced.size)} where {big(asked)} was asked ({priced.size / asked - 1.0:+.0%})"
+    if priced.cost is None:
+        return text + ": the evidence doesn't reach its size, so its cost can't be told."
+    return (
+        f"{text}. It costs {cost_text(priced.cost)} nats against the best of its own size "
+        f"({whole(priced.best_depth)} layers): {priced.cost.params_worth:.0%} of its parameters."
+    )
+
+
+def _shipped(found: ShapeAnswer) -> str:
+    shipped, most = found.shipped, found.costs.evidence.tokens[1]
+    cost = f"excess loss{' at its own size' if found.question.equal_time else ''}, nats (68%)"
+    rows = [("shipped at this size", "layers", "width", "V", "size", "tokens", cost)]
+    for one in shipped:
+        network = one.network
+        rows.append(
+            (
+                f"{network.name} ({network.year})",
+                str(network.depth),
+                f"{network.width:,}",
+                f"{network.counting.vocab_size:,}{' tied' if network.counting.tied else ''}",
+                big(one.size),
+                "unknown" if network.tokens is None else big(network.tokens),
+                network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
+            )
+        )
+    far = any(one.cost is not None and (one.network.tokens or 0.0) > most for one in shipped)
+    said = [
+        "Each is compared with the best of its own size and vocabulary, at its own tokens where they are known"
+        + (f"; beyond {big(most)} its excess loss is extrapolated." if far else ".")
+    ]
+    if any(one.network.origin for one in shipped):
+        said.append(
+            "A pruned, distilled or upscaled model isn't priced: its loss owes much to the model it came from."
+        )
+    return "\n".join([aligned(rows), *said])
+
+
+def verdict(found: ShapeAnswer) -> str:
+    """Whether to keep the user's shape: its cost at equal size, net of time and latency."""
+    if found.verdict is None or found.given is None:
+        return ""
+    said, mine, best = found.verdict, found.given.network, found.verdict.best.shape
+    latency = found.question.at_latency
+    pace = [] if latency else [_slower(said.slower, f"to train on {found.question.clock.name}")]
+    if said.decoding is not None:
+        pace.append(_slower(said.decoding, "to decode"))
+    net = f"the best shape of its size, {best.depth} x {best.width:,}, is {_better(said.cost)} and {', '.join(pace)}"
+    if said.at_equal_time is not None:
+        net += f"; the best that {'decodes' if latency else 'trains'} as quickly is {_better(said.at_equal_time)}"
+    kept = said.keeps(found.question.within)
+    return f"{'Keep' if kept else 'Change'} {mine.depth} x {mine.width:,}: {net}."
+
+
+def _better(cost: Cost) -> str:
+    return f"{cost.value:.3f} nats better ({cost.low:.3f} to {cost.high:.3f})"
+
+
+def _slower(share: float, what: str) -> str:
+    return f"{abs(share):.0%} {'slower' if share > 0 else 'faster'} {what}"
+
+
+def _vocabulary(found: ShapeAnswer) -> list[str]:
+    if found.vocabulary is None:
+        return []
+    low, high = (f"{float(f'{size:.2g}'):,.0f}" for size in found.vocabulary)
+    return [
+        f"Vocabulary: a published law (Tao et al. 2024, compute-optimal tokens, 33 million to 3 billion parameters) "
+        f"would take {low} to {high} beside these blocks; it has no interval."
+    ]
+
+
+def paragraph(found: ShapeAnswer) -> list[str]:
+    """What to take and why, when to go deeper and when shallower, in sentences."""
+    if found.advised is None:
+        depths = sorted({one.network.depth for one in found.shipped})
+        shipped = f"{depths[0]} to {depths[-1]}" if len(depths) > 1 else f"{depths[0]}"
+        return [
+            f"Nothing here tells which depth is best at this size. What is shipped near it has {shipped} layers. Train "
+            "eight shapes at a size that you can afford, half and twice as deep, and ask `shapelaw fit` what depth "
+            "costs there."
+        ]
+    shape = found.advised.shape
+    layers = _depths(shape.depth, shape.depth)
+    keys = "" if shape.kv_heads is None else f" and {shape.kv_heads} of keys"
+    said = [
+        f"Take {layers} of width {shape.width:,}, with {shape.heads} heads of {shape.attention_dim}{keys}."
+    ]
+    if not found.rows:
+        return [*said, "What other depths cost is not known at this size."]
+    low, high = found.costs.flat()
+    within = found.question.within
+    flat = f"Any depth from {low} to {high} costs" if high > low else "Only this depth costs"
+    said.append(
+        f"{flat} less than {within:g} nats, which a network smaller by {found.costs.worth(within):.0%} would lose too."
+    )
+    if not found.question.equal_time:
+        quick = found.costs.relative_time(low)
+        if quick < 1.0 - SAME:
+            said.append(
+                f"So choose among them by speed: {low} layers take {1.0 - quick:.0%} less time per token."
+            )
+        if any(whole(best.depth) != shape.depth for best in found.equal_times.values()):
+            said.append(
+                "That holds at equal size. Where time or latency counts, a faster shape may be larger: take a depth of "
+                "the first line (--size time or latency has its shapes)."
+            )
+    state, per_token = training_memory(shape)
+    context = found.question.context
+    said.append(
+        f"In mixed precision training takes {state / 1e9:.3g} GB for weights, gradients and AdamW's moments, and about "
+        f"{per_token * context / 1e9:.2g} GB for the activations of each sequence of {context:,} tokens (fused "
+        "attention, nothing recomputed; logits come on top)."
+    )
+    said.append(
+        "Go deeper where parameters are what you count: a large untied vocabulary makes width expensive, more so with "
+        "more tokens. Go shallower for latency or small batches, where layers wait for each other."
+    )
+    return said

@@ -1,0 +1,72 @@
+"""Write what `shapelaw shape` answers for every size as one page with sliders, opened in any browser.
+
+  shapelaw advisor --out advisor.html
+  shapelaw advisor --fit DIR --speed speed.csv --out advisor.html
+
+The page needs no server and no network. It shows what depths cost at equal size, equal training time and equal latency
+of decoding, the best depth by the fits of public losses, by the published law and, of DIR, a folder of
+`shapelaw transitions`, by yours, and shipped models. Paste a config.json of transformers into it to see your model.
+Times are public ones, and those of --speed, a file of `shapelaw speed`.
+Exit codes: 0 written, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shapelaw.advice.answer.answer import transitions_of
+from shapelaw.advice.answer.laws import PUBLISHED, own_law
+from shapelaw.advice.answer.page import CONTEXT, content_of
+from shapelaw.advice.answer.template import page_of
+from shapelaw.advice.evidence.clocks import read_clock
+from shapelaw.advice.evidence.public import (
+    MI250X,
+    machine_clock,
+    public_evidence,
+    published_law,
+    shipped_models,
+)
+from shapelaw.advice.models.measured import published_redundancies
+from shapelaw.errors import command_line, exit_code
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
+from shapelaw.storage.files import replacing
+
+PUBLIC_MACHINES = (MI250X, "h200")
+
+
+def main() -> None:
+    """Parse the command line and write the page."""
+    parser = command_line(__doc__)
+    add = parser.add_argument
+    add("--fit", metavar="DIR", help="a folder of transitions of yours, beside the public ones")
+    add("--speed", type=Path, metavar="FILE", help="times of your machine, of `shapelaw speed`")
+    add(
+        "--out",
+        default=Path("advisor.html"),
+        type=Path,
+        metavar="FILE",
+        help="the page (default: advisor.html)",
+    )
+    arguments = parser.parse_args()
+    own_laws = (
+        [] if arguments.fit in (None, PUBLISHED) else [transitions_of(own_law(arguments.fit), own=True)]
+    )
+    evidence = public_evidence()
+    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
+    if arguments.speed:
+        own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, evidence.clock)
+        clocks = {str(arguments.speed): own} | clocks
+    content = content_of(
+        evidence,
+        [*own_laws, published_law()],
+        clocks,
+        shipped_models(SizeAxis.TOTAL),
+        published_redundancies(),
+    )
+    with replacing(arguments.out) as temporary:
+        temporary.write_text(page_of(content), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

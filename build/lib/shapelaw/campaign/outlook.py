@@ -1,0 +1,249 @@
+"""What the runs of a config will not give: what can't end well is refused, what gives less than asked for is told.
+
+Both before anything is trained. What a study needs for its own results, its `Study.warnings` says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from shapelaw.campaign.config import studies_of
+from shapelaw.errors import UserError
+from shapelaw.jobs.workload import all_sources, tokenizer_path
+from shapelaw.settings.sections import (
+    PACKAGED_MB,
+    Corpus,
+    Folder,
+    Packaged,
+    Settings,
+    kind_not_read,
+    not_read,
+    parse_source,
+)
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import STATE_BYTES
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
+from shapelaw.storage.pool import read_keys
+
+_MOST_GB = 4000  # of one process: no machine has more
+_USUAL_RATE = 1.0  # peak rates of Adam are far below
+_TOKEN_BYTES = 105  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
+_LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
+Runs = Mapping[str, Mapping[str, AnyRun]]
+
+
+def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
+    """A sentence for what no machine can train: networks that are too large, a vocabulary that the text can't fill."""
+    found = [sentence for study, of in runs.items() for sentence in _too_large(study, list(of.values()))]
+    return found + _vocabularies(config, runs, root, _LEAST_TOKEN_BYTES)
+
+
+def warnings(
+    config: Settings, runs: Runs, root: Path, project: Path, cores: int | None, own: Mapping[str, Any]
+) -> list[str]:
+    """A sentence for what gives less than it seems to, or is probably a slip.
+
+    Args:
+        config: a checked config.
+        runs: its runs, by study and key.
+        root: folder that the config's relative paths start from, but for a `grid_file`.
+        project: folder that a relative `grid_file` starts from.
+        cores: cores of this machine that jobs may use; None where they run elsewhere.
+        own: what the user set, without the scale's values.
+    """
+    studies = studies_of(config)
+    found = [sentence for name in config.studies for sentence in studies[name].warnings(config, project)]
+    if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
+        found += _recipe(config)
+        found += _constant(runs)
+        found += _overruled(config, runs, own.get("training", {}))
+        found += _vocabularies(config, runs, root, _TOKEN_BYTES)
+        found += [one for corpus in config.all_corpora.values() for one in _not_read(corpus, root)]
+    found += replaced_tables(config, runs, root)
+    if cores is not None and config.execution.threads > cores:
+        found.append(
+            f"execution.threads is {config.execution.threads}, and there are {cores} cores: jobs get {cores} threads"
+        )
+    return found
+
+
+def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
+    """A sentence where a start replaces tables of other runs altogether, as those of another corpus or scale.
+
+    Args:
+        root: folder that the workflow runs in.
+    """
+    replaced = {}
+    for name, of in runs.items():
+        try:
+            before = read_keys(root / config.results / name / "keys.txt")
+        except UserError:  # none yet, or of no use
+            continue
+        if not of.keys() & set(before):
+            replaced[name] = before[0]
+    if replaced:
+        study, key = next(iter(replaced.items()))
+        more = f" and of {len(replaced) - 1} more studies" if len(replaced) > 1 else ""
+        yield (
+            f"the tables of {study}{more} in {config.results} are of other runs, such as {key}, and are replaced; to "
+            f"keep them, give these a folder of their own: --config results={config.results}-2"
+        )
+
+
+def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:
+    def gigabytes(run: AnyRun) -> float:
+        window = run.shape.activation_bytes(1) if isinstance(run, Run) else 0
+        return (STATE_BYTES * run.total_params + window) / 1e9
+
+    largest = max(runs, key=gigabytes, default=None)
+    if largest is not None and gigabytes(largest) > _MOST_GB:
+        yield (
+            f"{study}: {largest.key} has {largest.total_params:,} parameters, and training it takes "
+            f"{gigabytes(largest):,.0f} GB in one process, more than any machine has; take a smaller width, depth or "
+            "context_length"
+        )
+
+
+def _recipe(config: Settings) -> Iterator[str]:
+    training = config.training.spec()
+    if training.learning_rate > _USUAL_RATE:
+        yield (
+            f"training.learning_rate is {training.learning_rate:g}, and Adam moves every weight by about as much in "
+            "each step; 1e-4 to 1e-2 is usual"
+        )
+    for name, what in (("evaluate_every", "test loss"), ("log_every", "row of the history")):
+        every = getattr(training, name)
+        if every > training.steps:
+            yield (
+                f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of "
+                "the end"
+            )
+
+
+def _constant(runs: Runs) -> Iterator[str]:
+    """A sentence for each study with losses of a rate that has not fallen, which no cosine's losses compare with."""
+    for study, of in runs.items():
+        if any(run.training.schedule == "constant" for run in of.values() if isinstance(run, Run)):
+            yield (
+                f"{study} trains at a constant learning rate: without its fall all losses are too high, by an amount "
+                "that need not be the same for every shape; schedule: cosine lets it fall, redecayed before every test"
+            )
+
+
+def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[str]:
+    """A sentence for each key of `training` that the user set and no run of a study has."""
+    asked = config.training.spec()
+    for study, of in runs.items():
+        trainings = [run.training for run in of.values() if isinstance(run, Run)]
+        for key in own:
+            theirs = {getattr(training, key) for training in trainings}
+            if theirs and getattr(asked, key) not in theirs:
+                yield (
+                    f"training.{key} is {getattr(asked, key)}, and the runs of {study} have "
+                    f"{', '.join(sorted(map(str, theirs)))}: what the grid {study} says itself wins"
+                )
+
+
+def missing_tokenizers(
+    config: Settings, runs: Runs, root: Path, is_made: Callable[[str], bool]
+) -> Iterator[str]:
+    """A sentence for each corpus whose vocabulary of 50,257 is GPT-2's and whose files of it are missing or wrong.
+
+    Args:
+        root: folder that the workflow runs in.
+        is_made: says of a tokenizer's file whether it is still to be made.
+    """
+    asked: dict[str, str] = {}
+    for study, of in runs.items():
+        for run in of.values():
+            if isinstance(run, Run) and run.shape.vocab_size == GPT2_VOCAB_SIZE:
+                asked.setdefault(run.corpus, study)
+    for name, study in asked.items():
+        corpus = config.all_corpora[name]
+        if not corpus.trains_50257 and is_made(tokenizer_path(name, GPT2_VOCAB_SIZE)):
+            yield from _gpt2_problem(_place(config, name), study, corpus, root)
+
+
+def _place(config: Settings, name: str) -> str:
+    """The section of the config that has a corpus."""
+    return "corpus" if name == config.corpus.name else f"corpora.{name}"
+
+
+def _gpt2_problem(where: str, study: str, corpus: Corpus, root: Path) -> Iterator[str]:
+    # imported where it is asked for: the Snakefile reads this module at each start
+    from shapelaw.corpora.tokenizer import DOWNLOADS, FETCH, gpt2_folder, gpt2_tokenizer
+
+    given = corpus.gpt2_files
+    folder = gpt2_folder(root / DOWNLOADS) if given is None else root / given
+    if folder is None:
+        yield (
+            f"{study} has a vocabulary of 50,257, which is GPT-2's own, and its files are not here; fetch them: "
+            f"{FETCH}, or name a folder with its vocab.json and merges.txt: {where}: {{gpt2_files: FOLDER}}, or "
+            f"train one of that size on your text: {where}: {{tokenizer_50257: trained}}"
+        )
+        return
+    try:
+        gpt2_tokenizer(folder)
+    except UserError as error:
+        yield str(error).removesuffix(".")
+
+
+def _vocabularies(config: Settings, runs: Runs, root: Path, token_bytes: int) -> list[str]:
+    """A sentence for each corpus with fewer bytes for each token of its largest vocabulary."""
+    sizes: dict[str, set[int]] = {}
+    for run in (run for of in runs.values() for run in of.values() if isinstance(run, Run)):
+        sizes.setdefault(run.corpus, set()).add(run.shape.vocab_size)
+    found = []
+    for name, ones in sizes.items():
+        found += _vocabulary(_place(config, name), config.all_corpora[name], ones, root, token_bytes)
+    return found
+
+
+def _vocabulary(
+    where: str, corpus: Corpus, sizes: Collection[int], root: Path, token_bytes: int
+) -> list[str]:
+    """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
+    text = _text_bytes(corpus.model_copy(update={"sources": all_sources(corpus, sizes)}), root)
+    trained = [size for size in sizes if size != GPT2_VOCAB_SIZE or corpus.trains_50257]
+    if not trained or text is None:
+        return []
+    largest = max(trained)
+    if text >= token_bytes * largest:
+        return []
+    return [
+        f"vocab_size {largest:,} wants more text than {where}.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
+        f"about {_TOKEN_BYTES} bytes for each token; take one of {int(text / _TOKEN_BYTES):,} or less, or more text"
+    ]
+
+
+def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
+    """A sentence for each folder of text with files of other kinds."""
+    for source in map(parse_source, corpus.sources):
+        if isinstance(source, Folder):
+            others = Counter(kind for _, kind in _files_of(source, root) if kind)
+            if others:
+                yield not_read(source.path, others)
+
+
+def _files_of(source: Folder, root: Path) -> Iterator[tuple[Path, str]]:
+    """The files below a folder, each with why it is not read."""
+    folder = root / source.path
+    return ((path, kind_not_read(path.relative_to(folder))) for path in folder.rglob("*") if path.is_file())
+
+
+def _text_bytes(corpus: Corpus, root: Path) -> float | None:
+    """Bytes of text, before documents are dropped; None where a data set's size is not known."""
+    total = 0.0
+    for line in corpus.sources:
+        source = parse_source(line)
+        if isinstance(source, Packaged):
+            total += 1e6 * PACKAGED_MB[source.name]
+        elif isinstance(source, Folder) and source.path.suffix not in (".parquet",):
+            total += sum(path.stat().st_size for path, kind in _files_of(source, root) if not kind)
+        else:
+            return None
+    return total if corpus.limit_bytes is None else min(total, corpus.limit_bytes)

@@ -1,0 +1,50 @@
+"""Tell how far a workflow's runs are: done, running, stopped, failed, waiting, and the time left.
+
+It reads records alone, so it works while the workflow runs, after it died, and on another machine of a cluster. Exit
+codes: 0 told, 1 a run failed, 2 nothing was started, or a record is damaged.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shapelaw.campaign.submission import latest_submission, read_submission
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.storage.pool import Counts
+from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
+
+
+def main() -> int:
+    """Parse the command line and tell."""
+    parser = command_line(__doc__)
+    add = parser.add_argument
+    add("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
+    add(
+        "--submitted",
+        type=Path,
+        metavar="FILE",
+        help="what a workflow was started with (default: the latest of results/submitted)",
+    )
+    arguments = parser.parse_args()
+    submitted = arguments.submitted or latest_submission(arguments.results)
+    if submitted is None:
+        raise UserError(
+            f"No workflow was started here: {arguments.results / 'submitted'} has no file; start one with snakemake, "
+            "or name the folder of results with --results."
+        )
+    runs, found = read_submission(submitted).runs, find_records(arguments.results)
+    told = [progress_of(study, of, found, Liveness()) for study, of in runs.items()]
+    if told:
+        keys = {key for of in runs.values() for key in of}
+        there = [found[key].finished for key in keys & found.keys()]
+        print(f"{Counts(len(keys), sum(there), len(there) - sum(there)).words}.")
+    for progress in told:
+        print("\n".join(lines_of(progress)))
+    if not told:
+        print("The workflow trains nothing.")
+    return 1 if any(progress.failed for progress in told) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

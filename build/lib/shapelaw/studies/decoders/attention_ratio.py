@@ -1,0 +1,318 @@
+"""The cost of attention wider than the network, H d_a > d (Wies et al. 2021, section 5.3, figures 4 and 6).
+
+Input: rows of `depth, width, heads, attention_dim, ff_width, seed, test_loss, block_params, total_params, step_flops`;
+an empty `ff_width` is 4 d, any other must be 4 H d_a. Networks differ in shape alone: they have one vocabulary, text
+and recipe, where the table says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import pandas as pd
+
+from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.significance import Monotony
+from shapelaw.report import plots
+from shapelaw.report.charts import Chart, Panel, Points, Span, looked
+from shapelaw.report.plots import short_number
+from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.studies.decoders import redundancies as shared
+from shapelaw.studies.decoders.ratio_analysis import (
+    ATTENTION,
+    WIDTH,
+    Found,
+    RatioAnalysis,
+    Spread,
+    analyse_runs,
+    check_ratio_runs,
+)
+from shapelaw.studies.study import published, published_of
+from shapelaw.studies.study_runs import study_runs
+from shapelaw.studies.transitions.figures import layers_text
+
+NAME = "attention_ratio"
+
+FALL = "largest fall of the loss from a ratio to a larger one"
+SPREAD = "spread of the loss over ratios, less that over depths"
+SIGNIFICANT = 0.025  # two-sided 95%
+_LARGER, _SMALLER = "larger", "smaller"
+_AGREES = {_LARGER: YES, _SMALLER: NO, Monotony.RISING: YES, Monotony.FALLING: NO}  # else open
+_NAMES = ["ratio", "feed_forward", "depth", "width"]
+_TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
+_LOOKS = {"feed-forward width $4 H d_a$": (plots.ACCENT, "o"), _TITLES[WIDTH]: (plots.SECOND, "s")}
+_LABELS = dict(zip(_TITLES, _LOOKS, strict=True))
+_RATIO = "$H d_a / d$"
+_RANGES: Columns = {
+    f"{name}{end}": f"{path}.{what}"
+    for name, path in (("over_ratios", "ratios"), ("over_depths", "depths"), ("difference", "difference"))
+    for end, what in (("", "value"), ("_low", "low"), ("_high", "high"))
+}
+_LOSSES = (
+    *("test_loss", "loss_low", "loss_high", "over_depths", "largest_fall", "largest_fall_err"),
+    *_RANGES,
+)
+_FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the size at which networks are compared."""
+    parser.add_argument(
+        "--size",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="parameters of the blocks (default), all parameters, or FLOPs; redundancies are given for all three",
+    )
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    given = study_runs(arguments.input, arguments.keep)
+    runs = check_ratio_runs(given.table, given.source)
+    return present(analyse_runs(runs, SizeAxis(arguments.size))).after(given.notes)
+
+
+def present(analysis: RatioAnalysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    tables = _tables(SIZE_LABELS[analysis.axis])
+    made = tables_of(tables, tables, analysis)
+    drawn = {
+        "losses": losses_figure(analysis),
+        "depths": depths_figure(analysis),
+        "redundancy": redundancy_figure(analysis),
+    }
+    model = "1 - size of the best network of ratio 1 with equal loss / size, by monotone interpolation"
+    fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "monotony", "spread"))
+    return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The redundancy of the widest attention at the largest size, in the blocks' parameters.
+
+    Args:
+        tables: `redundancy` of the study.
+    """
+    found = shared.of_blocks(tables)
+    if found.empty:
+        return Answer("No redundancy can be measured: no wide network can be compared.", False)
+    row = found.sort_values(["ratio", "size"], ascending=False, kind="stable").iloc[0]
+    return Answer(
+        f"At H d_a / d = {row['ratio']:g} and {short_number(row['size'])} parameters in the blocks, "
+        f"{shared.wasted_words(row)} of them are wasted ({row['status']}).",
+        row["significant"] == "yes",
+    )
+
+
+def losses_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each network."""
+    return shared.networks_table(analysis.networks, _NAMES)
+
+
+def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The best depth of every ratio at equal size, and the depths that are not significantly worse.
+
+    `certain`: two depths or more reach the size, and the others are significantly worse.
+    """
+    noise = analysis.noise
+
+    def err(one: Found) -> float:
+        if noise is None:
+            return math.nan
+        return one.at.noise(noise).threshold() * noise.std / math.sqrt(one.at.runs(noise))
+
+    columns: Columns = {
+        "feed_forward": "feed_forward",
+        "ratio": "ratio",
+        **{name: f"at.{name}" for name in ("size", "depths", "best_depth")},
+        "also_best": analysis.also_best,
+        "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not analysis.also_best(one),
+        "test_loss": "at.loss",
+        "loss_low": lambda one: one.at.loss - err(one),
+        "loss_high": lambda one: one.at.loss + err(one),
+        "over_depths": lambda one: one.at.spread if len(one.at.depths) > 1 else math.nan,
+    }
+    return frame_of(analysis.on_axis, columns)
+
+
+def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each ratio, size and size axis: the redundancy of the best depth with its 68% interval.
+
+    `depths` are those that reach the size. `compared`: yes at the size at which the ratios compare, the largest of
+    those that most depths reach.
+    """
+    compared = {id(one) for kind in _TITLES for axis in SizeAxis for one in analysis.compared(kind, axis)}
+    return frame_of(
+        analysis.redundant,
+        {
+            "feed_forward": "feed_forward",
+            "ratio": "ratio",
+            "size_axis": "axis",
+            "size": "at.size",
+            "depths": "at.depths",
+            "best_depth": "at.best_depth",
+            **shared.REDUNDANCY,
+            "compared": lambda one: id(one) in compared,
+        },
+    )
+
+
+def monotony_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each size: the test that the loss does not fall where the ratio grows.
+
+    `falls_p` is the chance of falls this large if none are real, `rises_p` the same for rises. `largest_fall` stands
+    with its standard error and the ratios between which it is.
+    """
+
+    def ratios(at: tuple[str, float]) -> str:
+        here = (one.ratio for one in analysis.on_axis if (one.feed_forward, one.at.size) == at)
+        return ", ".join(f"{ratio:g}" for ratio in here)
+
+    tested = ("falls_p", "rises_p", "largest_fall", "largest_fall_err", "fall_from", "fall_to", "verdict")
+    names: Columns = {
+        "feed_forward": lambda one: one.key[0],
+        "size": lambda one: one.key[1],
+        "ratios": lambda one: ratios(one.key),
+    }
+    found = (shared.Keyed(key, test) for key, test in analysis.monotony.items())
+    return frame_of(found, {**names, **{name: f"value.{name}" for name in tested}})
+
+
+def spread_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The range of the loss over ratios beside that over depths, with 68% intervals, at each size."""
+    return frame_of(
+        analysis.spreads,
+        {"feed_forward": "feed_forward", "size": "size", **_RANGES, "p_value": "p_value", "verdict": _larger},
+    )
+
+
+def _larger(one: Spread) -> str:
+    """The verdict on the spread over ratios, against that over depths."""
+    if math.isnan(one.p_value):
+        return shared.NO_NOISE
+    return _LARGER if one.p_value < SIGNIFICANT else _SMALLER if one.p_value > 1 - SIGNIFICANT else OPEN
+
+
+def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The paper's statements beside ours, for d_ff = 4 H d_a, at the size at which the ratios compare.
+
+    `agrees`: the 68% interval overlaps the published redundancy's rounding, or a bound lies on its side; the loss rises
+    significantly with the ratio; its spread over ratios is significantly larger than over depths. Open where ours
+    can't tell.
+    """
+    return pd.DataFrame([*_redundancies(analysis), *_losses(analysis)])
+
+
+def _redundancies(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
+    for ratio, theirs in published_of(NAME, shared.REDUNDANT).items():
+        for axis in SizeAxis:
+            for one in analysis.compared(ATTENTION, axis):
+                if one.ratio == float(ratio) and one.redundancy is not None:
+                    quantity = f"redundancy of ratio {ratio} in {SIZE_LABELS[axis]}"
+                    setting = f"L = {one.at.best_depth}, size {short_number(one.at.size)}"
+                    yield shared.compared_redundancy(theirs, quantity, setting, one.redundancy)
+
+
+def _losses(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
+    """The order and the spread of the losses, each at the largest size."""
+    sizes = [size for feed_forward, size in analysis.monotony if feed_forward == ATTENTION]
+    if sizes:
+        test, theirs = analysis.monotony[ATTENTION, max(sizes)], published(NAME, FALL)
+        fall, err = test.largest_fall, test.largest_fall_err
+        numbers, agrees = (fall, fall - err, fall + err), _AGREES.get(test.verdict, OPEN)
+        yield shared.compared(theirs, f"size {short_number(max(sizes))}", numbers, test.verdict.value, agrees)
+    spreads = [one for one in analysis.spreads if one.feed_forward == ATTENTION]
+    if spreads:
+        one, theirs = max(spreads, key=lambda one: one.size), published(NAME, SPREAD)
+        setting, larger = f"size {short_number(one.size)}", _larger(one)
+        yield shared.compared(theirs, setting, one.difference, larger, _AGREES.get(larger, OPEN))
+
+
+def _tables(equal: str) -> dict[str, TableOf]:
+    """The tables, where networks are compared at this size in words."""
+    ranges = f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals."
+    best = f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds."
+    less = "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals."
+    fall = f"Does the loss fall anywhere as the ratio grows, at equal {equal}?"
+    theirs = "Ours beside the published statements (Wies et al. 2021)."
+    return {
+        "losses": TableOf(losses_table, "Test loss of every network, in nats per token.", _FORMATS),
+        "best_depth": TableOf(best_depth_table, best, _FORMATS),
+        "redundancy": TableOf(redundancy_table, less, _FORMATS),
+        "monotony": TableOf(monotony_table, fall, _FORMATS),
+        "spread": TableOf(spread_table, ranges, _FORMATS),
+        "comparison": TableOf(comparison_table, theirs, _FORMATS),
+    }
+
+
+def losses_figure(analysis: RatioAnalysis) -> Chart:
+    """Test loss of every ratio at the best depth of each size, against size (figure 4 of the vocabulary paper)."""
+    return _chart(analysis, lambda kind: _best(analysis, kind))
+
+
+def depths_figure(analysis: RatioAnalysis) -> Chart:
+    """The same with all networks, a marker for each depth (figure 6 of the vocabulary paper)."""
+    depths = sorted(int(depth) for depth in analysis.networks["depth"].unique())
+    markers = {depth: plots.MARKERS[place % len(plots.MARKERS)] for place, depth in enumerate(depths)}
+    hollow = {"markersize": 6, "fillstyle": "none"}
+
+    def marks(kind: str) -> Iterator[Points]:
+        mine = analysis.networks
+        mine = mine[(mine["ratio"] == 1) | (mine["feed_forward"] == kind)]
+        yield from _best(analysis, kind, marked=False)
+        for (ratio, look), depth in itertools.product(_looks(analysis).items(), depths):
+            rows = mine[(mine["ratio"] == ratio) & (mine["depth"] == depth)]
+            size = rows[SIZE_COLUMNS[analysis.axis]]
+            yield Points(size, rows["loss"], "", look.color, markers[depth], more=hollow)
+        for depth in depths:
+            yield Points([], [], layers_text(depth), plots.INK, markers[depth], more=hollow)
+
+    return _chart(analysis, marks)
+
+
+def _looks(analysis: RatioAnalysis) -> dict[float, plots.Look]:
+    ratios = sorted({float(ratio) for ratio in analysis.networks["ratio"]})
+    return dict(zip(ratios, plots.ordered_looks(range(len(ratios))).values(), strict=True))
+
+
+def _best(analysis: RatioAnalysis, kind: str, *, marked: bool = True) -> Iterator[Points]:
+    """The best depths of every ratio, with markers or as lines alone."""
+    noise = analysis.noise
+    for ratio, look in _looks(analysis).items():
+        best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
+        points = analysis.baseline if ratio == 1 else best
+        if points:
+            loss, size = [at.loss for at in points], [at.size for at in points]
+            err = shared.standard_errors(noise, [at.runs(noise) for at in points])
+            shown = looked(look) | {"marker": look.marker if marked else ""}
+            yield Points(size, loss, f"{_RATIO} = {ratio:g}", err=err, more={"markersize": 3.5}, **shown)
+
+
+def _chart(analysis: RatioAnalysis, marks: Callable[[str], Iterable[Points]]) -> Chart:
+    """A panel for each feed-forward width."""
+    across, up = Span(SIZE_LABELS[analysis.axis], "log"), Span("test loss (nats per token)")
+    panels = [
+        Panel(marks(kind), across, up, title)
+        for kind, title in _TITLES.items()
+        if any(one.feed_forward == kind for one in analysis.on_axis)
+    ]
+    return Chart(panels, columns=len(panels), width=plots.PAGE, height=3.2, share_y=True, legend=5)
+
+
+def redundancy_figure(analysis: RatioAnalysis) -> Chart:
+    """Redundancy against the ratio; the sizes of a ratio stand side by side, the smallest on the left."""
+    panels: dict[SizeAxis, list[shared.Drawn]] = {}
+    for one in analysis.redundant:
+        if one.redundancy is not None:
+            series, place = _LABELS[one.feed_forward], (one.at.size, one.feed_forward)
+            panels.setdefault(one.axis, []).append(shared.Drawn(series, one.ratio, one.redundancy, place))
+    theirs = {float(ratio): one.number for ratio, one in published_of(NAME, shared.REDUNDANT).items()}
+    return shared.redundancy_figure(panels, _LOOKS, _RATIO, analysis.noise, theirs)

@@ -1,0 +1,232 @@
+"""What the studies of bottlenecks share: their runs, and costs and redundancies as tables, sentences and figures.
+
+A redundancy is ours with an interval (`fits/redundancy.py`) and stands beside a published number. `agrees` says whether
+our interval overlaps that number's, or our bound lies on its side; open where ours can't tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.redundancy import (
+    Baseline,
+    Needed,
+    Redundancy,
+    RedundancyStatus,
+    interval_words,
+    needed_rank,
+    redundancy,
+)
+from shapelaw.report import plots
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
+from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
+from shapelaw.report.write import Table
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.studies.study import Published
+
+SIZES = tuple(SIZE_COLUMNS.values())
+REDUNDANCY: Columns = {
+    "redundancy": "redundancy.value",
+    **{name: f"redundancy.{name}" for name in ("low", "high", "p_value", "status", "significant")},
+}
+SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
+REDUNDANT = "redundancy"  # of workflow/reference/published.csv
+COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
+NO_NOISE = "no noise estimate"
+_BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
+PANELS = (SizeAxis.BLOCK, SizeAxis.TOTAL)
+
+
+def bottleneck_runs(
+    table: pd.DataFrame,
+    source: str,
+    whole: Sequence[str],
+    optional: Mapping[str, str],
+    equal: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The runs of a table with their sizes and `loss`.
+
+    Args:
+        table: one row a run.
+        source: the table's name in messages.
+        whole: columns of whole numbers, beside the seed.
+        optional: columns of whole numbers that may be empty, and what that means: `for full rank`.
+        equal: columns of which all runs have one value, beside those of text and recipe.
+
+    Raises:
+        UserError: a column is missing, a value is wrong, or runs differ where all must be equal.
+    """
+    require_columns(table, [*whole, "seed", *optional, "test_loss", *SIZES], source)
+    runs = run_numbers(table, whole, ["test_loss", *SIZES], source)
+    refuse_mixed(table, [*equal, *RECIPE], source)
+    given = {name: whole_or_empty(table, name, source, empty) for name, empty in optional.items()}
+    return runs.assign(loss=runs["test_loss"], **given)
+
+
+def networks_table(
+    networks: pd.DataFrame, names: Sequence[str], whole: Sequence[str] = (), also: Sequence[str] = SIZES
+) -> pd.DataFrame:
+    """One row for each network: its names, what else is asked for, and mean test loss in nats per token.
+
+    Args:
+        whole: columns of whole numbers, some of which are missing.
+    """
+    table = networks[[*names, *also, "loss", "loss_std", "seeds"]]
+    return table.astype(dict.fromkeys(whole, "Int64")).rename(columns={"loss": "test_loss"})
+
+
+def baseline_of(networks: pd.DataFrame, column: str) -> Baseline:
+    """Networks without the bottleneck, by what a column has: a size or a rank."""
+    return Baseline(*networks.sort_values(column)[[column, "loss", "seeds"]].to_numpy(np.float64).T)
+
+
+def redundancy_of(
+    baseline: Baseline, size: float, network: pd.Series, noise: Noise | None, seed: int
+) -> Redundancy:
+    """The redundancy of a network, a row of the networks, at a size."""
+    return redundancy(baseline, size, float(network["loss"]), float(network["seeds"]), noise, seed)
+
+
+def needed_of(networks: pd.DataFrame, rank: str, full: pd.Series, noise: Noise) -> Needed:
+    """The rank that is enough, of networks that a column names the ranks of, against one of full rank."""
+    rows = networks.sort_values(rank)
+    reference = float(full["loss"]), float(full["seeds"])
+    return needed_rank([int(one) for one in rows[rank]], rows["loss"], rows["seeds"], reference, noise)
+
+
+def needed_table(needed: Mapping[Any, Needed], names: Columns) -> pd.DataFrame:
+    """The least rank whose cost can't be told apart from noise, and the largest whose cost can.
+
+    `unseen` is the least cost, in nats, that would have been significant at the rank that is enough.
+
+    Args:
+        needed: the ranks by what names them.
+        names: the columns of that name.
+    """
+    columns = {**names, **{name: f"value.{name}" for name in ("enough", "too_small", "unseen")}}
+    found = (Keyed(key, value) for key, value in needed.items())
+    return frame_of(found, columns, ("enough", "too_small"))
+
+
+class Keyed(NamedTuple):
+    """An entry of a mapping, as a row of a table."""
+
+    key: Any
+    value: Any
+
+
+def compared(
+    theirs: Published, setting: str, numbers: Sequence[float], status: str, agrees: str, quantity: str = ""
+) -> dict[str, object]:
+    """A row of a comparison: ours with its interval beside what was published.
+
+    Args:
+        setting: of ours.
+        numbers: ours, and the two ends of its interval.
+        agrees: whether the two agree (`yes_or_no`).
+        quantity: ours, where it isn't the published one.
+    """
+    said = (quantity or theirs.quantity, setting, *numbers, status, theirs.value, agrees)
+    return dict(zip(COMPARED, said, strict=True))
+
+
+def compared_redundancy(
+    theirs: Published, quantity: str, setting: str, found: Redundancy
+) -> dict[str, object]:
+    """A row of a comparison for a redundancy."""
+    numbers, agrees = (found.value, found.low, found.high), found.agrees(theirs.low, theirs.high)
+    return compared(theirs, setting, numbers, found.status.value, yes_or_no(agrees), quantity)
+
+
+def wasted_words(row: pd.Series) -> str:
+    """`33% (29% to 36%)` of a row of a table of redundancies."""
+    interval = "" if pd.isna(row["low"]) else f" ({interval_words(row['low'], row['high'])})"
+    return f"{row['redundancy']:.0%}{interval}"
+
+
+def of_blocks(tables: Mapping[str, Table]) -> pd.DataFrame:
+    """The redundancies in the blocks' parameters, of a study's tables."""
+    found = tables["redundancy"].frame
+    return found[(found["size_axis"] == SizeAxis.BLOCK) & found["redundancy"].notna()]
+
+
+def fit_of(
+    study: str, model: str, noise: Noise | None, tables: Mapping[str, Table], names: Iterable[str]
+) -> dict[str, Any]:
+    """The content of fit.json: how redundancies were measured, the noise, and the rows of some tables."""
+    return {
+        "study": study,
+        "model": model,
+        "status": NO_NOISE if noise is None else "measured",
+        "noise": None if noise is None else noise.std,
+        **{name: plain_rows(tables[name].frame) for name in names},
+    }
+
+
+def standard_errors(noise: Noise | None, seeds: npt.ArrayLike) -> Floats:
+    """(n,) standard errors of means over numbers of runs; NaN without noise."""
+    std = math.nan if noise is None else noise.std
+    return np.asarray(std / np.sqrt(np.asarray(seeds, dtype=np.float64)))
+
+
+class Drawn(NamedTuple):
+    """A redundancy in a figure: its series, its position, and its place among those of one position."""
+
+    series: str
+    at: float
+    found: Redundancy
+    place: tuple[float, str] = (0.0, "")
+
+
+def redundancy_figure(
+    drawn: Mapping[SizeAxis, Sequence[Drawn]],
+    looks: Mapping[str, tuple[str, str]],
+    label: str,
+    noise: Noise | None,
+    published: Mapping[float, float] | None = None,
+) -> Chart:
+    """Redundancies against a bottleneck's strength, in blocks and in all parameters, with 68% intervals and bounds.
+
+    Args:
+        drawn: the redundancies by the size in which they are meant.
+        looks: colour and marker of each series.
+        label: of the horizontal axis.
+        published: redundancies from elsewhere, by position.
+    """
+    panels = list[Panel]()
+    for size in PANELS:
+        shown = drawn.get(size, ())
+        places = sorted({one.place for one in shown})
+        marks: list[Mark] = [Across(0, label="nothing wasted")]
+        for series, look in looks.items():
+            marks += _marks([one for one in shown if one.series == series], places, *look)
+        if published:
+            said, look = "published, 30M to 70M", (plots.MUTED, "D")
+            marks.append(Points([*published], [*published.values()], said, *look, hollow=True))
+        ticks = {*(one.at for one in shown), *(published or ())}
+        note = "No network has two seeds: no intervals." if noise is None and not panels else ""
+        across, up = Span(label, "values", ticks), Span("wasted parameters (share)")
+        panels.append(Panel(marks, across, up, f"in {SIZE_LABELS[size]}", note=note))
+    return Chart(panels, columns=2, share_y=True)
+
+
+def _marks(
+    series: Sequence[Drawn], places: Sequence[tuple[float, str]], color: str, marker: str
+) -> Iterator[Points]:
+    """Points of one series; those of one position stand side by side in the order of `places`."""
+    for status, shape in ((None, marker), *_BOUNDS.items()):
+        some = [one for one in series if _BOUNDS.get(one.found.status, marker) == shape]
+        if some:
+            x = [one.at * plots.side_by_side(places.index(one.place), len(places)) for one in some]
+            value, low, high = np.array([(one.found.value, one.found.low, one.found.high) for one in some]).T
+            err = np.clip([value - np.fmax(low, -1.0), high - value], 0, None)
+            yield Points(x, value, f"{some[0].series}, {status or '68% interval'}", color, shape, err=err)

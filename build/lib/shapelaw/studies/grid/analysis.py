@@ -1,0 +1,346 @@
+"""The analysis of a grid: each cell's transitions, the effect of every axis, and the best shape of every size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from operator import attrgetter
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.errors import Parts, UserError
+from shapelaw.fits import batches
+from shapelaw.fits.curves import Curve, loss_curves
+from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
+from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
+from shapelaw.fits.noise import Noise, group_means, group_noise
+from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
+from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
+
+TEXT = ("corpus", "vocab_size", "patch_embedding")  # of these a loss has its unit
+DEFAULT = Options()
+BITS = "bits_per_byte"
+LOSS = "test_loss"
+Pool = Callable[[Cell], Hashable]
+cell_name: Callable[[Cell], str] = attrgetter("name")
+
+
+@dataclass(frozen=True)
+class CellAnalysis:
+    """A cell with its checked runs, its transitions, and what the losses' noise is.
+
+    Attributes:
+        cell: the cell.
+        runs: checked runs: `depth, width, seed, loss` and the sizes that the table has.
+        transitions: of each pair of adjacent depths by both methods, with the curves and the line through them.
+        bits: the curves in bits per byte, and their noise; None where not every run has them.
+    """
+
+    cell: Cell
+    runs: pd.DataFrame
+    transitions: TransitionAnalysis
+    bits: tuple[Mapping[int, Curve], Noise | None] | None = None
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """What tells the cell from the others."""
+        return self.cell.values
+
+    @property
+    def compared(self) -> Runs:
+        """The curves of every depth, the compared pairs, and the noise."""
+        return self.transitions.compared
+
+    @property
+    def losses(self) -> tuple[Mapping[int, Curve], Noise | None]:
+        """The curves of every depth, in the loss that the transitions compare, and their noise."""
+        return self.compared.curves, self.compared.noise
+
+    def curves(self, unit: str) -> tuple[Mapping[int, Curve], Noise | None] | None:
+        """The curves in a unit, `bits_per_byte` or another for the loss itself; None where the cell has none."""
+        return self.bits if unit == BITS else self.losses
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Two cells that differ in one column.
+
+    Attributes:
+        axis: the column.
+        one, other: the cells; the other's value comes later.
+        unit: the column of the loss in which they are compared: bits per byte where the texts' pieces differ.
+        found: the difference at equal size; None without such losses.
+    """
+
+    axis: str
+    one: CellAnalysis
+    other: CellAnalysis
+    unit: str
+    found: Difference | None
+
+    @property
+    def setting(self) -> dict[str, Value]:
+        """The values that both share."""
+        return {name: value for name, value in self.one.values.items() if name != self.axis}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A depth of a cell at a size: its width there, its loss, and how it stands against the best.
+
+    Attributes:
+        above: loss over that of the best; 0 for the best.
+        err: standard error of the loss; NaN without a noise estimate, as is that of `above`.
+        near: not significantly worse than the best, at 95%.
+    """
+
+    cell: CellAnalysis
+    size: float
+    depth: int
+    width: float
+    loss: float
+    err: float
+    noise: Noise | None
+    above: float = 0.0
+    above_err: float = 0.0
+    near: bool = True
+
+
+@dataclass(frozen=True, eq=False)  # an analysis is the key of what follows from it
+class GridAnalysis:
+    """All cells of a grid.
+
+    Attributes:
+        cells: the cells of the table that could be analysed.
+        analyses: their analyses in the same order.
+        options: of the transitions.
+        noise: the noise between seeds of each pool of cells that share one.
+        unit: the loss in which all cells compare.
+        parts: what of the analysis failed.
+    """
+
+    cells: Cells
+    analyses: tuple[CellAnalysis, ...]
+    options: Options
+    noise: Mapping[Hashable, Noise | None]
+    unit: str
+    parts: Parts = field(default_factory=Parts)
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects of all axes, by axis."""
+        return tuple(effects_of(self.cells.axes, self.analyses, self.unit, self.options.loss))
+
+    @cached_property
+    def best(self) -> tuple[tuple[Candidate, ...], ...]:
+        """The candidates of each size, the best one first; empty where the cells have no common unit."""
+        return tuple(best_shapes(self.analyses, self.unit))
+
+
+def unit_of_loss(cell: Cell) -> tuple[Value, ...]:
+    """The pool of a cell: cells of one corpus and one vocabulary share the unit of their loss, and their noise.
+
+    A patch embedding shares it with no other rank: fewer numbers of a patch are another input, which some seeds learn
+    and others don't.
+    """
+    rank = cell.value("embedding_rank") if cell.value("patch_embedding") == "True" else None
+    return (*(cell.value(name) for name in TEXT), rank)
+
+
+def analyse_grid(
+    table: pd.DataFrame,
+    source: str,
+    options: Options = DEFAULT,
+    axes: Sequence[str] | None = None,
+) -> GridAnalysis:
+    """The analysis of a table of runs, without the cells that can't be analysed where there are others.
+
+    Args:
+        axes: the columns that the grid lists; None for a table from elsewhere (`cells_of`).
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    check_bootstrap(options.noise, options.draws)
+    cells, parts = cells_of(table, axes, source=source, loss=options.loss), Parts()
+    analyses, noise = analyse_cells(cells.cells, source, options, parts=parts)
+    cells = replace(cells, cells=tuple(one.cell for one in analyses))
+    several = len({tuple(cell.value(name) for name in TEXT) for cell in cells.cells}) > 1
+    unit = BITS if several else options.loss
+    return GridAnalysis(cells, analyses, options, noise, unit, parts)
+
+
+def analyse_cells(
+    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss, *, parts: Parts
+) -> tuple[tuple[CellAnalysis, ...], dict[Hashable, Noise | None]]:
+    """The cells with their transitions, without those that can't be analysed, and the noise of each pool.
+
+    Args:
+        parts: is told what fails.
+
+    Raises:
+        UserError: the runs of no cell can be used.
+    """
+    checked = parts.each(cells, lambda cell: checked_runs(cell, source, options), cell_name)
+    noise = pooled(checked, pool, options.noise, parts=parts)
+    in_bits = {
+        id(cell): parts.attempt(f"bits per byte of {cell.name}", partial(_in_bits, cell, runs, source))
+        for cell, runs in checked
+    }
+    known = [(cell, runs) for cell, _ in checked if (runs := in_bits[id(cell)]) is not None]
+    bits_noise = parts.attempt("seed noise in bits per byte", lambda: pooled(known, pool, parts=parts)) or {}
+
+    def analysed(pair: tuple[Cell, pd.DataFrame]) -> CellAnalysis:
+        cell, runs = pair
+        bits, of = in_bits[id(cell)], bits_noise.get(pool(cell))
+        curves = None if bits is None else (loss_curves(bits, of, options.size), of)
+        return CellAnalysis(
+            cell, runs, analyse_runs(runs, options, lambda _: noise[pool(cell)], parts), curves
+        )
+
+    found = parts.each(checked, analysed, lambda pair: pair[0].name)
+    return tuple(one for _, one in found), noise
+
+
+def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
+    """The checked runs of a cell (`check_runs`).
+
+    Raises:
+        UserError: they can't be used; the sentence names the cell.
+    """
+    where = f"{source} ({cell.name})" if cell.values else source
+    return check_runs(cell.runs, where, loss=options.loss, size=options.size, beside=[BITS])
+
+
+def pooled(
+    runs: Sequence[tuple[Cell, pd.DataFrame]],
+    pool: Pool,
+    given: float | None = None,
+    *,
+    borrow: bool = False,
+    parts: Parts,
+) -> dict[Hashable, Noise | None]:
+    """The noise between seeds of each pool, over the repeated shapes of its cells; of a given noise that one.
+
+    A pool whose seeds have equal losses has none where another pool can be told.
+
+    Args:
+        runs: each cell with its checked runs.
+        pool: cells with equal keys share their noise.
+        borrow: a pool without repeated shapes takes the noise of all cells together.
+        parts: is told what fails.
+
+    Raises:
+        UserError: the repeated seeds of all pools have exactly equal losses.
+    """
+    kin: dict[Hashable, list[tuple[Cell, pd.DataFrame]]] = {}
+    for cell, one in runs:
+        kin.setdefault(pool(cell), []).append((cell, one))
+    if given is not None:
+        return dict.fromkeys(kin, Noise(given, math.inf))
+    means = {
+        key: pd.concat([group_means(one, ["depth", "width"]) for _, one in mine], ignore_index=True)
+        for key, mine in kin.items()
+    }
+    told = parts.each(
+        kin, lambda key: group_noise(means[key]), lambda key: f"seed noise of {_shared_name(kin[key])}"
+    )
+    found = dict.fromkeys(kin, None) | dict(told)
+    if borrow and None in found.values():
+        of_all = group_noise(pd.concat(means.values(), ignore_index=True))
+        found = {key: noise or of_all for key, noise in found.items()}
+    return found
+
+
+def _shared_name(kin: Sequence[tuple[Cell, pd.DataFrame]]) -> str:
+    """What some cells share, `V = 500`."""
+    cells = [cell for cell, _ in kin]
+    first = cells[0].values.items()
+    shared = {name: value for name, value in first if all(cell.values[name] == value for cell in cells)}
+    return name_of(shared) or "all cells"
+
+
+def _in_bits(cell: Cell, runs: pd.DataFrame, source: str) -> pd.DataFrame | None:
+    """The checked runs of a cell with bits per byte as their loss, which is refused where it is no loss."""
+    if BITS not in cell.runs or cell.runs[BITS].isna().any():
+        return None
+    numbers_of(cell.runs, [BITS], source, positive=[BITS])
+    return runs.assign(loss=runs[BITS])
+
+
+def effects_of(
+    axes: Sequence[str], analyses: Sequence[CellAnalysis], unit: str = LOSS, loss: str = LOSS
+) -> Iterator[Effect]:
+    """The effects of each axis: all pairs of cells that differ in it alone, the earlier value first.
+
+    Args:
+        unit: the loss in which all cells compare; cells of one text that have none in it compare in `loss`.
+    """
+    named = [{name: one.values[name] for name in axes} for one in analyses]
+    told = list[Effect]()
+    for axis in axes:
+        for one, other in ((analyses[a], analyses[b]) for a, b in differing_in_one(named, axis)):
+            known = one.curves(unit) is not None and other.curves(unit) is not None
+            in_unit = unit if known or axis in TEXT else loss
+            first, second = one.curves(in_unit), other.curves(in_unit)
+            found = None
+            if first is not None and second is not None:
+                found = difference(first[0], second[0], (first[1], second[1]))
+                found = replace(found, caution="") if axis in batches.COLUMNS else found
+            told.append(Effect(axis, one, other, in_unit, found))
+    grown = iter(with_scatter([one.found for one in told if one.found is not None]))
+    yield from (one if one.found is None else replace(one, found=next(grown)) for one in told)
+
+
+def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[Candidate, ...]]:
+    """The depths of all cells at each size that a network has, the best one first.
+
+    The best is the least of several noisy losses, so its own loss is a little too low.
+    """
+    known = [(one, curves) for one in analyses if (curves := one.curves(unit)) is not None]
+    if len(known) < len(analyses):
+        return
+    every = [curve.size for _, (of, _) in known for curve in of.values()]
+    for size in size_groups(np.concatenate(every)):
+        at, rows = np.array([size]), list[Candidate]()
+        for one, (of, noise) in known:
+            for depth, curve in of.items():
+                (weights,), (inside,) = curve.weights_at(at)
+                if inside:
+                    err = math.sqrt(float(weights**2 @ curve.loss_err**2))
+                    width = round(float(curve.width_at(math.log(size))), 6)
+                    loss = float(weights @ curve.loss)
+                    rows.append(Candidate(one, round(size, 6), depth, width, loss, err, noise))
+        if rows:
+            yield within(rows)
+
+
+def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Candidates of one size, the best one first, each beside it."""
+    best, *others = sorted(rows, key=lambda one: one.loss)
+    found = [replace(best, above=0.0, above_err=0.0 * best.err, near=True)]
+    for one in others:
+        apart, limit = math.hypot(one.err, best.err), math.inf
+        if one.noise is not None and best.noise is not None:
+            known = (each.noise.threshold_at(each.width) for each in (one, best) if each.noise is not None)
+            limit = max(map(float, known)) * apart
+        found.append(
+            replace(one, above=one.loss - best.loss, above_err=apart, near=one.loss - best.loss <= limit)
+        )
+    return tuple(found)
+
+
+def require_two_depths(runs: Iterable[pd.DataFrame], source: str, what: str) -> None:
+    """Refuse tables of which none has two depths.
+
+    Args:
+        what: what each table is of, in the message.
+
+    Raises:
+        UserError: so it is.
+    """
+    if not any(one["depth"].nunique() > 1 for one in runs):
+        raise UserError(f"{source} has no {what} with two depths, so there are no transitions.")
