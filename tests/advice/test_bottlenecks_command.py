@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from commands import output_of, sentence_of
+from commands import output_of
 from rank_runs import rank_runs
 from redundancy_results import write_redundancies
 from small import REPOSITORY
@@ -118,25 +118,6 @@ def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
     assert (wider["basis"], wider["redundancy"]) == ("extrapolated", None)
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ("name,width,vocab_size,d_ff\na,1024,9000,0\n", "rename d_ff to ff_width."),
-        ("name,width,vocab_size,Rank\na,1024,9000,16\n", "rename Rank to embedding_rank."),
-        ("name,width,vocab_size,embeding_rank\na,1024,9000,16\n", "rename embeding_rank to embedding_rank."),
-        ("name,width,vocabsize\na,8,5\n", "rename vocabsize to vocab_size."),
-        ("name,width,vocab_size\n,8,5\n", "row 1: name must not be empty"),
-        ("name,width,vocab_size\na,8,5.5\n", "a: vocab_size is 5.5; it must be a whole number"),
-    ],
-)
-def test_a_table_with_other_columns_or_rows_is_one_sentence(tmp_path: Path, table: str, words: str) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(table)
-    assert words in sentence_of("bottlenecks", "--table", path)
-    path.write_text("name,width,vocab_size,hidden_size,path,params_m\na,1024,9000,7,x,7\n")
-    assert printed("--table", path)  # others are ignored
-
-
 def test_a_model_s_folder(tmp_path: Path) -> None:
     """Four layers as DeepSeek-V3's: heads of 128 values are H d_a = 16,384; 7,168, its width, was read."""
     sizes = {"hidden_size": 7168, "num_attention_heads": 128, "v_head_dim": 128, "vocab_size": 129280}
@@ -150,35 +131,3 @@ def test_a_model_s_folder(tmp_path: Path) -> None:
     said = printed("--model", tmp_path)
     assert "work on one token" in said
     assert "No redundancy was measured in a mixture of experts" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("GPT3-XL",), "The table has no architecture 'GPT3-XL'; near it: GPT-3 XL"),
-        (("qqq",), "The table has no architecture 'qqq'; without a name all are printed."),
-        (("--vocab", 5, "--width", -1), "yours: width is -1; it must be at least 1."),
-        (("--vocab", 5), "yours: the width is missing; every architecture needs one."),
-        (
-            ("--patch", 15, "--image", 224, "--width", 8),
-            "yours: a patch of 15 pixels does not divide an image of 224;",
-        ),
-        (
-            ("ESM-1b", "--vocab", 5),
-            "Give names of the table, or --table, or --model, or numbers, and only one of",
-        ),
-        (("--out", "x.txt"), "--out is x.txt; its name must end in .csv or .md."),
-        (("--model", "./nowhere"), "There is no nowhere; --model needs a folder with a config.json."),
-        (
-            ("--model", "nobody/nothing"),  # no name is looked up in the network
-            "There is no nobody/nothing; --model needs a folder with a config.json.",
-        ),
-        (("--table", "none.csv"), "There is no file none.csv."),
-        (
-            ("--fit", "nowhere"),
-            "nowhere has no redundancy.csv; --fit needs the results of the study embedding_rank",
-        ),
-    ],
-)
-def test_wrong_input_is_one_sentence(arguments: tuple[object, ...], sentence: str) -> None:
-    assert sentence_of("bottlenecks", *arguments).startswith(sentence)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import output_of, sentence_of
+from commands import output_of
 from public_losses import made_table
 
 
@@ -42,20 +42,3 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
     text = json.dumps(content)
     assert "loss" not in content["groups"][0]
     assert str(losses["loss"][0])[:8] not in text  # fits, not losses
-
-
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        (None, "can't be read as a CSV"),
-        (pd.DataFrame({"depth": [1]}), "lacks width, block_params"),
-        (
-            made_table(0.0, budgets=(1e10,)).drop(columns="series").assign(series="mine"),
-            "has no series hot_100b+",
-        ),
-    ],
-)
-def test_a_wrong_table_is_one_sentence(tmp_path: Path, table: pd.DataFrame | None, sentence: str) -> None:
-    if table is not None:
-        table.to_csv(tmp_path / "losses.csv", index=False)
-    assert sentence in sentence_of("evidence", "--table", "losses.csv", cwd=tmp_path)

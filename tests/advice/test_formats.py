@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import output_of, sentence_of
+from commands import output_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,20 +109,3 @@ def test_a_budget_has_a_config_too(tmp_path: Path) -> None:
         output_of("shape", "--flops", "1e20", "--vocab", "32k", "--format", "hf", cwd=tmp_path)
     )
     assert found["num_hidden_layers"] > 20
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("1B", "--format", "litgpt", "--tied"), "A config of litgpt has nothing for --tied"),
-        (
-            ("1B", "--format", "torchtitan", "--block", "gpt2"),
-            "A config of torchtitan has nothing for --block gpt2",
-        ),
-        (("100B", "--format", "hf"), "No best depth is told at this size"),
-    ],
-)
-def test_what_a_library_has_not_is_refused(
-    tmp_path: Path, options: tuple[object, ...], sentence: str
-) -> None:
-    assert sentence in sentence_of("shape", *options, cwd=tmp_path)

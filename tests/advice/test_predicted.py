@@ -1,11 +1,8 @@
 """What the evidence tells of runs that it has not seen, against what was measured."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from commands import sentence_of
 
 from shapelaw.advice.evidence.predicted import by_budget, predicted, size_terms
 from shapelaw.advice.evidence.public import public_evidence
@@ -34,8 +31,3 @@ def test_runs_are_compared_at_equal_tokens() -> None:
     shifted = RUNS.assign(loss=RUNS["loss"] + RUNS["tokens"].rank(method="dense"))
     before, after = (by_budget(predicted(runs, public_evidence(), "x")) for runs in (RUNS, shifted))
     pd.testing.assert_frame_equal(before, after)
-
-
-def test_a_table_without_tokens_is_refused(tmp_path: Path) -> None:
-    RUNS.drop(columns="tokens").to_csv(tmp_path / "runs.csv", index=False)
-    assert "tokens" in sentence_of("predict", tmp_path / "runs.csv", "--out", tmp_path)

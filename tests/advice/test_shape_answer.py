@@ -51,13 +51,6 @@ def test_gpt_2_s_block_hears_the_law_first() -> None:
     assert found.witnesses[0].beyond > 3
 
 
-def test_beyond_three_times_the_evidence_nothing_is_told() -> None:
-    found = answered(7e9)
-    assert (found.by, found.rows, found.advised) == ("", (), None)
-    assert found.best.low < found.best.depth < found.best.high
-    assert all(one.cost is None for one in found.shipped if one.size > 6.1e9)
-
-
 def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:
     small = 1e6
     own = replace(LAW, own=True, sizes=(1e5, 1e7), source="mine")

@@ -197,23 +197,6 @@ def test_times_of_several_sizes_say_how_time_follows_size(tmp_path: Path) -> Non
     assert np.diff(clock.log_time)[0] == pytest.approx(0.2 * math.log(2.0))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("depth,seconds\n12,1", "is no table of `shapelaw speed`; it needs numbers in depth, block_params"),
-        ("depth,block_params,seconds_per_token\n12,1e8,1e-6", "has times of 1 depth"),
-        ("depth,block_params,seconds_per_token\n12,1e8,fast", "is no table of"),
-    ],
-)
-def test_a_wrong_table_of_times_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    file = tmp_path / "speed.csv"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=sentence):
-        read_clock(file, 257, 128, PUBLIC)
-    with pytest.raises(UserError, match="can't be read"):
-        read_clock(tmp_path / "none.csv", 257, 128, PUBLIC)
-
-
 def test_times_between_depths_have_no_corner_that_draws_the_best_depth() -> None:
     """Lines from 12 to 24 to 48 layers made every second draw's best depth 24."""
     clock = Clock(0.8, np.log([12.0, 24.0, 48.0]), np.log([1.0, 1.05, 1.27]), "made")

@@ -59,28 +59,6 @@ def test_shapes_without_room_or_memory_are_said_and_left_out(
     assert [row["depth"] for row in rows(tmp_path)] == ["2"]  # what was there stays
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--size", "much"), "SIZE is much; give a number of parameters, such as 1.3B"),
-        (("--depths", "4,x"), "--depths is x; give numbers of layers"),
-        (("--depths", "0"), "--depths is 0; give numbers of layers, such as 12,24,48, of at least 1."),
-        (("--depths", "5000"), "1,000 layers are the most"),
-        (("--vocab", "1"), "--vocab is 1; give a number of tokens"),
-        (("--vocab", "50257"), "no room"),
-        (("--tokens-per-step", "0"), "--tokens-per-step is 0; give tokens of a step"),
-        (("--tokens-per-step", "100", "--context", "64"), "sequences of 64 don't divide; take 64"),
-        (("--seconds", "0"), "--seconds is 0; it must be above 0"),
-        (("--out", "speed.txt"), "--out is speed.txt; its name must end in .csv."),
-        (("--device", "tpu9"), "This machine has no device 'tpu9'"),
-        (("--precision", "bfloat16", "--device", "cpu"), "several times slower than float32 on a CPU"),
-    ],
-)
-def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    assert sentence in sentence_of("speed", *SMALL, *arguments, cwd=tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = speed.step_times
 
@@ -109,20 +87,3 @@ def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch
             *asked, "--speed", "decode.csv", cwd=tmp_path
         )
     assert "--speed no can't be read" in sentence_of("advisor_page", "--speed", "no", cwd=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--batch", 2), "--batch is of --decode; leave it out, or add --decode."),
-        (
-            ("--decode", "--tokens-per-step", 8),
-            "--tokens-per-step is of training; leave it out, or leave out",
-        ),
-        (("--decode", "--compiled-part", "blocks"), "--compiled-part is of training; leave it out"),
-        (("--decode", "--depths", "2"), "--decode needs two --depths at least"),
-    ],
-)
-def test_options_of_the_other_kind_of_step_are_refused(tmp_path: Path, options, said: str) -> None:
-    asked = ("--size", "100k", "--vocab", 100, "--depths", "2,4", "--seconds", 0.1)
-    assert said in sentence_of("speed", *asked, *options, cwd=tmp_path)

@@ -1,6 +1,5 @@
 """Tables, sentences and fit.json of a surface."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -9,12 +8,8 @@ import pytest
 from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 
 from shapelaw.advice.surface.analysis import (
-    AVERAGE,
-    ENOUGH_DRAWS,
     Options,
     analyse_surface,
-    check_options,
-    sizes_of,
 )
 from shapelaw.advice.surface.answers import Overtaking, middle_sizes
 from shapelaw.advice.surface.average import Surface
@@ -26,81 +21,12 @@ from shapelaw.advice.surface.results import (
     penalty_table,
     present_surface,
 )
-from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
 
 @pytest.fixture(scope="module")
 def analysis():
     return analyse_surface(budget_of(Design(24)), Options(sizes=(3e8, 1e10), draws=300))
-
-
-def test_the_average_comes_first_and_forms_with_enough_draws_follow(analysis):
-    names = [name for name, _ in analysis.best]
-    assert names[:2] == [AVERAGE, AVERAGE]
-    enough = [one.form.name for one in analysis.surface.forms if len(one.drawn_theta) >= ENOUGH_DRAWS]
-    assert names[2::2] == enough
-    assert len(analysis.penalties) == 24
-
-
-@pytest.mark.parametrize("text", ["", "big", "3e8,", "3x"])
-def test_sizes_that_are_none(text):
-    with pytest.raises(UserError, match="write numbers, such as"):
-        sizes_of(text)
-    assert sizes_of("6e7, 300M,1.3B") == (6e7, 3e8, 1.3e9)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (Options(sizes=(-3e8,)), "--sizes has -3e.08; a size is a number above zero"),
-        (Options(sizes=(math.nan,)), "--sizes has nan"),
-        (Options(noise=0.0), "The noise is 0.0"),
-        (Options(draws=5), "5 bootstrap draws are too few"),
-    ],
-)
-def test_wrong_options(options, words):
-    with pytest.raises(UserError, match=words):
-        check_options(options)
-
-
-def test_tables_have_what_each_shape_and_depth_costs(analysis):
-    results = present_surface(analysis)
-    penalty, costs, best = (results.tables[name].frame for name in ("penalty", "costs", "best_depth"))
-    assert len(penalty) == 24
-    assert penalty["block_params"].is_monotonic_increasing
-    assert (penalty["penalty"] >= 0).all()
-    known = penalty.dropna(subset="needed")
-    assert len(known) > 12
-    assert (known["needed"] <= known["block_params"] * 1.0001).all()
-    less = penalty[penalty["needed"].isna()]  # smaller than all shapes
-    assert (less["needed_high"] >= penalty["block_params"].min()).all()
-    assert set(costs["block_params"]) == {3e8}  # 1e10 is more than three times beyond
-    assert (12 * costs["depth"] * costs["width"] ** 2).to_numpy() == pytest.approx(3e8)
-    assert (costs["cost_low"] <= costs["cost"]).all()
-    assert (costs["cost"] <= costs["cost_high"]).all()
-    (least,) = costs[costs["is"] == "best"].to_dict("records")
-    assert least["cost"] == 0.0
-    assert abs(least["depth"] - 16) <= 3
-    assert costs["cost"].max() > 0.005
-    assert (costs[costs["is"] == "flat"]["cost"] <= 0.005).all()
-    assert (costs["loss_high"] - costs["loss_low"] > 1.5 * 0.004).all()  # the scatter of a run is in it
-    assert (penalty["penalty_low"] <= penalty["penalty"] + 1e-12).all()
-    average = best[best["model"] == "average"].set_index("block_params")
-    assert average.loc[3e8, "status"] == "converged"
-    assert 12 * average.loc[3e8, "depth"] * average.loc[3e8, "width"] ** 2 == pytest.approx(3e8)
-    assert average.loc[1e10, "status"] == "extrapolated"
-    fit = results.fit
-    alone = set(best["model"]) - {"average"}
-    assert alone
-    assert alone <= {form["name"] for form in fit["forms"]}
-    assert fit["status"] == "converged"
-    assert fit["size_axis"] == "block"
-    assert fit["token_rule"] == "every run saw 1e+10 tokens"
-    assert sum(form["weight"] for form in fit["forms"]) == pytest.approx(1.0)
-    symmetric_form = next(form for form in fit["forms"] if form["name"] == "symmetric")
-    assert np.shape(symmetric_form["covariance"]) == (4, 4)
-    assert json.dumps(fit, allow_nan=False)
 
 
 def test_what_equal_size_means_is_said_first(analysis):
