@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -32,75 +34,10 @@ INPUTS, FIT = "inputs", "fit.json"
 # to which numbers are the same: last digits depend on the CPU, by up to 3e-8 of a number
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 SHOWN = 5  # of a kind of difference in a table
-RUNS, MADE, FINISHED = "docs/results/laptop_", f"{INPUTS}/", f"{INPUTS}/finished/"
-PUBLISHED = "published"  # the transitions of Levine et al. 2020
-
-_ANALYSES = {  # folder of tables: the study, its input, and options
-    "depth_width": f"depth_width {RUNS}depth_width.parquet",
-    "depth_width_bits": f"depth_width {RUNS}depth_width.parquet --loss bits_per_byte --method paper --size total",
-    "committed_runs": "committed_runs docs/results/h200_llama.csv",
-    "undertraining": f"undertraining {RUNS}undertraining.csv",
-    "todays_decoder": f"todays_decoder {RUNS}todays_decoder.csv",
-    "todays_decoder_observed": f"todays_decoder {MADE}observed.csv --observed-steps 500 1000",
-    "vocabulary": f"vocabulary {RUNS}vocabulary.csv",
-    "vocabulary_images": f"vocabulary {RUNS}images.csv",
-    "vocabulary_images_8000": f"vocabulary {RUNS}images_8000.csv",
-    "vocabulary_same_text": f"vocabulary {RUNS}same_text.csv",
-    "embedding_rank": f"embedding_rank {RUNS}embedding_rank.csv",
-    "attention_ratio": f"attention_ratio {RUNS}attention_ratio.csv",
-    "attention_ratio_flops": f"attention_ratio {RUNS}attention_ratio.csv --size flops",
-    "positional_rank": f"positional_rank {RUNS}positional_rank.csv",
-    "attention_degree": f"attention_degree {RUNS}attention_degree.parquet",
-    "block_degree": f"block_degree {RUNS}block_degree.parquet",
-    "memorization_heads": f"memorization_heads {RUNS}memorization_heads.parquet",
-    "memorization_heads_seeds": "memorization_heads docs/results/memorization_seeds.csv",
-    "memorization_heads_made": f"memorization_heads {MADE}memorization_heads.csv",
-    "memorization_context": f"memorization_context {MADE}memorization_context.csv",
-    "memorization_head_dim": f"memorization_head_dim {MADE}memorization_head_dim.csv",
-    "memorization_saturation": f"memorization_saturation {MADE}memorization_saturation.csv --attention {MADE}attention",
-    "memorization_saturation_largest": "memorization_saturation docs/results/memorization_largest.csv",
-    "relu": f"relu {FINISHED}relu.csv",
-    "separation_rank": f"separation_rank {MADE}separation_rank.json",
-    "separation_rank_finished": f"separation_rank {FINISHED}separation_rank.json",
-    "assumptions": f"assumptions {MADE}layers",
-    **{  # a few tiny runs: most tables say why they say nothing
-        f"{study}_finished": f"{study} {FINISHED}{study}.csv{options}"
-        for study, options in (
-            *(
-                (study, " --draws 200")
-                for study in ("depth_width", "undertraining", "todays_decoder", "vocabulary")
-            ),
-            *(
-                (study, "")
-                for study in ("embedding_rank", "attention_ratio", "positional_rank", "attention_degree")
-            ),
-            *((study, "") for study in ("block_degree", "memorization_context", "memorization_head_dim")),
-            ("memorization_saturation", ""),
-        )
-    },
-}
-
-
-def _analysis(words: str) -> tuple[str, ...]:
-    study, given, *options = words.split()
-    return "analyse.py", study, "--input", given, *options
-
-
-COMMANDS: dict[str, tuple[str, ...]] = {  # folder of tables: the command that makes it, but for --out FOLDER
-    **{name: _analysis(words) for name, words in _ANALYSES.items()},
-    "fit": ("fit_surface.py", "--runs", f"{RUNS}depth_width.parquet"),
-    "fit_total": (
-        "fit_surface.py",
-        "--runs",
-        f"{RUNS}depth_width.parquet",
-        "--size-axis",
-        "total",
-        "--draws",
-        "200",
-    ),
-    "transitions": ("fit_transitions.py", "--runs", f"{RUNS}depth_width.parquet"),
-    "transitions_published": ("fit_transitions.py", "--transitions", PUBLISHED),
-    "transitions_of_budgets": ("fit_transitions.py", "--runs", f"{MADE}token_budgets.csv", "--draws", "500"),
+# folders of tables, and the command that makes each, but for --out FOLDER
+COMMANDS: dict[str, tuple[str, ...]] = {
+    name: tuple(words.split())
+    for name, words in yaml.safe_load(ARCHIVE.with_name("tables.yaml").read_text(encoding="utf-8")).items()
 }
 
 Tables = Mapping[str, str]  # the name of a table, and its CSV

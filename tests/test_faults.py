@@ -1,7 +1,5 @@
 """Other people's files and accidents, ten kinds: each input that broke a command, and a property of its whole kind."""
 
-import json
-import shutil
 import signal
 import subprocess
 import time
@@ -18,10 +16,8 @@ from small import PYTHON, REPOSITORY
 
 from shapelaw.advice.own_runs.columns import NO_LENGTH, OF_LENGTH, OF_TOKENS
 from shapelaw.advice.own_runs.rows import own_runs
-from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import check_runs, read_table
-from shapelaw.settings.sections import Folder
 from shapelaw.studies.study_runs import FINISHED, UNFINISHED
 
 SECOND = Path(__file__).parent / "faults" / "second"
@@ -61,19 +57,9 @@ def test_an_input_that_broke_a_command_ends_in_results_or_a_sentence(name: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("fit_surface", [SECOND / "38-duplicate-index" / "ok.parquet", "--out", "out"]),
-        ("fit_transitions", [SECOND / "38-duplicate-index" / "ok.parquet", "--out", "out"]),
-        ("bottlenecks", ["--model", SECOND / "44-kimi-linear"]),
-        ("speed", ["10M"]),
-    ],
-)
-def test_ctrl_c_is_one_line(command: str, arguments: list[str], tmp_path: Path) -> None:
-    line = [PYTHON, "-m", "shapelaw.cli", *map(str, arguments)]
-    names = {"fit_surface": "fit", "fit_transitions": "transitions"}
-    line.insert(3, names.get(command, command))
+@pytest.mark.parametrize("asked", [["fit", SECOND / "38-duplicate-index" / "ok.parquet"], ["speed", "10M"]])
+def test_ctrl_c_is_one_line(asked: list[str | Path], tmp_path: Path) -> None:
+    line = [PYTHON, "-m", "shapelaw.cli", *map(str, asked)]
     with subprocess.Popen(
         line, cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY / "scripts")}, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -164,47 +150,6 @@ def test_whole_numbers_of_any_size_are_told_apart_as_seeds_and_refused_as_sizes(
     if (depth := max(seeds)) >= 2**53:
         with pytest.raises(UserError, match=r"row 1: depth must be below 2\^53; it is"):
             check_runs(runs.assign(depth=[depth, *runs["depth"][1:]]), "runs.csv")
-
-
-COPIES = st.sampled_from(["~", ".bak", ".orig", ".swp", ".tmp", ".hidden/", "__MACOSX/", ".cache/x/"])
-
-
-@FEW
-@given(copies=st.lists(COPIES, max_size=4, unique=True))
-def test_copies_beside_a_text_are_left_out_whatever_their_name(
-    copies: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("texts")
-    (folder / "a.txt").write_text("A text.")
-    (folder / "circle").symlink_to(folder)
-    for copy in copies:
-        path = folder / (f"{copy}a.txt" if copy.endswith("/") else f"a.txt{copy}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("A copy.")
-    assert [document.text for document in read_source(Folder(folder), folder)] == ["A text."]
-    shutil.rmtree(folder)
-
-
-json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), words),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)),
-    max_leaves=5,
-)
-
-
-@FEW
-@given(value=json_values)
-def test_a_text_of_another_type_is_named_by_its_type(
-    value: object, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("lines")
-    (folder / "a.jsonl").write_text(json.dumps({"text": value}) + "\n")
-    if value is None or isinstance(value, str):
-        assert [document.text for document in read_source(Folder(folder), folder)] == [value or ""]
-        return
-    names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    with pytest.raises(UserError, match=f"line 1: 'text' is {names[type(value)]}, and no text"):
-        list(read_source(Folder(folder), folder))
 
 
 @FEW

@@ -170,7 +170,9 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         ),
         (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
         (b'{"text": 3}', "line 2: 'text' is a number, and no text; name the column with text_column"),
+        (b'{"text": true}', "line 2: 'text' is true or false, and no text"),
         (b'{"text": ["x"]}', "line 2: 'text' is a list, and no text"),
+        (b'{"text": {"x": 1}}', "line 2: 'text' is an object, and no text"),
         (
             b'{"text": "%s"}' % base64.b64encode(b"It was the best of times. " * 3),
             "line 2: 'text' is base64, and no",

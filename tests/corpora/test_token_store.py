@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small import SCRIPTS
 
 from shapelaw.corpora import token_store
 from shapelaw.corpora.token_store import (
@@ -213,15 +210,3 @@ def test_bytes_of_all_tokens_are_the_text(path: Path) -> None:
     store = open_token_store(path)
     assert window_bytes(store, store.tokens) == store.text_bytes == 200
     assert window_bytes(store, gather_windows(store, np.array([0, 3]), 2)[:, 1:]) == 2 + 3 + 0 + 1
-
-
-def test_it_imports_numpy_and_the_standard_library_only() -> None:
-    code = (
-        "import sys, shapelaw.corpora.token_store\n"
-        "roots = {name.partition('.')[0] for name in sys.modules}\n"
-        "print(sorted(roots - sys.stdlib_module_names - {'numpy', 'shapelaw', '__main__'}))"
-    )
-    path = f"import sys; sys.path[:0] = {[str(SCRIPTS), *sys.path]}\n"
-    command = [sys.executable, "-I", "-S", "-c", path + code]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"

@@ -30,14 +30,12 @@ class Weather:
 
     Attributes:
         fault: for the number of a request, from 0: "" (none), "refuse" (500, not passed on), "lose" (passed on,
-            the answer is a 500), "cut" (passed on, the connection breaks).
-        delay: seconds before an answer.
+            the answer is a 500), "cut" (passed on, the connection breaks), "stop" (passed on, answered seconds later).
         requests: how many came in.
     """
 
     uri: str = ""
     fault: Callable[[int], str] = lambda _: ""
-    delay: float = 0.0
     requests: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,10 +65,10 @@ def proxy(target: str) -> Iterator[Weather]:
                 got = upstream.getresponse()
                 content = got.read()
                 upstream.close()
-                if not fault:
+                if fault in ("", "stop"):
                     status, answer = got.status, content
                     headers = [(k, v) for k, v in got.getheaders() if k.lower() not in HOP]
-            time.sleep(weather.delay)
+            time.sleep(5 if fault == "stop" else 0)
             if fault == "cut":
                 self.close_connection = True
                 return

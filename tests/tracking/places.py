@@ -148,15 +148,3 @@ def wait_for(condition: Callable[[], bool], seconds: float = 600) -> None:
     while not condition():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.05)
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command that ended left: its exit code, standard output and standard error."""
-
-    code: int
-    output: str
-    errors: str
-
-
-Script = Callable[..., Done]

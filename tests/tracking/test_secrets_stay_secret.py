@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import script
 from made_records import ask, make_run, write_finished, write_live
-from places import SCRIPTS, Place, Script, free_port, web_server
+from places import SCRIPTS, Place, free_port, web_server
 from stored import dump
 
 from shapelaw.tracking.command import redact
@@ -20,9 +21,9 @@ PASSWORD = "hush%21-hush"
 
 
 COMMANDS = [
-    ("import_runs.py", "--study", "depth_width", "--out", "runs.parquet"),
-    ("follow_runs.py", "--once"),
-    ("log_study.py", "--study", "depth_width", "--artifacts", "figure.svg"),
+    ("import_runs", "--study", "depth_width", "--out", "runs.parquet"),
+    ("follow_runs", "--once"),
+    ("log_study", "--study", "depth_width", "--artifacts", "figure.svg"),
 ]
 
 
@@ -30,11 +31,8 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Run:
     """Run a command against a URI; its exit code and all that it said or logged."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "figure.svg").write_text("<svg/>")
     write_finished(tmp_path / "results", make_run())
     write_live(tmp_path / "results", make_run(1))
@@ -44,9 +42,9 @@ def run(
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri if how == "environment" else "http://wrong:wrong@wrong")
         given = ["--uri", uri] if how == "option" else []
-        done = script(*command, "--results", "results", "--patience", 0.5, *given)
+        done = script(*command, "--results", "results", "--patience", 0.5, *given, cwd=tmp_path)
         ours = [record.getMessage() for record in caplog.records if record.name.startswith("shapelaw")]
-        return done.code, "\n".join([done.output, done.errors, *ours])
+        return done.returncode, "\n".join([done.stdout, done.stderr, *ours])
 
     return start
 
@@ -134,7 +132,7 @@ def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: 
 
 
 def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
-    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
     run = make_run()
@@ -142,12 +140,12 @@ def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     arguments = ["--results", tmp_path, "--study", "depth_width", "--out", tmp_path / "runs.parquet"]
     uri = f"http://me:hush@127.0.0.1:{free_port()}"
-    done = script("import_runs.py", *arguments, "--uri", uri, "--patience", 1)
-    assert done.code == 3, done.errors
-    waiting, gave_up = done.errors.splitlines()
+    done = script("import_runs", *arguments, "--uri", uri, "--patience", 1)
+    assert done.returncode == 3, done.stderr
+    waiting, gave_up = done.stderr.splitlines()
     assert waiting.startswith("Waiting up to 1 seconds for the tracker: http://***@127.0.0.1")
     assert gave_up.startswith("Gave up after 1 seconds: http://***@127.0.0.1")
-    assert not [word for word in ("hush", "t0ps3cret", "Traceback") if word in done.errors]
+    assert not [word for word in ("hush", "t0ps3cret", "Traceback") if word in done.stderr]
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert not (tmp_path / "runs.parquet").exists()
 
@@ -160,7 +158,7 @@ def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
     assert "mlflow.entities" not in done.stderr
 
 
-def test_no_results_folder_is_a_sentence(tmp_path: Path, script: Script) -> None:
-    done = script("import_runs.py", "--study", "a", "--out", "a.parquet", "--results", tmp_path / "resluts")
-    assert (done.code, done.output) == (2, "")
-    assert done.errors.startswith("There is no results folder")
+def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:
+    done = script("import_runs", "--study", "a", "--out", "a.parquet", "--results", tmp_path / "resluts")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("There is no results folder")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from project import ALL_IN_ONE, CONFIG, KEYS, Project, key_of, records_of
+from project import ALL_IN_ONE, KEYS, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -61,11 +61,3 @@ def test_a_run_that_ends_in_an_error_of_its_own_costs_no_other_of_its_job(
     before = project.trained()
     project.snakemake(*records_of(KEYS), "--quiet", "rules")
     assert {one: when for one, when in project.trained().items() if one != key} == before
-
-
-def test_what_a_job_says_is_seen(tmp_path: Path, with_corpus: Path) -> None:
-    project = Project(tmp_path, with_corpus)
-    project.configure(training=(many := {**CONFIG["training"], "test_sequences": 10**6}))
-    done = project.snakemake(*records_of([key_of(1, 4, training=many)]), "--quiet", "rules", ok=False)
-    assert "test_sequences" in done.stderr
-    assert "1,000,000" in done.stderr or "1000000" in done.stderr

@@ -1,6 +1,5 @@
 """Jobs of several runs, in the real Snakemake: a later start asks for the same ones, and trains only what is new."""
 
-import json
 import re
 import shutil
 import sqlite3
@@ -96,26 +95,6 @@ def test_a_run_whose_record_is_gone_is_trained_again_alone(project: SharedProjec
     project.snakemake(TABLE, "--quiet", "rules")
     assert project.planned(TABLE) == []
     assert project.read("summary.json") == after
-
-
-def test_a_run_that_is_a_target_is_trained_alone(tmp_path: Path, with_corpus: Path) -> None:
-    """Its job leaves it out then; a run that began is not begun again."""
-    project = SharedProject(tmp_path, with_corpus, execution=TWO_A_JOB)
-    project.snakemake(*records_of([CHANGED]), "--quiet", "rules")
-    assert set(project.trained()) == {CHANGED}
-    assert project.counted() == "6 runs: 1 in the pool, 5 to train"
-    project.snakemake(*records_of(KEYS - {CHANGED}), "--quiet", "rules")
-    assert set(project.trained()) == KEYS
-
-
-def test_a_new_text_trains_every_run_again(project: SharedProject) -> None:
-    before = project.read("summary.json")
-    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
-    project.snakemake(TABLE, "--quiet", "rules")
-    after = project.read("summary.json")
-    for key in KEYS:
-        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
-        assert stores[0]["sha256"] != stores[1]["sha256"]
 
 
 def test_a_new_recipe_makes_new_runs_and_keeps_the_others(project: SharedProject) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from gpt2_files import PAIRS, vocabulary_json
 from job_server import warm_python
 from project import CONFIG, GRID, KEYS, Project, key_of, records_of
-from small import REPOSITORY
 from snakemake_server import run_snakemake
 
 
@@ -89,6 +89,19 @@ def test_the_report_opens_with_what_was_found_and_its_panels_have_something_to_s
     assert not {name for name in shown if name.endswith(".csv")}  # which would be downloaded
 
 
+@pytest.mark.slow
+def test_a_report_of_files_of_another_config_is_refused(project: Project) -> None:
+    (project.folder / "other.yaml").write_text(
+        yaml.safe_dump({"grids": {"depth_width": {"widths": {1: [4]}}}})
+    )
+    report = ("--report", "other.html", "--configfile", "other.yaml", "--quiet", "all")
+    for target in ((), ("results/depth_width/fit.json",)):
+        assert (
+            "make it anew, then the report: snakemake" in project.snakemake(*target, *report, ok=False).stderr
+        )
+    assert not (project.folder / "other.html").exists()
+
+
 def test_a_second_run_does_nothing(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("--quiet", "rules").stderr
 
@@ -123,32 +136,6 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
     assert project.planned() == []
 
 
-@pytest.mark.slow
-def test_one_changed_width_trains_one_run(project: Project) -> None:
-    before = project.trained()
-    project.configure(grids={"depth_width": {**GRID, "widths": {1: [4, 8, 12], 2: [4, 10]}}})
-    assert project.planned().count("train_small") == 1
-    project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
-    after = project.trained()
-    assert set(after) - set(before) == {key_of(2, 10)}
-    assert {key: after[key] for key in before} == before
-    keys = set(pd.read_parquet(project.folder / "results/depth_width/runs.parquet")["key"])
-    assert keys == KEYS - {key_of(2, 8)} | {key_of(2, 10)}
-    project.configure()
-
-
-@pytest.mark.slow
-def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Project) -> None:
-    key = key_of(2, 8)
-    page = (REPOSITORY / "results" / "README.md").read_text()
-    command = next(line for line in page.splitlines() if line.startswith("rm -r results/"))
-    before = project.trained()
-    project.carry_out(command.replace("<key>", key))
-    after = project.trained()
-    assert {key for key in before if after[key] != before[key]} == {key}
-    assert project.planned() == []
-
-
 def test_other_steps_train_every_run_again(project: Project) -> None:
     project.configure(training={**CONFIG["training"], "steps": 31})
     assert project.planned().count("train_small") == len(KEYS)
@@ -167,22 +154,6 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
     label = key_of(2, 4).rpartition("-")[0]
     said = project.snakemake(f"results/runs/{label}/summary.json", ok=False).stderr
     assert f"(did you mean {key_of(2, 4)}?)" in said
-
-
-@pytest.mark.slow
-def test_two_studies_that_ask_for_one_network_train_it_once(tmp_path: Path, with_corpus: Path) -> None:
-    widths = {1: [4, 8], 2: [4]}
-    one = {**GRID, "widths": widths, "repeated": {}}
-    again = {**one, "axes": {"steps": [30], "learning_rate": [3e-3]}}
-    grids = {"depth_width": one, "undertraining": again}
-    project = Project(tmp_path, with_corpus, studies=list(grids), grids=grids)
-    tables = [f"results/{study}/runs.parquet" for study in ("depth_width", "undertraining")]
-    assert project.planned(*tables).count("train_small") == 3
-    project.snakemake(*tables, "--quiet", "rules")
-    first, second = (pd.read_parquet(project.folder / table) for table in tables)
-    assert list(first["key"]) == list(second["key"]) == sorted(project.trained())
-    assert set(first["run_id"]).isdisjoint(second["run_id"])  # a copy in each experiment
-    assert list(first["test_loss"]) == list(second["test_loss"])
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
