@@ -12,10 +12,7 @@ if TYPE_CHECKING:  # PyTorch is not needed for the runs
 
 SMALL = Memorizer(heads=3, context=5, head_dim=4, width=8, value_dim=1, outputs=7)
 RUN = MemorizationRun(
-    *(SMALL, "classification", "shared", 60, 300, 0),
-    batch_size=16,
-    learning_rate=1e-2,
-    evaluate_every=50,
+    *(SMALL, "classification", "shared", 60, 300, 0), batch_size=16, learning_rate=1e-2, evaluate_every=50
 )
 
 

@@ -39,7 +39,7 @@ CONFIG: dict[str, Any] = {
             "widths": {1: [4, 8, 12], 2: [4, 8]},
             "repeated": {1: [8]},
             "repeated_seeds": 2,
-        },
+        }
     },
 }
 GRID: dict[str, Any] = CONFIG["grids"]["depth_width"]

@@ -4,8 +4,6 @@ About 16 layers are best at 300 M parameters, more at larger sizes; a depth a qu
 three times off 0.03 to 0.06.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -55,7 +55,6 @@ def tracked(results: Path) -> str:
     """The id of a run in MLflow."""
     client = store(results)
     experiment = client.get_experiment_by_name("depth_width")
-    assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], f"tags.`key` = '{KEY}'")
     return str(run.info.run_id)
 

@@ -68,7 +68,6 @@ def test_ctrl_c_is_one_line(asked: list[str | Path], tmp_path: Path) -> None:
         ):  # what the command is about has begun
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
         said = process.stderr.read().splitlines()
     assert process.returncode == 130
     assert said[-1] == "Stopped."

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.advice.answer.costs import Question
 from shapelaw.advice.answer.laws import (
     PUBLISHED,
     Law,
@@ -18,11 +17,10 @@ from shapelaw.advice.answer.laws import (
     read_law,
     transitions_content,
 )
-from shapelaw.advice.evidence.losses import Draws
-from shapelaw.advice.evidence.public import MODELS, public_answer, public_evidence, shipped_models
+from shapelaw.advice.evidence.public import MODELS, shipped_models
 from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
-from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.specs.sizes import SizeAxis
 
 
 def test_what_was_shipped_says_where_each_row_comes_from() -> None:
@@ -33,24 +31,6 @@ def test_what_was_shipped_says_where_each_row_comes_from() -> None:
     assert all(any(kind in row for kind in kinds) for row in rows)
     facts = list(csv.DictReader([head, *rows]))
     assert all(bool(one["tokens"] or one["origin"]) == bool(one["tokens_source"]) for one in facts)
-
-
-def test_the_evidence_reaches_as_far_as_its_networks() -> None:
-    evidence = public_evidence()
-    assert evidence.blocks == pytest.approx((15.2e6, 1.77e9), rel=0.01)
-    assert evidence.totals == pytest.approx((48.4e6, 2.01e9), rel=0.01)
-    assert evidence.tokens == pytest.approx((1.61e9, 3.5e11), rel=0.01)
-    assert isinstance(evidence.draws, Draws)
-    assert evidence.draws.tokens == pytest.approx((1e10, 3.5e11), rel=0.01)  # of levels, by one lab
-    assert 0.15 < evidence.spread.sources < 0.4
-
-
-@pytest.mark.parametrize("size", [125e6, 350e6, 1.3e9, 2.7e9])
-def test_an_interval_is_that_of_another_lab_s_network(size: float) -> None:
-    clock = public_evidence().clock
-    found = public_answer(Question(size, Counting(vocab_size=32000), 3e10, clock))
-    assert found.best.low < found.best.own_low <= found.best.depth <= found.best.own_high < found.best.high
-    assert found.best.high / found.best.low > 1.4
 
 
 LAW = read_law(PUBLISHED)

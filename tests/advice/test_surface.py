@@ -1,9 +1,10 @@
-"""The average of forms: known surfaces come back, intervals hold the truth as often as they say, refusals are said."""
+"""A surface by the average of forms: variable projection, each form, and what their average says of known surfaces."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scattered_shapes import (
     UNLIKE,
@@ -17,11 +18,175 @@ from scattered_shapes import (
     three_powers,
     true_depth,
 )
+from scipy.optimize import least_squares
 
+from shapelaw.advice.evidence.separable import Separable, solve
 from shapelaw.advice.surface.answers import best_depth
 from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface, halves_of
-from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
+from shapelaw.advice.surface.forms import (
+    Frame,
+    Shapes,
+    SurfaceStatus,
+    draw_smooth,
+    fit_smooth,
+    mean_smooth,
+    shapes_of,
+    surface_forms,
+)
 from shapelaw.fits.noise import Noise
+from shapelaw.specs.sizes import SizeAxis
+
+T = np.linspace(0.0, 4.0, 15)
+NONE = np.zeros(15)
+
+
+def decays(theta, x, z):
+    fast = np.exp(-np.exp(theta[..., 0, None]) * x)
+    return np.stack([np.ones_like(fast), fast], axis=-1)
+
+
+MODEL = Separable(decays, np.array([0.0]), np.array([5.0]))
+
+
+def test_parameters_of_exact_data_come_back():
+    truth = np.array([[-1.0], [0.5], [1.0]])
+    coefficients = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 4.0]])
+    y = MODEL.values(truth, coefficients, T, NONE)
+    found = solve(MODEL, T, NONE, y, np.full_like(y, 1e-3), np.zeros((3, 1)))
+    np.testing.assert_allclose(found.theta, truth, atol=1e-4)
+    np.testing.assert_allclose(found.coefficients, coefficients, atol=1e-3)
+
+
+def test_it_agrees_with_a_search_over_all_parameters():
+    rng = np.random.default_rng(0)
+    y = 1.0 + 2.0 * np.exp(-0.7 * T) + 0.02 * rng.standard_normal(15)
+    found = solve(MODEL, T, NONE, y[None], np.full((1, 15), 0.02), np.zeros((1, 1)))
+
+    def residuals(p):
+        return np.append((y - p[0] - p[1] * np.exp(-np.exp(p[2]) * T)) / 0.02, p[2] / 5.0)
+
+    whole = least_squares(residuals, [1.0, 1.0, 0.0], xtol=1e-12, ftol=1e-12)
+    assert found.theta[0, 0] == pytest.approx(whole.x[2], abs=1e-3)
+    assert found.cost[0] == pytest.approx(2 * whole.cost, abs=1e-3)
+
+
+def test_a_column_that_is_zero_has_no_share():
+    """As that of a half of the shapes may be whose points have no finite error."""
+    model = Separable(lambda theta, x, z: decays(theta, x, z) * [1.0, 0.0], MODEL.mean, MODEL.std)
+    found = solve(
+        model, T, NONE, np.full((1, 15), 2.0), np.where(T < 3.0, 0.1, np.inf)[None], np.zeros((1, 1))
+    )
+    np.testing.assert_allclose(found.coefficients, [[2.0, 0.0]])
+    assert found.cost == pytest.approx([0.0], abs=1e-6)
+
+
+def test_shapes_are_the_means_of_their_runs():
+    runs = pd.DataFrame(
+        {
+            "depth": [2, 2, 4],
+            "width": [8, 8, 8],
+            "seed": [0, 1, 0],
+            "loss": [3.0, 3.5, 2.0],
+            "total_params": [9.0, 9.0, 12.0],
+        }
+    )
+    shapes = shapes_of(runs, SizeAxis.BLOCK)
+    assert shapes.size.tolist() == [12 * 2 * 64, 12 * 4 * 64]
+    assert shapes.loss.tolist() == [3.25, 2.0]
+    assert shapes.seeds.tolist() == [2.0, 1.0]
+    assert shapes_of(runs, SizeAxis.TOTAL).size.tolist() == [9.0, 12.0]
+
+
+def some(depth, width):
+    depth, width = np.array(depth, dtype=float), np.array(width, dtype=float)
+    size = 12.0 * depth * width**2
+    return Shapes(depth, width, size, 3.0 - 0.1 * np.log(size), np.ones(len(depth)))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "status", "words"),
+    [
+        (some([2, 4, 8], [64, 64, 64]), SurfaceStatus.TOO_FEW, "3 shapes, and a surface needs 8"),
+        (
+            some([2] * 5 + [4] * 5, range(64, 224, 16)),
+            SurfaceStatus.NOT_IDENTIFIABLE,
+            "fewer than three depths",
+        ),
+        (
+            some([2, 3, 4, 6, 8, 12, 16, 24, 32], [32, 48, 64, 96, 128, 192, 256, 384, 512]),
+            SurfaceStatus.NOT_IDENTIFIABLE,
+            "on one line of log depth against log size",
+        ),
+    ],
+)
+def test_shapes_that_no_surface_can_be_fitted_to(shapes, status, words):
+    surface = fit_surface(shapes, None)
+    assert surface.status is status
+    assert words in surface.message
+    assert surface.forms == ()
+
+
+X = np.log(np.geomspace(5e7, 2e9, 30))
+Z = np.log(np.geomspace(4, 64, 30))
+FRAME = Frame.of(X, Z)
+FORMS = {form.name: form for form in surface_forms(FRAME)}
+
+
+def best(form, theta, x, coefficients=(3.0, -0.2)):
+    z = np.linspace(0.0, 6.0, 6001)
+    losses = form.model.values(np.array(theta), np.array(coefficients), np.full_like(z, x), z)
+    return z[losses.argmin()]
+
+
+@pytest.mark.parametrize(
+    ("name", "skew"), [("symmetric", ()), ("skewed", (0.9,)), ("two-sided", (-0.8,)), ("pointed", (-1.5,))]
+)
+def test_best_depth_on_a_line(name, skew):
+    for x in (FRAME.x - 1.0, FRAME.x + 1.0):
+        expected = 2.7 + 0.4 * (x - FRAME.x)
+        assert best(FORMS[name], (0.2, -1.0, 2.7, 0.4, *skew), x) == pytest.approx(expected, abs=2e-3)
+
+
+def made(count, bump, seed=0):
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(18, 21, count), rng.uniform(1.5, 4.0, count)
+    truth = 100.0 - 20.0 * (x - 19.5) + 5.0 * (z - 2.7) ** 2 + bump * np.sin(2.5 * z)
+    return x, z, truth, truth + rng.standard_normal(count)
+
+
+def values(smooth, coefficients, x, z):
+    return smooth.form.model.values(np.zeros((*coefficients.shape[:-1], 0)), coefficients, x, z)
+
+
+@pytest.mark.parametrize("bump", [0.0, 6.0])
+def test_draws_hold_the_truth(bump):
+    x, z, truth, y = made(60, bump)
+    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(60), 20.0, np.zeros((60, 0)))
+    inside = (np.abs(z - 2.7) < 1.0) & (np.abs(x - 19.5) < 1.2)
+    mean = values(smooth, mean_smooth(smooth), x, z)
+    assert np.sqrt(np.mean((mean - truth)[inside] ** 2)) < 0.8
+    drawn = values(smooth, draw_smooth(smooth, 400, np.random.default_rng(1)), x, z)
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    assert np.mean((low <= truth) & (truth <= high)) > 0.85
+    np.testing.assert_allclose(drawn.mean(axis=0)[inside], mean[inside], atol=0.4)
+
+
+def test_errors_of_left_out_losses_are_those_of_leaving_out():
+    """The closed form of each setting against a fit without the loss."""
+    x, z, _, y = made(25, 6.0)
+    frame = Frame.of(x, z)
+    smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf, np.zeros((25, 0)))
+    assert all(one.sigma2 == 1.0 for one in smooth.settings)  # a known noise has no spread of its own
+    assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()
+    setting = smooth.settings[40]
+    rest = np.arange(25) != 3
+    short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf, np.zeros((24, 0))).settings[40]
+    design, waves = smooth.design, smooth.waves
+    polynomial = short.solve @ y[rest]
+    off = y[rest] - design[rest] @ polynomial
+    predicted = design[3] @ polynomial
+    predicted += waves[3] @ (setting.prior_std**2 * (waves[rest].T @ (short.inverse @ off)))
+    assert y[3] - predicted == pytest.approx(setting.left_out_error[3], rel=1e-6)
 
 
 def test_a_surface_of_a_fitted_form_comes_back():

@@ -1,7 +1,5 @@
 """The numbers of a summary run: few, and each found by a filter as it is typed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

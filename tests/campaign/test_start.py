@@ -59,10 +59,7 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        (
-            "results/runs/wiki-V500-L9-d9-H2-t400-s0/summary.json",
-            "The config has no run wiki-V500-L9",
-        ),
+        ("results/runs/wiki-V500-L9-d9-H2-t400-s0/summary.json", "The config has no run wiki-V500-L9"),
         (f"results/runs/{KEY}9/spec.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
         (f"results/runs/{RUN.label}/summary.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
         (

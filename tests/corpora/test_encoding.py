@@ -64,14 +64,6 @@ def test_what_one_batch_learns_serves_the_next(tokenizer_path: Path, batches: li
         assert encoder(texts).tolist() == library_ids(tokenizer, texts)
 
 
-@pytest.mark.slow
-def test_the_whole_default_corpus_has_the_librarys_ids(default_documents: Path) -> None:
-    texts = list(read_texts(default_documents, "train")) + list(read_texts(default_documents, "test"))
-    tokenizer = train_tokenizer(texts, 2000)
-    assert len(texts) == 10_033
-    assert np.array_equal(make_encoder(tokenizer)(texts), library_ids(tokenizer, texts))
-
-
 def test_the_end_of_text_letters_are_plain_text(tokenizer: Tokenizer) -> None:
     text = f"one{END_OF_TEXT}two {END_OF_TEXT}"
     ids = make_encoder(tokenizer)([text, text]).tolist()

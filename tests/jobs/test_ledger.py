@@ -121,7 +121,7 @@ STARTS = st.lists(
 
 @settings(deadline=None)
 @given(STARTS)
-def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:  # type: ignore[type-arg]
+def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:
     """Of each start some jobs end, some runs finish, and some records go."""
     ledger: Ledger = {}
     recorded: set[str] = set()
@@ -157,7 +157,7 @@ def test_the_ledger_and_the_specs_of_jobs_are_files(tmp_path: Path) -> None:
     (tmp_path / f"{name}.json").write_text(job_content([[RUNS[0]], RUNS[8:10]], cpus=2))
     found = read_job(name, tmp_path)
     assert found["cpus"] == 2
-    assert [[spec_from_dict(spec) for spec in task] for task in found["tasks"]] == [RUNS[:1], RUNS[8:10]]  # type: ignore[attr-defined]
+    assert [[spec_from_dict(spec) for spec in task] for task in found["tasks"]] == [RUNS[:1], RUNS[8:10]]
     write_ledger({}, tmp_path)
     with pytest.raises(UserError, match=f"{name}.json, the specs of the job {name}, can't be read"):
         read_job(name, tmp_path)

@@ -1,7 +1,5 @@
 """What runs cost before they start, and what jobs read from the environment."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Collection
@@ -133,7 +131,7 @@ def workload_of(some: list[AnyRun], recorded: Collection[str] = (), **execution:
     for run in some:
         by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
     state = State(recorded, (), lambda name, job: False, lambda key: False)
-    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)  # type: ignore[arg-type]
+    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)
 
 
 def test_each_rule_that_trains_has_its_jobs() -> None:

@@ -48,8 +48,7 @@ def commands_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("squeue", SQUEUE), ("sacct", SACCT)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))  # of a Slurm that is installed here
+    monkeypatch.setenv("PATH", str(tmp_path))  # a Slurm that is installed here waits for its controller
     return tmp_path
 
 

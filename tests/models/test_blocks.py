@@ -153,7 +153,7 @@ def attention(x_TD: Tensor, weights: dict[str, Tensor], heads: int) -> list[Tens
             scores = [torch.dot(q_KD @ x_TD[i], k_KD @ x_TD[j]) / math.sqrt(len(q_KD)) for j in range(i + 1)]
             total = sum(torch.exp(score) for score in scores)
             values = [torch.exp(score) / total * (v_KD @ x_TD[j]) for j, score in enumerate(scores)]
-            y_D = y_D + o_DK @ sum(values)  # type: ignore[operator]
+            y_D = y_D + o_DK @ sum(values)
         found.append(y_D)
     return found
 

@@ -104,7 +104,7 @@ def test_gradients_are_those_of_autograd(
     there: bool,
     absent: bool,
 ) -> None:
-    m, dtype = replace(shape[0], logit_scale=scale), shape[1]  # type: ignore[arg-type]
+    m, dtype = replace(shape[0], logit_scale=scale), shape[1]
     assert is_possible(m, dtype, CPU)
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, models, examples, seed, there, absent))
 
@@ -151,7 +151,7 @@ def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.
         mine = {name: value[one] for name, value in p.items()}
         masks = (None if mask is None else mask[one] for mask in (there, absent))
         alone = mine, place, queries[one], Picked(table, at[one]), labels[one], *masks
-        alone_loss, alone_found = by_kernel(m, alone, dtype)  # type: ignore[arg-type]
+        alone_loss, alone_found = by_kernel(m, alone, dtype)
         assert torch.equal(alone_loss, loss[one])
         assert all(torch.equal(alone_found[name], value[one]) for name, value in found.items())
 

@@ -1,7 +1,5 @@
 """Which runs the studies ask for, and why runs and jobs could not go on."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

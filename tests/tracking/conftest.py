@@ -1,7 +1,5 @@
 """Real stores: SQLite files, and an MLflow server on the loopback interface."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from itertools import count

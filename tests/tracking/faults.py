@@ -1,7 +1,5 @@
 """The tracker ill-treated while an import goes on: a proxy, and what must be left in the end."""
 
-from __future__ import annotations
-
 import http.client
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """A results folder over a tracking store, and what runs beside it: a server, a command."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

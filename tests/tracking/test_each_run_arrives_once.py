@@ -1,7 +1,5 @@
 """Records in, MLflow runs out: complete, honest, once each; followed while they grow."""
 
-from __future__ import annotations
-
 import math
 import signal
 import subprocess
@@ -13,15 +11,7 @@ from typing import cast
 
 import pytest
 from job_server import warm_python
-from made_records import (
-    ask,
-    finish,
-    make_rows,
-    make_run,
-    milliseconds,
-    write_finished,
-    write_live,
-)
+from made_records import ask, finish, make_rows, make_run, milliseconds, write_finished, write_live
 from mlflow.entities import Experiment, Metric, Param, Run, RunData, RunInfo, RunTag
 from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
@@ -30,14 +20,7 @@ from stored import COLUMNS, active_runs, curves, dump, logged_inputs, recorded_c
 
 from shapelaw.storage.progress import Liveness
 from shapelaw.tracking.entities import listed_runs, run_name, shape_name
-from shapelaw.tracking.store import (
-    FINGERPRINT,
-    KEY,
-    PAGE,
-    Store,
-    find_experiment,
-    make_experiment,
-)
+from shapelaw.tracking.store import FINGERPRINT, KEY, PAGE, Store, find_experiment, make_experiment
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:
@@ -155,7 +138,6 @@ def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(place: Place) 
         place.import_all()
     store = place.store()
     experiment = find_experiment(store, place.study)
-    assert experiment is not None
     store.client.delete_experiment(experiment.experiment_id)
     place.import_all()
     assert set(active_runs(store, place.study)) == {run.key}

@@ -1,7 +1,5 @@
 """Whatever happens while an importer writes, the store is in the end that of an undisturbed import."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -22,14 +20,7 @@ from sqlalchemy.engine import Connection, Engine
 from stored import active_runs, content
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.command import (
-    LOCK_NAME,
-    ImportProgress,
-    Stopped,
-    TrackerDown,
-    one_writer,
-    patiently,
-)
+from shapelaw.tracking.command import LOCK_NAME, ImportProgress, Stopped, TrackerDown, one_writer, patiently
 from shapelaw.tracking.entities import read_runs, write_runs
 
 Check = Callable[[Import], None]
@@ -185,12 +176,7 @@ def retrained(results: Path) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "at_least"),
-    [
-        (nothing, finished, 6),
-        (live, grown, 2),
-        (live, finished, 4),
-        (finished, retrained, 7),
-    ],
+    [(nothing, finished, 6), (live, grown, 2), (live, finished, 4), (finished, retrained, 7)],
 )
 def test_whenever_it_dies_the_next_import_completes_it(
     place: Place, before: Callable[[Path], None], after: Callable[[Path], None], at_least: int

@@ -1,7 +1,5 @@
 """A password in the tracking URI, or beside it in the environment, is in no sentence, no log and no record."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess
@@ -81,7 +79,7 @@ def test_the_store_does_not_hold_it(place: Place, server: str, tmp_path: Path) -
     through = Place(place.results, with_password(server), study)
     through.import_all()
     runs = through.store().client.search_runs(
-        [through.store().client.get_experiment_by_name(study).experiment_id]  # type: ignore[union-attr]
+        [through.store().client.get_experiment_by_name(study).experiment_id]
     )
     assert runs
     assert not shows(json.dumps([run.to_dictionary() for run in runs]))

@@ -1,7 +1,5 @@
 """runs.parquet: what the fits read, from MLflow alone."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import socket

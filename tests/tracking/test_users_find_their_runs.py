@@ -1,7 +1,5 @@
 """What users browse in MLflow: names, columns, pages, a summary run with figures; `make ui`."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -128,7 +126,7 @@ def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() ->
 
 def state_of(place: Place) -> dict[str, Any]:
     """The state of the view of runs."""
-    tags = place.store().client.get_experiment_by_name(place.study).tags  # type: ignore[union-attr]
+    tags = place.store().client.get_experiment_by_name(place.study).tags
     kept = tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
     return dict(json.loads(zlib.decompress(base64.b64decode(kept))))
 

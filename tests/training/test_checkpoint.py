@@ -42,7 +42,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     damage=st.sampled_from([cut_short, zero_filled, flipped_bit, overwritten, longer]),
     part=st.floats(0, 1, exclude_max=True),
@@ -50,11 +50,7 @@ def same(one: Any, other: Any) -> bool:
     noise=st.binary(min_size=1, max_size=64),
 )
 def test_a_checkpoint_with_any_damage_is_noticed_or_is_what_was_written(
-    written: Path,
-    damage: Callable[[bytes, int, bytes], bytes],
-    part: float,
-    from_end: bool,
-    noise: bytes,
+    written: Path, damage: Callable[[bytes, int, bytes], bytes], part: float, from_end: bool, noise: bytes
 ) -> None:
     """Anywhere in the file, and mostly in its last 8 KiB, where the directory and the sum are."""
     content = written.read_bytes()

@@ -1,7 +1,5 @@
 """Product networks in one pack go the way that they go alone; their targets, checked by quadrature."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any
@@ -79,7 +77,7 @@ def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
     """A small run."""
     sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
     network = ProductShape((degree,), 4, *sizes[:2])
-    return DegreeRun(network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
+    return DegreeRun(network, target, sizes[2], 10, seed, batch_size=5)
 
 
 def until_converged(steps: int = 4000) -> DegreeRun:

@@ -119,7 +119,7 @@ def slow_loop(scores: Scores, ids: Tensor, context: int) -> list[float]:
 
 
 @pytest.mark.parametrize("model", [ours, transformers_gpt2])
-def test_it_is_the_slow_loop_s(model) -> None:  # type: ignore[no-untyped-def]
+def test_it_is_the_slow_loop_s(model) -> None:
     scores = model()
     for length in (2, 3, CONTEXT, CONTEXT + 1, CONTEXT + 2, 30):
         ids = torch.randint(VOCABULARY, (length,), generator=torch.Generator().manual_seed(length))

@@ -1,7 +1,5 @@
 """Each axis of the table at a second value: named, counted, trained, and told apart wherever runs are."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

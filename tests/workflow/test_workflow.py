@@ -156,11 +156,10 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
     assert f"(did you mean {key_of(2, 4)}?)" in said
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
-def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.configure(training={**CONFIG["training"], "steps": 0, "batchsize": 3})
-    done = project.snakemake(*arguments, ok=False)
+    done = project.snakemake(ok=False)
     assert "The config has 2 problems:" in done.stderr
     assert "training.steps is 0" in done.stderr
     assert "training.batchsize is not a key (did you mean batch_size?)" in done.stderr
@@ -185,26 +184,6 @@ def test_plan_says_what_it_would_cost(project: Project) -> None:
     assert said.splitlines()[0] == f"depth_width: {len(KEYS)} runs, all in the pool"
     assert said.splitlines()[-1] == f"Together {len(KEYS)} runs, all in the pool"
     assert "Building DAG" not in plan.stderr
-
-
-@pytest.mark.parametrize(
-    ("sources", "read"),
-    [
-        (["wiki"], ["wiki", "gensim"]),
-        (["wiki", "gensim"], ["wiki", "gensim"]),
-        (["wiki", "gcide", "bible"], ["wiki", "gcide", "bible"]),
-    ],
-)
-def test_leads_alone_get_articles_at_the_largest_vocabulary(
-    tmp_path: Path, sources: list[str], read: list[str]
-) -> None:
-    project = Project(tmp_path)
-    project.configure(
-        corpus={"name": "text", "sources": sources, "tokenizer_50257": "trained"},
-        grids={"depth_width": {**GRID, "vocab_size": 50257}},
-    )
-    said = project.snakemake("-n", "-p", "results/corpora/text/documents.parquet").stdout
-    assert re.findall(r"--source (\w+)", said) == read
 
 
 @pytest.mark.slow

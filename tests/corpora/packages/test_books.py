@@ -188,10 +188,7 @@ def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         return {"entry": word, "pos": uses}
 
     words = {word: entry(word, text) for word, text in (("hen", "A bird."), ("hex", "See ."))}
-    files = {
-        f"{books.GCIDE.member}H.json": json.dumps(words).encode(),
-        "dictionary/__init__.py": b"1 / 0",
-    }
+    files = {f"{books.GCIDE.member}H.json": json.dumps(words).encode(), "dictionary/__init__.py": b"1 / 0"}
     put_package(monkeypatch, books, "GCIDE", files, tmp_path)
     assert read("gcide", tmp_path) == [("gcide:hen", None, "hen, n.\nA bird.")]
 

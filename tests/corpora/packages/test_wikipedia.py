@@ -61,10 +61,7 @@ def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest
             archive.writestr(wheel.member, content)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         monkeypatch.setattr(packages, name, dataclasses.replace(wheel, sha256=sha256))
-    documents = [
-        *read_source(Packaged("wiki"), tmp_path),
-        *read_source(Packaged("gensim"), tmp_path),
-    ]
+    documents = [*read_source(Packaged("wiki"), tmp_path), *read_source(Packaged("gensim"), tmp_path)]
     assert [(document.title, document.source) for document in documents] == [
         ("Hen", "wiki:Hen"),
         ("Fox", "wiki:Fox"),
