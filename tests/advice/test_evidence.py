@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer.costs import DEPTHS, evidence_of
+from shapelaw.advice.evidence import losses as formula
 from shapelaw.advice.evidence.checks import (
     Miss,
     against_law,
@@ -35,18 +36,6 @@ from shapelaw.advice.evidence.fit import (
     losses_of,
     losses_of_other,
 )
-from shapelaw.advice.evidence.losses import (
-    BLOCK_SHARE,
-    COLUMNS,
-    FEW_TOKENS,
-    PENALTIES,
-    TABLE,
-    Draws,
-    log_total,
-    lowest,
-    penalty,
-    power,
-)
 from shapelaw.advice.evidence.predicted import by_budget, predicted, size_terms
 from shapelaw.advice.evidence.public import public_evidence
 from shapelaw.errors import UserError
@@ -54,35 +43,37 @@ from shapelaw.studies.study import REFERENCE, published_json
 
 CONTENT = published_json("evidence")
 DRAWS = evidence_of(CONTENT).draws
-assert isinstance(DRAWS, Draws)
+assert isinstance(DRAWS, formula.Draws)
 
 
-@given(st.sampled_from(PENALTIES), st.floats(-3, 3), st.floats(-2, 2))
+@given(st.sampled_from(formula.PENALTIES), st.floats(-3, 3), st.floats(-2, 2))
 def test_a_penalty_is_zero_on_the_ridge_and_grows_away_from_it(kind: str, t: float, skew: float) -> None:
-    near, far, ridge = (float(penalty(kind, np.array([x]), skew)[0]) for x in (t, 1.5 * t, 0.0))
+    near, far, ridge = (float(formula.penalty(kind, np.array([x]), skew)[0]) for x in (t, 1.5 * t, 0.0))
     assert ridge == 0.0
     assert near >= 0.0
     assert far >= near
-    assert penalty(kind, np.array([t]), 0.0) == pytest.approx(t**2, abs=1e-3)  # without skew a square
+    assert formula.penalty(kind, np.array([t]), 0.0) == pytest.approx(t**2, abs=1e-3)  # without skew a square
 
 
 def test_a_power_law_is_a_line_where_its_exponent_is_zero() -> None:
     x = np.linspace(-2, 2, 5)
-    assert power(np.array(0.0), x) == pytest.approx(x, abs=1e-5)
-    assert power(np.array(0.5), x) == pytest.approx((1 - np.exp(-0.5 * x)) / 0.5)
+    assert formula.power(np.array(0.0), x) == pytest.approx(x, abs=1e-5)
+    assert formula.power(np.array(0.5), x) == pytest.approx((1 - np.exp(-0.5 * x)) / 0.5)
 
 
 def test_all_parameters_are_those_of_the_evidence_s_networks() -> None:
     """28 layers of width 1,024: 440,460,288 in blocks of 15 d², 543,482,880 with two tables of 50,304 and norms."""
-    found = float(np.exp(log_total(np.log([440_460_288.0]), np.log([28.0])))[0])
+    found = float(np.exp(formula.log_total(np.log([440_460_288.0]), np.log([28.0])))[0])
     assert found == pytest.approx(543_482_880, rel=2e-4)
-    assert pytest.approx(found, rel=2e-4) == 28 * BLOCK_SHARE * 1024**2 + TABLE * 1024  # but for norms
+    assert (
+        pytest.approx(found, rel=2e-4) == 28 * formula.BLOCK_SHARE * 1024**2 + formula.TABLE * 1024
+    )  # but for norms
 
 
 def test_the_committed_draws_are_those_of_their_groups() -> None:
     groups = CONTENT["groups"]
     assert len(DRAWS) == sum(len(group["draws"]) for group in groups) == 400
-    assert CONTENT["columns"] == list(COLUMNS)
+    assert CONTENT["columns"] == list(formula.COLUMNS)
     assert {group["set"] for group in groups} == {"full rate", "half rate"}
     for series in {group["series"] for group in groups}:
         mine = [group for group in groups if group["series"] == series]
@@ -97,7 +88,7 @@ def test_the_best_of_a_larger_size_is_better_in_every_draw(tokens: float) -> Non
     """Down to a third of the smallest network and up to three times the largest."""
     grid = np.linspace(0.0, 6.2, 250)
     best = [
-        lowest(DRAWS.losses(np.full_like(grid, math.log(size)), grid, math.log(tokens)), grid)[1]
+        formula.lowest(DRAWS.losses(np.full_like(grid, math.log(size)), grid, math.log(tokens)), grid)[1]
         for size in (7.5e6, 2e7, 6e7, 3e8, 1.3e9, 5.3e9)
     ]
     assert np.isfinite(best).all()
@@ -109,12 +100,12 @@ def test_the_slope_goes_on_along_its_tangent_outside_of_the_tokens() -> None:
     low, high = DRAWS.tokens
     at = np.log([1e8, 1e9]), np.log([16.0, 16.0])
     straight = DRAWS.by_levels()
-    straight = replace(straight, values=straight.values * (np.array(COLUMNS) != "c3"))
+    straight = replace(straight, values=straight.values * (np.array(formula.COLUMNS) != "c3"))
     for draws, end in ((DRAWS, high), (straight, low)):
         slopes = [np.diff(draws.losses(*at, math.log(end) + step)) for step in (-0.01, 0.0, 0.01)]
         assert slopes[0] - slopes[1] == pytest.approx(slopes[1] - slopes[2], abs=1e-4)
-    assert DRAWS.losses(*at, math.log(FEW_TOKENS)) == pytest.approx(
-        straight.losses(*at, math.log(FEW_TOKENS))
+    assert DRAWS.losses(*at, math.log(formula.FEW_TOKENS)) == pytest.approx(
+        straight.losses(*at, math.log(formula.FEW_TOKENS))
     )
     assert (DRAWS.losses(*at, math.log(2e9)) != straight.losses(*at, math.log(2e9))).all()
 
@@ -125,7 +116,7 @@ def test_a_scaled_penalty_costs_so_much_more() -> None:
     size = np.full_like(grid, math.log(4e8))
     rows = DRAWS.in_nats & ~DRAWS.of_total
     kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
-    once = Draws(*kept, DRAWS.tokens)
+    once = formula.Draws(*kept, DRAWS.tokens)
     losses = [
         draws.losses(size, grid, math.log(3e10))
         for draws in (once, once.scaled(np.full(len(once), math.log(2.0))))
@@ -139,9 +130,9 @@ def test_a_shift_moves_the_ridge_by_itself() -> None:
     size = np.full_like(grid, math.log(4e8))
     rows = ~DRAWS.of_total
     kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
-    blocks = Draws(*kept, DRAWS.tokens)
+    blocks = formula.Draws(*kept, DRAWS.tokens)
     here, moved = (
-        lowest(blocks.losses(size, grid, math.log(3e10), np.full(len(blocks), shift)), grid)[0]
+        formula.lowest(blocks.losses(size, grid, math.log(3e10), np.full(len(blocks), shift)), grid)[0]
         for shift in (0.0, 0.3)
     )
     assert moved - here == pytest.approx(np.full(len(blocks), 0.3), abs=0.02)
@@ -151,7 +142,7 @@ def test_a_shift_moves_the_ridge_by_itself() -> None:
 @settings(max_examples=20)
 def test_the_lowest_of_a_parabola_is_found_between_points(place: float, bend: float) -> None:
     grid = np.linspace(1.0, 6.0, 26)
-    at, loss = lowest((bend * (grid - place) ** 2)[None], grid)
+    at, loss = formula.lowest((bend * (grid - place) ** 2)[None], grid)
     assert at[0] == pytest.approx(place, abs=1e-6)
     assert loss[0] == pytest.approx(0.0, abs=1e-6)
 
@@ -215,16 +206,16 @@ def one_series(scatter: float, seed: int = 0) -> Losses:
     return losses_of(made_table(scatter, seed), "made")[0]
 
 
-def drawn_depths(draws: Draws, size: float) -> np.ndarray:
+def drawn_depths(draws: formula.Draws, size: float) -> np.ndarray:
     """(D,) log depths that are best at equal blocks."""
     losses = draws.losses(np.full_like(DEPTHS_TRIED, math.log(size)), DEPTHS_TRIED, math.log(3e10))
-    return lowest(losses, DEPTHS_TRIED)[0]
+    return formula.lowest(losses, DEPTHS_TRIED)[0]
 
 
 def test_a_known_ridge_is_found_where_nothing_scatters() -> None:
     losses = one_series(0.0)
     assert (losses.shapes, losses.budgets) == (len(SHAPES), 3)
-    assert log_total(losses.log_blocks, losses.log_depth) == pytest.approx(losses.log_total, abs=1e-9)
+    assert formula.log_total(losses.log_blocks, losses.log_depth) == pytest.approx(losses.log_total, abs=1e-9)
     part = losses.only(losses.log_blocks < math.log(5e8))
     assert part.shapes == sum(15 * depth * width**2 < 5e8 for depth, width in SHAPES)
     group = fit_group(losses, "nats square", "block")
@@ -261,7 +252,7 @@ def test_68_percent_intervals_hold_what_is_true() -> None:
 
 def test_a_shape_that_is_left_out_is_predicted() -> None:
     group = fit_group(one_series(0.006), "nats square", "block")
-    assert group.without.shape == (len(SHAPES), len(COLUMNS))
+    assert group.without.shape == (len(SHAPES), len(formula.COLUMNS))
     assert 0.004 < group.error < 0.02
     assert 0.004 < group.scale < 0.02
     assert len(group.densities) == len(SHAPES)
@@ -285,12 +276,12 @@ def test_the_runs_of_another_lab_say_what_few_tokens_change() -> None:
     assert (both.shapes, both.budgets) == (len(SHAPES) + other.shapes, 3 + 5)
     assert both.tokens == pytest.approx((1e10, 1e11))  # of levels
     group = fit_group(both, "nats square", "block")
-    values = dict(zip(COLUMNS, drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True))
+    values = dict(zip(formula.COLUMNS, drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True))
     assert values["c3"] == pytest.approx(0.4, abs=0.05)
     assert math.exp(values["p0"]) == pytest.approx(
         0.03 * math.sqrt(1.5), rel=0.1
     )  # of a recipe in the middle
-    assert group.without.shape == (both.shapes, len(COLUMNS))
+    assert group.without.shape == (both.shapes, len(formula.COLUMNS))
 
 
 def test_a_wrong_table_is_a_sentence() -> None:

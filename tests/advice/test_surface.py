@@ -21,18 +21,9 @@ from scattered_shapes import (
 from scipy.optimize import least_squares
 
 from shapelaw.advice.evidence.separable import Separable, solve
+from shapelaw.advice.surface import forms
 from shapelaw.advice.surface.answers import best_depth
 from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface, halves_of
-from shapelaw.advice.surface.forms import (
-    Frame,
-    Shapes,
-    SurfaceStatus,
-    draw_smooth,
-    fit_smooth,
-    mean_smooth,
-    shapes_of,
-    surface_forms,
-)
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
 
@@ -90,31 +81,31 @@ def test_shapes_are_the_means_of_their_runs():
             "total_params": [9.0, 9.0, 12.0],
         }
     )
-    shapes = shapes_of(runs, SizeAxis.BLOCK)
+    shapes = forms.shapes_of(runs, SizeAxis.BLOCK)
     assert shapes.size.tolist() == [12 * 2 * 64, 12 * 4 * 64]
     assert shapes.loss.tolist() == [3.25, 2.0]
     assert shapes.seeds.tolist() == [2.0, 1.0]
-    assert shapes_of(runs, SizeAxis.TOTAL).size.tolist() == [9.0, 12.0]
+    assert forms.shapes_of(runs, SizeAxis.TOTAL).size.tolist() == [9.0, 12.0]
 
 
 def some(depth, width):
     depth, width = np.array(depth, dtype=float), np.array(width, dtype=float)
     size = 12.0 * depth * width**2
-    return Shapes(depth, width, size, 3.0 - 0.1 * np.log(size), np.ones(len(depth)))
+    return forms.Shapes(depth, width, size, 3.0 - 0.1 * np.log(size), np.ones(len(depth)))
 
 
 @pytest.mark.parametrize(
     ("shapes", "status", "words"),
     [
-        (some([2, 4, 8], [64, 64, 64]), SurfaceStatus.TOO_FEW, "3 shapes, and a surface needs 8"),
+        (some([2, 4, 8], [64, 64, 64]), forms.SurfaceStatus.TOO_FEW, "3 shapes, and a surface needs 8"),
         (
             some([2] * 5 + [4] * 5, range(64, 224, 16)),
-            SurfaceStatus.NOT_IDENTIFIABLE,
+            forms.SurfaceStatus.NOT_IDENTIFIABLE,
             "fewer than three depths",
         ),
         (
             some([2, 3, 4, 6, 8, 12, 16, 24, 32], [32, 48, 64, 96, 128, 192, 256, 384, 512]),
-            SurfaceStatus.NOT_IDENTIFIABLE,
+            forms.SurfaceStatus.NOT_IDENTIFIABLE,
             "on one line of log depth against log size",
         ),
     ],
@@ -128,8 +119,8 @@ def test_shapes_that_no_surface_can_be_fitted_to(shapes, status, words):
 
 X = np.log(np.geomspace(5e7, 2e9, 30))
 Z = np.log(np.geomspace(4, 64, 30))
-FRAME = Frame.of(X, Z)
-FORMS = {form.name: form for form in surface_forms(FRAME)}
+FRAME = forms.Frame.of(X, Z)
+FORMS = {form.name: form for form in forms.surface_forms(FRAME)}
 
 
 def best(form, theta, x, coefficients=(3.0, -0.2)):
@@ -161,11 +152,11 @@ def values(smooth, coefficients, x, z):
 @pytest.mark.parametrize("bump", [0.0, 6.0])
 def test_draws_hold_the_truth(bump):
     x, z, truth, y = made(60, bump)
-    smooth = fit_smooth(Frame.of(x, z), x, z, y, np.ones(60), 20.0, np.zeros((60, 0)))
+    smooth = forms.fit_smooth(forms.Frame.of(x, z), x, z, y, np.ones(60), 20.0, np.zeros((60, 0)))
     inside = (np.abs(z - 2.7) < 1.0) & (np.abs(x - 19.5) < 1.2)
-    mean = values(smooth, mean_smooth(smooth), x, z)
+    mean = values(smooth, forms.mean_smooth(smooth), x, z)
     assert np.sqrt(np.mean((mean - truth)[inside] ** 2)) < 0.8
-    drawn = values(smooth, draw_smooth(smooth, 400, np.random.default_rng(1)), x, z)
+    drawn = values(smooth, forms.draw_smooth(smooth, 400, np.random.default_rng(1)), x, z)
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     assert np.mean((low <= truth) & (truth <= high)) > 0.85
     np.testing.assert_allclose(drawn.mean(axis=0)[inside], mean[inside], atol=0.4)
@@ -174,13 +165,15 @@ def test_draws_hold_the_truth(bump):
 def test_errors_of_left_out_losses_are_those_of_leaving_out():
     """The closed form of each setting against a fit without the loss."""
     x, z, _, y = made(25, 6.0)
-    frame = Frame.of(x, z)
-    smooth = fit_smooth(frame, x, z, y, np.ones(25), np.inf, np.zeros((25, 0)))
+    frame = forms.Frame.of(x, z)
+    smooth = forms.fit_smooth(frame, x, z, y, np.ones(25), np.inf, np.zeros((25, 0)))
     assert all(one.sigma2 == 1.0 for one in smooth.settings)  # a known noise has no spread of its own
-    assert np.isfinite(draw_smooth(smooth, 10, np.random.default_rng(0))).all()
+    assert np.isfinite(forms.draw_smooth(smooth, 10, np.random.default_rng(0))).all()
     setting = smooth.settings[40]
     rest = np.arange(25) != 3
-    short = fit_smooth(frame, x[rest], z[rest], y[rest], np.ones(24), np.inf, np.zeros((24, 0))).settings[40]
+    short = forms.fit_smooth(
+        frame, x[rest], z[rest], y[rest], np.ones(24), np.inf, np.zeros((24, 0))
+    ).settings[40]
     design, waves = smooth.design, smooth.waves
     polynomial = short.solve @ y[rest]
     off = y[rest] - design[rest] @ polynomial
@@ -199,7 +192,7 @@ def test_a_surface_of_a_fitted_form_comes_back():
     assert surface.left_out < 3e-4
     for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
         found = best_depth(surface, float(np.exp(x)))
-        assert found.status is SurfaceStatus.CONVERGED
+        assert found.status is forms.SurfaceStatus.CONVERGED
         assert found.depth == pytest.approx(true_depth(symmetric, x), rel=0.02)
 
 
@@ -214,7 +207,7 @@ def test_intervals_hold_the_truth_of_surfaces_unlike_the_forms():
                 surface = fit_surface(shapes, None, draws=300, seed=seed)
                 for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
                     found = best_depth(surface, float(np.exp(x)))
-                    if found.status is SurfaceStatus.CONVERGED:
+                    if found.status is forms.SurfaceStatus.CONVERGED:
                         held.append(found.low <= true_depth(truth, x) <= found.high)
     assert len(held) > 150
     assert 0.58 <= np.mean(held) <= 0.78
@@ -252,10 +245,10 @@ def test_seed_noise_is_used_and_exceeded_by_residuals():
 def test_shapes_of_one_size_are_enough_for_that_size():
     depth = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64], dtype=float)
     width = np.sqrt(3e8 / 12 / depth)
-    shapes = Shapes(depth, width, 12 * depth * width**2, np.zeros(10), np.ones(10))
+    shapes = forms.Shapes(depth, width, 12 * depth * width**2, np.zeros(10), np.ones(10))
     shapes = replace(shapes, loss=symmetric(shapes.x, shapes.z) + 1e-4 * np.sin(np.arange(10.0)))
     found = best_depth(fit_surface(shapes, None, draws=200), 3e8)
-    assert found.status is SurfaceStatus.CONVERGED
+    assert found.status is forms.SurfaceStatus.CONVERGED
     assert found.depth == pytest.approx(16.0, rel=0.05)
 
 
@@ -264,7 +257,7 @@ def test_levels_of_budgets_change_no_cost():
     depth = np.tile([3.0, 5.0, 8.0, 13.0, 21.0, 34.0], 4)
     nominal, tokens = np.repeat([2e7, 6e7, 2e8, 6e8], 6), np.repeat([1e9, 2e9, 4e9, 8e9], 6)
     size = nominal * np.tile([0.96, 1.03, 0.99, 1.04, 0.97, 1.01], 4)
-    shapes = Shapes(depth, np.sqrt(size / (12.0 * depth)), size, np.zeros(24), np.ones(24), tokens)
+    shapes = forms.Shapes(depth, np.sqrt(size / (12.0 * depth)), size, np.zeros(24), np.ones(24), tokens)
     off = 0.001 * np.random.default_rng(0).standard_normal(24)
     losses = symmetric(shapes.x, shapes.z) + off
     surfaces = [
@@ -286,7 +279,7 @@ def test_two_widths_of_many_depths_have_every_form():
     depth, width = np.repeat([1.0, 6.0, 8.0, 12.0, 24.0], 2), np.tile([32.0, 432.0], 5)
     size = 12 * depth * width**2
     loss = 3 + size**-0.2 + 0.01 * np.random.default_rng(0).standard_normal(10)
-    surface = fit_surface(Shapes(depth, width, size, loss, np.ones(10)), None, draws=200)
+    surface = fit_surface(forms.Shapes(depth, width, size, loss, np.ones(10)), None, draws=200)
     assert surface.usable
     assert {"quadratic", "smooth"} < {one.form.name for one in surface.forms}
     assert all(np.isfinite([one.weight, one.left_out, one.scatter]).all() for one in surface.forms)
@@ -299,7 +292,7 @@ def wide_shapes(loss, seed, noise=0.005):
     )
     size = 12.0 * depth * width**2
     off = noise * np.random.default_rng(seed).standard_normal(len(size))
-    return Shapes(depth, width, size, loss(np.log(size), np.log(depth)) + off, np.ones(len(size)))
+    return forms.Shapes(depth, width, size, loss(np.log(size), np.log(depth)) + off, np.ones(len(size)))
 
 
 def test_the_chance_that_depth_does_nothing():

@@ -20,18 +20,8 @@ from scattered_shapes import (
 
 from shapelaw.advice.answer.costs import Question
 from shapelaw.advice.evidence.clocks import Clock
+from shapelaw.advice.surface import answers
 from shapelaw.advice.surface.analysis import Options, analyse_surface
-from shapelaw.advice.surface.answers import (
-    Overtaking,
-    OwnSurface,
-    best_depth,
-    costs_of_size,
-    middle_sizes,
-    new_run,
-    overtakings,
-    penalties,
-    tried_depths,
-)
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.advice.surface.results import (
@@ -59,12 +49,12 @@ def too_shallow() -> Surface:
 
 def test_penalties_are_those_of_the_surface(surface):
     shapes = surface.shapes
-    for index, cost in enumerate(penalties(surface)):
+    for index, cost in enumerate(answers.penalties(surface)):
         x, z = shapes.x[index], shapes.z[index]
         best = middle_depth(x)
         expected = symmetric(x, z) - symmetric(x, best)
         needed = np.exp(x - 0.25 * (z - best) ** 2)
-        low, high = tried_depths(shapes, x)
+        low, high = answers.tried_depths(shapes, x)
         if low < best < high:
             assert cost.loss == pytest.approx(expected, abs=1e-3)
             if needed > shapes.size.min() * 1.03:
@@ -76,7 +66,7 @@ def test_penalties_are_those_of_the_surface(surface):
 
 
 def test_a_size_beyond_the_shapes_is_extrapolated(surface):
-    found = best_depth(surface, 8e9)
+    found = answers.best_depth(surface, 8e9)
     assert found.status is SurfaceStatus.EXTRAPOLATED
     assert found.depth == pytest.approx(true_depth(symmetric, np.log(8e9)), rel=0.03)
 
@@ -84,7 +74,7 @@ def test_a_size_beyond_the_shapes_is_extrapolated(surface):
 @pytest.mark.parametrize(("shift", "status"), [(-1.6, SurfaceStatus.DEEPER), (1.6, SurfaceStatus.SHALLOWER)])
 def test_an_optimum_beyond_the_shapes_is_a_bound(shift, status):
     shapes, _ = draw_shapes(symmetric, Design(30, spread=0.7, shift=shift), 0)
-    found = best_depth(fit_surface(shapes, None, draws=300), 3e8)
+    found = answers.best_depth(fit_surface(shapes, None, draws=300), 3e8)
     assert found.status is status
     assert np.isnan(found.depth)
     bound = found.low if status is SurfaceStatus.DEEPER else found.high
@@ -98,7 +88,7 @@ def test_a_bound_holds_where_the_best_depth_lies_at_the_edge_of_the_shapes():
         shapes, _ = draw_shapes(skewed_law, Design(40), seed)
         surface = fit_surface(shapes, None, draws=100, seed=seed)
         for x in np.quantile(shapes.x, (0.3, 0.5, 0.7)):
-            found = best_depth(surface, float(np.exp(x)))
+            found = answers.best_depth(surface, float(np.exp(x)))
             if found.status is SurfaceStatus.DEEPER:
                 held.append(found.low < true_depth(skewed_law, x))
     assert len(held) > 15
@@ -112,7 +102,8 @@ def test_no_best_depth_is_told_where_deeper_is_always_better():
         shapes, _ = draw_shapes(endless_wall, Design(40), seed)
         surface = fit_surface(shapes, None, draws=100, seed=seed)
         found += [
-            best_depth(surface, float(np.exp(x))).status for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
+            answers.best_depth(surface, float(np.exp(x))).status
+            for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
         ]
     assert found.count(SurfaceStatus.DEEPER) >= 10
 
@@ -123,10 +114,10 @@ def test_noise_that_hides_the_optimum_is_said():
         found = []
         for seed in range(4):
             fitted = fit_surface(draw_shapes(surface, design, seed)[0], None, draws=50)
-            found.append(best_depth(fitted, 3e8).status)
+            found.append(answers.best_depth(fitted, 3e8).status)
             assert fitted.told == (fitted.chance < 0.05)
         assert found.count(SurfaceStatus.NOT_IDENTIFIABLE) >= 3
-    assert {cost.status for cost in penalties(fitted)} == {SurfaceStatus.NOT_IDENTIFIABLE}
+    assert {cost.status for cost in answers.penalties(fitted)} == {SurfaceStatus.NOT_IDENTIFIABLE}
 
 
 def test_a_size_at_which_one_depth_alone_was_tried_is_not_told():
@@ -135,8 +126,8 @@ def test_a_size_at_which_one_depth_alone_was_tried_is_not_told():
     size = 12.0 * alone[0] * alone[1] ** 2
     loss = np.append(shapes.loss, symmetric(np.log(size[-1:]), np.log([16.0])))
     surface = fit_surface(Shapes(*alone, size, loss, np.ones(21)), None, draws=100)
-    assert best_depth(surface, float(size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
-    assert penalties(surface)[-1].status is SurfaceStatus.NOT_IDENTIFIABLE
+    assert answers.best_depth(surface, float(size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
+    assert answers.penalties(surface)[-1].status is SurfaceStatus.NOT_IDENTIFIABLE
 
 
 def test_one_depth_overtakes_another_where_their_losses_cross():
@@ -149,14 +140,14 @@ def test_one_depth_overtakes_another_where_their_losses_cross():
     loss = power_law(np.log(size) + 4 - 0.3 * (np.log(depth) - best) ** 2)
     noise = 1e-4 * np.random.default_rng(0).standard_normal(24)
     surface = fit_surface(Shapes(depth, widths, size, loss + noise, np.ones(24)), None, draws=100)
-    first, second = overtakings(surface)
+    first, second = answers.overtakings(surface)
     # equally far from the best depth: halfway between the two in log depth
     assert first.size == pytest.approx(2e6 * (np.sqrt(8.0) / 4.0) ** 2, rel=0.03)
     assert second.size == pytest.approx(2e6 * (np.sqrt(32.0) / 4.0) ** 2, rel=0.03)
 
 
 def test_costs_are_those_of_the_surface_with_the_parameters_that_they_are_worth(surface: Surface) -> None:
-    found = costs_of_size(surface, best_depth(surface, 3e8))
+    found = answers.costs_of_size(surface, answers.best_depth(surface, 3e8))
     assert found is not None
     x = math.log(3e8)
     least = symmetric(np.array([x]), middle_depth(np.array([x])))[0]
@@ -171,7 +162,7 @@ def test_costs_are_those_of_the_surface_with_the_parameters_that_they_are_worth(
 
 def test_a_worth_below_the_shapes_is_a_bound(surface: Surface) -> None:
     size = 1.1 * float(surface.shapes.size.min())
-    found = costs_of_size(surface, best_depth(surface, size))
+    found = answers.costs_of_size(surface, answers.best_depth(surface, size))
     assert found is not None
     assert found.costs.worth_more(0.2)
     assert found.costs.worth(0.2) <= 1.0 - 1.0 / 1.1 + 1e-6
@@ -181,8 +172,11 @@ def test_a_worth_below_the_shapes_is_a_bound(surface: Surface) -> None:
 def test_no_costs_where_no_best_depth_is_told_or_three_times_beyond(
     surface: Surface, too_shallow: Surface
 ) -> None:
-    assert costs_of_size(surface, best_depth(surface, 3.5 * float(surface.shapes.size.max()))) is None
-    assert costs_of_size(too_shallow, best_depth(too_shallow, 3e8)) is None
+    assert (
+        answers.costs_of_size(surface, answers.best_depth(surface, 3.5 * float(surface.shapes.size.max())))
+        is None
+    )
+    assert answers.costs_of_size(too_shallow, answers.best_depth(too_shallow, 3e8)) is None
 
 
 def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
@@ -190,7 +184,7 @@ def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
     held = []
     for seed in range(4):
         shapes, _ = draw_shapes(flat_valley, Design(40), seed)
-        found = penalties(fit_surface(shapes, None, draws=80, seed=seed))
+        found = answers.penalties(fit_surface(shapes, None, draws=80, seed=seed))
         for x, z, cost in zip(shapes.x, shapes.z, found, strict=True):
             if abs(z - middle_depth(x)) < 0.5 and cost.status is SurfaceStatus.CONVERGED:
                 held.append(cost.low <= 1e-9)
@@ -202,7 +196,7 @@ def test_the_loss_of_one_more_run_has_the_scatter_of_runs() -> None:
     fitted = fit_surface(draw_shapes(symmetric, Design(40), 0)[0], None, draws=150)
     x = np.log(3e8)
     curve = np.ptp(np.quantile(fitted.losses(np.array([x]), np.log([16.0])), (0.16, 0.84)))
-    middle, low, high = new_run(fitted, 3e8, 16.0)
+    middle, low, high = answers.new_run(fitted, 3e8, 16.0)
     assert low < middle < high
     assert high - low > 1.5 * curve
     assert high - low > 1.5 * fitted.scatter
@@ -212,9 +206,9 @@ def asked(size: float, counting: Counting) -> Question:
     return Question(size, counting, 1e10, CLOCK)
 
 
-def own(surface: Surface, axis: SizeAxis = SizeAxis.BLOCK) -> OwnSurface:
+def own(surface: Surface, axis: SizeAxis = SizeAxis.BLOCK) -> answers.OwnSurface:
     shapes = surface.shapes
-    return OwnSurface(surface, axis, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine")
+    return answers.OwnSurface(surface, axis, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine")
 
 
 def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface, too_shallow: Surface) -> None:
@@ -272,7 +266,7 @@ def test_a_form_that_is_asked_alone_needs_no_weight_of_its_own(too_shallow):
     """A form of a small weight in the average has its own row of best depths."""
     light = replace(too_shallow.forms[0], weight=0.0498)
     alone = replace(too_shallow, forms=(light,))
-    found = best_depth(alone, float(too_shallow.shapes.size.max()))
+    found = answers.best_depth(alone, float(too_shallow.shapes.size.max()))
     assert found.status is SurfaceStatus.DEEPER
     assert math.isfinite(found.low)
 
@@ -313,8 +307,8 @@ def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
 
 
 def test_an_overtaking_size_is_a_width_of_the_shallower_depth(analysis):
-    known, nan = Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0), math.nan
-    both = replace(analysis, overtakings=(known, Overtaking(4.0, 8.0, nan, nan, nan, 0.4)))
+    known, nan = answers.Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0), math.nan
+    both = replace(analysis, overtakings=(known, answers.Overtaking(4.0, 8.0, nan, nan, nan, 0.4)))
     row, unknown = overtaking_table(both).to_dict("records")
     assert (row["width"], row["width_low"], row["width_high"]) == pytest.approx((1000.0, 500.0, 2000.0))
     assert math.isnan(unknown["width"])
@@ -323,7 +317,7 @@ def test_an_overtaking_size_is_a_width_of_the_shallower_depth(analysis):
 @pytest.fixture(scope="module")
 def drawn(analysis):
     """At five sizes of the shapes' own."""
-    return replace(analysis, sizes=tuple(middle_sizes(analysis.surface.shapes).tolist()))
+    return replace(analysis, sizes=tuple(answers.middle_sizes(analysis.surface.shapes).tolist()))
 
 
 def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):
