@@ -16,32 +16,7 @@ from snakemake_server import run_snakemake
 
 from shapelaw.campaign.config import load_config, runs_of
 
-CONFIG: dict[str, Any] = {
-    "scale": "demo",
-    "studies": ["depth_width"],
-    "extras": [],
-    "execution": {"job_minutes": 1e-4, "padding": 1},  # each run a job of its own; packs of one shape
-    "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
-    "training": {
-        "steps": 30,
-        "batch_size": 4,
-        "learning_rate": 3.0e-3,
-        "beta2": 0.999,
-        "warmup_steps": 3,
-        "log_every": 10,
-        "evaluate_every": 30,
-        "test_sequences": 50,
-    },
-    "grids": {
-        "depth_width": {
-            "vocab_size": 300,
-            "context_length": 16,
-            "widths": {1: [4, 8, 12], 2: [4, 8]},
-            "repeated": {1: [8]},
-            "repeated_seeds": 2,
-        }
-    },
-}
+CONFIG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("project.yaml").read_text(encoding="utf-8"))
 GRID: dict[str, Any] = CONFIG["grids"]["depth_width"]
 
 

@@ -32,18 +32,10 @@ NAMES = {
 }
 _ODD = "nan NaN inf -inf N/A None 1e400 -1 0 0.5 1e-300 12% 1.2M two True finished crashed １２ =1+1 1e18 3. .5 ∞"
 ODD = ("", "1,234", "1.234,5", "49 152", "\u00a07", "'", '"', *_ODD.split())
-OPTIONS = (
-    *(
-        "",
-        "--keep",
-        "--best-of learning_rate",
-        "--best-of lr",
-        "--only seed=0",
-        "--only lr=x",
-        "--tokens 1e9",
-    ),
-    *("--column depth=L", "--column width=D", "--column heads=seed"),
+_OPTIONS = (
+    "|--keep|--best-of learning_rate|--best-of lr|--only seed=0|--only lr=x|--tokens 1e9|--column depth=L"
 )
+OPTIONS = f"{_OPTIONS}|--column width=D|--column heads=seed".split("|")
 
 
 def ordinary(role: str, row: int, rng: random.Random) -> str:
@@ -95,19 +87,8 @@ _KEYS = """
     tie_word_embeddings num_key_value_heads architectures
 """
 KEYS = _KEYS.split()
-FAMILIES = (
-    "gpt2",
-    "llama",
-    "opt",
-    "mixtral",
-    "bert",
-    "t5",
-    "mamba2",
-    "vit",
-    "deepseek_v3",
-    "llava",
-    "whisper",
-)
+_FAMILIES = "gpt2 llama opt mixtral bert t5 mamba2 vit deepseek_v3 llava whisper"
+FAMILIES = _FAMILIES.split()
 
 
 def odd_config(rng: random.Random) -> object:

@@ -148,22 +148,11 @@ def test_the_lowest_of_a_parabola_is_found_between_points(place: float, bend: fl
 
 
 # the depths and widths of Gemstones
-SHAPES = [
-    *(
-        (23, 256),
-        (3, 768),
-        (27, 256),
-        (13, 384),
-        (11, 512),
-        (12, 512),
-        (13, 512),
-        (14, 512),
-        (16, 512),
-        (71, 256),
-    ),
-    *((36, 384), (80, 256), (7, 1792), (15, 1280), (45, 768), (28, 1024), (8, 2560), (18, 1792), (36, 1280)),
-    *((12, 3072), (27, 2048), (50, 1536)),
-]
+_SHAPES = """
+    23x256 3x768 27x256 13x384 11x512 12x512 13x512 14x512 16x512 71x256 36x384 80x256 7x1792 15x1280 45x768
+    28x1024 8x2560 18x1792 36x1280 12x3072 27x2048 50x1536
+"""
+SHAPES = [tuple(map(int, shape.split("x"))) for shape in _SHAPES.split()]
 SERIES = [name for names in SETS.values() for name in names]
 
 
