@@ -15,22 +15,7 @@ from commands import output_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.advice.answer.allocation import (
-    FLOPS_A_PARAMETER,
-    PUBLISHED,
-    allocation,
-    allocation_text,
-    law_of_losses,
-)
-from shapelaw.advice.answer.answer import (
-    Network,
-    ShapeAnswer,
-    answer,
-    price,
-    times,
-    transitions_of,
-    vocabulary_of_law,
-)
+from shapelaw.advice.answer import allocation, answer
 from shapelaw.advice.answer.costs import Best, Question, ask, evidence_of
 from shapelaw.advice.answer.formats import config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
@@ -42,14 +27,14 @@ from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
-LAW = transitions_of(CONTENT["law"])
+LAW = answer.transitions_of(CONTENT["law"])
 LLAMA = Counting(vocab_size=32000)
 
 
-def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> ShapeAnswer:
+def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> answer.ShapeAnswer:
     question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
     laws = more.pop("laws", [LAW])
-    return answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
+    return answer.answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
 
 
 def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
@@ -98,7 +83,9 @@ def test_a_given_shape_is_priced_at_its_own_size() -> None:
     costs = ask(EVIDENCE, Question(1.3e9, counting, 3e10, EVIDENCE.clock))
     for depth, low, high in ((24, 0.002, 0.011), (16, 0.012, 0.026), (12, 0.028, 0.046)):
         width = counting.width_at(1.3e9, depth)
-        found = price(Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs)
+        found = answer.price(
+            answer.Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs
+        )
         assert found.cost is not None
         assert low <= found.cost.value <= high
 
@@ -108,9 +95,11 @@ def test_a_shipped_model_is_priced_at_its_own_tokens_and_not_if_it_was_made_from
     few, unknown, distilled = models["Cerebras-GPT-111M"], models["GPT-2-small"], models["gemma-3-270m"]
     assert (few.tokens, unknown.tokens, distilled.origin) == (2.22e9, None, "distilled")
     at = {tokens: ask(EVIDENCE, Question(1.3e9, LLAMA, tokens, EVIDENCE.clock)) for tokens in (2.22e9, 3e11)}
-    assert {price(few, costs).best_depth for costs in at.values()} == {price(few, at[2.22e9]).best_depth}
-    assert price(unknown, at[3e11]).best_depth > price(unknown, at[2.22e9]).best_depth
-    assert price(distilled, at[3e11]).cost is None
+    assert {answer.price(few, costs).best_depth for costs in at.values()} == {
+        answer.price(few, at[2.22e9]).best_depth
+    }
+    assert answer.price(unknown, at[3e11]).best_depth > answer.price(unknown, at[2.22e9]).best_depth
+    assert answer.price(distilled, at[3e11]).cost is None
 
 
 def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:
@@ -129,22 +118,22 @@ def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
 
 def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
     """33 million other parameters have 3,145,728 of vocabulary by the derivative."""
-    low, high = vocabulary_of_law(33e6, 512)
+    low, high = answer.vocabulary_of_law(33e6, 512)
     assert min(abs(one - 3_145_728 / 512) for one in (low, high)) < 1.0
     assert 0.7 < low / high <= 1.0
 
 
 def test_factors_are_written_in_two_digits() -> None:
-    assert [times(one) for one in (3.87, 27.4, 512.0)] == ["3.9 times", "27 times", "510 times"]
+    assert [answer.times(one) for one in (3.87, 27.4, 512.0)] == ["3.9 times", "27 times", "510 times"]
 
 
 VOCAB_32K, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
-GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
+GIVEN = answer.Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
 
 
 def answered_by_text(
-    size: float, equal_time: bool = False, given: Network | None = None, tokens: float = 3e10
-) -> ShapeAnswer:
+    size: float, equal_time: bool = False, given: answer.Network | None = None, tokens: float = 3e10
+) -> answer.ShapeAnswer:
     question = Question(size, VOCAB_32K, tokens, public_evidence().clock, equal_time=equal_time)
     return public_answer(question, given=given)
 
@@ -170,7 +159,7 @@ def test_the_text_has_the_costs_first_and_what_to_do_last() -> None:
     assert all(len(line) <= 130 for line in text.splitlines())
 
 
-def _one_line(found: ShapeAnswer) -> str:
+def _one_line(found: answer.ShapeAnswer) -> str:
     return " ".join(text_of(found).split())
 
 
@@ -238,10 +227,10 @@ def test_a_law_of_losses_has_its_least_loss_at_the_size_that_it_names(
     alpha: float, beta: float, flops: float
 ) -> None:
     factors = (400.0, 900.0)
-    size = law_of_losses("x", (alpha, beta), factors, (1.0, 2.0)).size(flops)
+    size = allocation.law_of_losses("x", (alpha, beta), factors, (1.0, 2.0)).size(flops)
 
     def loss(of: float) -> float:
-        return factors[0] * of**-alpha + factors[1] * (flops / (FLOPS_A_PARAMETER * of)) ** -beta
+        return factors[0] * of**-alpha + factors[1] * (flops / (allocation.FLOPS_A_PARAMETER * of)) ** -beta
 
     assert loss(size) < min(loss(0.9 * size), loss(1.1 * size))
 
@@ -251,9 +240,11 @@ def test_published_laws_say_what_their_papers_say() -> None:
 
     DeepSeek LLM (2024), section 3.2: M = 0.1715 C^0.5243 FLOPs a token, of which 6 are a parameter's.
     """
-    refitted, deepseek = PUBLISHED
+    refitted, deepseek = allocation.PUBLISHED
     assert 60e9 < refitted.size(5.76e23) < 80e9
-    assert deepseek.size(1e20) == pytest.approx(0.1715 * 1e20**0.5243 / FLOPS_A_PARAMETER, rel=0.001)
+    assert deepseek.size(1e20) == pytest.approx(
+        0.1715 * 1e20**0.5243 / allocation.FLOPS_A_PARAMETER, rel=0.001
+    )
 
 
 def test_no_other_size_of_the_same_flops_loses_less() -> None:
@@ -261,18 +252,18 @@ def test_no_other_size_of_the_same_flops_loses_less() -> None:
     found = public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
     (low, high), (least, most) = found.interval, found.flat
     assert low < least < found.size < most < high
-    used = FLOPS_A_PARAMETER * found.size * found.tokens
+    used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
     assert 1.0 < used / 1e20 < 1.2  # the embedding is not multiplied
 
 
 def test_laws_of_other_labs_widen_the_interval() -> None:
     counting, evidence = Counting(vocab_size=32000), public_evidence()
-    size = allocation(evidence, counting, 1e20, 0.005, PUBLISHED).size
-    near = [replace(law, factor=law.factor * size / law.size(1e20)) for law in PUBLISHED]
+    size = allocation.allocation(evidence, counting, 1e20, 0.005, allocation.PUBLISHED).size
+    near = [replace(law, factor=law.factor * size / law.size(1e20)) for law in allocation.PUBLISHED]
     far = [replace(law, factor=2.0 * law.factor) for law in near]
     widths = []
     for laws in (near, far):
-        found = allocation(evidence, counting, 1e20, 0.005, laws)
+        found = allocation.allocation(evidence, counting, 1e20, 0.005, laws)
         widths.append(math.log(found.interval[1] / found.interval[0]))
     assert widths[0] < 0.5 < 2.0 * math.log(2.0) < widths[1]
 
@@ -282,7 +273,7 @@ def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
     found = public_allocation(Counting(vocab_size=32000), flops, 0.005)
     assert found.interval is None
     assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
-    assert "the laws' mean" in " ".join(allocation_text(found).split())
+    assert "the laws' mean" in " ".join(allocation.allocation_text(found).split())
 
 
 def test_a_law_is_found_again_from_its_losses() -> None:
@@ -290,7 +281,7 @@ def test_a_law_is_found_again_from_its_losses() -> None:
     runs = pd.DataFrame({"total_params": sizes.ravel(), "tokens": (sizes * ratios).ravel(), "told": 0.01})
     loss = 1.8 + 480.0 * runs["total_params"] ** -0.35 + 2100.0 * runs["tokens"] ** -0.37
     found = allocation_law(runs.assign(loss=loss + 0.01), "x")
-    true = law_of_losses("x", (0.35, 0.37), (480.0, 2100.0), found.flops)
+    true = allocation.law_of_losses("x", (0.35, 0.37), (480.0, 2100.0), found.flops)
     assert found.exponent == pytest.approx(true.exponent, abs=0.01)
     assert found.size(1e20) == pytest.approx(true.size(1e20), rel=0.02)
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer.costs import DEPTHS, evidence_of
+from shapelaw.advice.evidence import fit
 from shapelaw.advice.evidence import losses as formula
 from shapelaw.advice.evidence.checks import (
     Miss,
@@ -25,16 +26,6 @@ from shapelaw.advice.evidence.checks import (
     log_blocks_at,
     spread_between_sources,
     without_each_shape,
-)
-from shapelaw.advice.evidence.fit import (
-    SETS,
-    Fitted,
-    Losses,
-    drawn,
-    fit_evidence,
-    fit_group,
-    losses_of,
-    losses_of_other,
 )
 from shapelaw.advice.evidence.predicted import by_budget, predicted, size_terms
 from shapelaw.advice.evidence.public import public_evidence
@@ -153,7 +144,7 @@ _SHAPES = """
     28x1024 8x2560 18x1792 36x1280 12x3072 27x2048 50x1536
 """
 SHAPES = [tuple(map(int, shape.split("x"))) for shape in _SHAPES.split()]
-SERIES = [name for names in SETS.values() for name in names]
+SERIES = [name for names in fit.SETS.values() for name in names]
 
 
 def best_at(size: float) -> float:
@@ -191,8 +182,8 @@ def made_table(
 DEPTHS_TRIED = np.linspace(0.5, 5.5, 201)
 
 
-def one_series(scatter: float, seed: int = 0) -> Losses:
-    return losses_of(made_table(scatter, seed), "made")[0]
+def one_series(scatter: float, seed: int = 0) -> fit.Losses:
+    return fit.losses_of(made_table(scatter, seed), "made")[0]
 
 
 def drawn_depths(draws: formula.Draws, size: float) -> np.ndarray:
@@ -207,15 +198,15 @@ def test_a_known_ridge_is_found_where_nothing_scatters() -> None:
     assert formula.log_total(losses.log_blocks, losses.log_depth) == pytest.approx(losses.log_total, abs=1e-9)
     part = losses.only(losses.log_blocks < math.log(5e8))
     assert part.shapes == sum(15 * depth * width**2 < 5e8 for depth, width in SHAPES)
-    group = fit_group(losses, "nats square", "block")
+    group = fit.fit_group(losses, "nats square", "block")
     assert group.error < 1e-3
-    fitted = Fitted(((group, 1.0, drawn(group, 10, np.random.default_rng(0))),))
+    fitted = fit.Fitted(((group, 1.0, fit.drawn(group, 10, np.random.default_rng(0))),))
     for size in (6e7, 4e8, 1.3e9):
         assert drawn_depths(fitted.surface(SERIES), size) == pytest.approx(best_at(size), abs=0.05)
 
 
 def test_forms_that_fit_have_the_weight_and_all_find_the_ridge() -> None:
-    fitted = fit_evidence([one_series(0.003)], 40)
+    fitted = fit.fit_evidence([one_series(0.003)], 40)
     weights = {(group.size, group.form): weight for group, weight, _ in fitted.of_series(SERIES[:1])}
     for size in ("block", "total"):
         assert sum(weight for (of, _), weight in weights.items() if of == size) == pytest.approx(1.0)
@@ -231,8 +222,8 @@ def test_68_percent_intervals_hold_what_is_true() -> None:
     """Over made tables the interval of one form holds the true best depth in half to nearly all of them."""
     held = []
     for seed in range(12):
-        group = fit_group(one_series(0.008, seed), "nats square", "block")
-        draws = Fitted(((group, 1.0, drawn(group, 60, np.random.default_rng(seed))),)).surface(SERIES)
+        group = fit.fit_group(one_series(0.008, seed), "nats square", "block")
+        draws = fit.Fitted(((group, 1.0, fit.drawn(group, 60, np.random.default_rng(seed))),)).surface(SERIES)
         for size in (6e7, 4e8, 1.3e9):
             low, high = np.quantile(drawn_depths(draws, size), (0.16, 0.84))
             held.append(low <= best_at(size) <= high)
@@ -240,7 +231,7 @@ def test_68_percent_intervals_hold_what_is_true() -> None:
 
 
 def test_a_shape_that_is_left_out_is_predicted() -> None:
-    group = fit_group(one_series(0.006), "nats square", "block")
+    group = fit.fit_group(one_series(0.006), "nats square", "block")
     assert group.without.shape == (len(SHAPES), len(formula.COLUMNS))
     assert 0.004 < group.error < 0.02
     assert 0.004 < group.scale < 0.02
@@ -260,12 +251,14 @@ def test_the_runs_of_another_lab_say_what_few_tokens_change() -> None:
             loss += 1.5 * 0.03 * (math.log(depth) - best) ** 2
             rows.append((budget, depth, width, 50432, total, tokens, loss))
     columns = ["budget", "depth", "width", "vocab_size", "total_params", "tokens", "loss"]
-    other = losses_of_other(pd.DataFrame(rows, columns=columns), "another lab")
+    other = fit.losses_of_other(pd.DataFrame(rows, columns=columns), "another lab")
     both = one_series(0.0).joined(other)
     assert (both.shapes, both.budgets) == (len(SHAPES) + other.shapes, 3 + 5)
     assert both.tokens == pytest.approx((1e10, 1e11))  # of levels
-    group = fit_group(both, "nats square", "block")
-    values = dict(zip(formula.COLUMNS, drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True))
+    group = fit.fit_group(both, "nats square", "block")
+    values = dict(
+        zip(formula.COLUMNS, fit.drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True)
+    )
     assert values["c3"] == pytest.approx(0.4, abs=0.05)
     assert math.exp(values["p0"]) == pytest.approx(
         0.03 * math.sqrt(1.5), rel=0.1
@@ -281,15 +274,16 @@ def test_a_wrong_table_is_a_sentence() -> None:
         (table.assign(loss=[math.nan, *table["loss"][1:]]), "row 1: loss must be a finite number"),
     ):
         with pytest.raises(UserError, match=sentence):
-            losses_of(wrong, "made.csv")
+            fit.losses_of(wrong, "made.csv")
 
 
-def fitted_by_one_form(scatter: float = 0.004) -> Fitted:
-    series = losses_of(made_table(scatter), "made")
-    groups = [fit_group(losses, "nats square", "block") for losses in series]
-    return Fitted(
+def fitted_by_one_form(scatter: float = 0.004) -> fit.Fitted:
+    series = fit.losses_of(made_table(scatter), "made")
+    groups = [fit.fit_group(losses, "nats square", "block") for losses in series]
+    return fit.Fitted(
         tuple(
-            (group, 1.0, drawn(group, 20, np.random.default_rng(index))) for index, group in enumerate(groups)
+            (group, 1.0, fit.drawn(group, 20, np.random.default_rng(index)))
+            for index, group in enumerate(groups)
         )
     )
 
@@ -305,7 +299,7 @@ def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
 
 
 def test_series_of_the_same_networks_predict_each_other() -> None:
-    found = between(*(FITTED.surface(SETS[name]) for name in ("full rate", "half rate")))
+    found = between(*(FITTED.surface(fit.SETS[name]) for name in ("full rate", "half rate")))
     assert max(abs(one.off) for misses in found.values() for one in misses) < 0.1
     at_equal_blocks = found["equal blocks"]
     assert [one.moved for one in at_equal_blocks] == pytest.approx([1.0] * len(at_equal_blocks), abs=0.05)
@@ -314,7 +308,7 @@ def test_series_of_the_same_networks_predict_each_other() -> None:
 
 
 def test_costs_of_the_same_networks_come_out_as_said() -> None:
-    misses, scale = costs_between(FITTED.surface(SETS["full rate"]), FITTED, SETS["half rate"])
+    misses, scale = costs_between(FITTED.surface(fit.SETS["full rate"]), FITTED, fit.SETS["half rate"])
     assert scale == pytest.approx(1.0, abs=0.1)
     assert np.sqrt(np.mean([one.off**2 for one in misses])) < 0.01
     assert np.mean([one.held() for one in misses]) > 0.5
@@ -323,9 +317,9 @@ def test_costs_of_the_same_networks_come_out_as_said() -> None:
 def test_left_out_shapes_are_held_about_as_often_as_said_and_a_jackknife_is_about_as_wide_as_the_draws() -> (
     None
 ):
-    held = np.mean([one.held() for one in left_out_losses(FITTED, SETS["full rate"])])
+    held = np.mean([one.held() for one in left_out_losses(FITTED, fit.SETS["full rate"])])
     assert 0.55 <= held <= 0.85
-    misses = without_each_shape(FITTED, SETS["half rate"])["equal blocks"]
+    misses = without_each_shape(FITTED, fit.SETS["half rate"])["equal blocks"]
     ratio = [one.off / one.own for one in misses]
     assert 0.3 < np.median(ratio) < 2.0
 

@@ -26,6 +26,8 @@ FIVE = pd.DataFrame(
     }
 )
 
+LENGTHS = [10, 14, 17, 10, 33]
+
 
 def block(table):
     return 12.0 * table["depth"] * table["width"] ** 2
@@ -96,6 +98,19 @@ def test_parameters_of_no_rule_are_asked_for():
 
 
 @pytest.mark.parametrize(
+    "name", ["steps", "max_updates", "n_epochs", "config.train.iterations", "token_budget"]
+)
+def test_lengths_of_training_that_differ_between_shapes_are_asked_about(name):
+    with pytest.raises(UserError, match=rf"'{name}' differs between shapes \(10, .*--only {name}=10"):
+        own_runs(FIVE.assign(**{name: LENGTHS}), "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["warmup_steps", "eval_interval_steps", "tokens_per_second", "best_step"])
+def test_other_steps_and_tokens_are_no_lengths(name):
+    assert len(own_runs(FIVE.assign(**{name: LENGTHS}), "runs.csv").table) == len(FIVE)
+
+
+@pytest.mark.parametrize(
     "name", ["num_train_tokens", "config.train.max_tokens", "tokens_processed", "n_tokens"]
 )
 def test_tokens_are_known_by_whatever_name(name):
@@ -105,7 +120,9 @@ def test_tokens_are_known_by_whatever_name(name):
 @pytest.mark.parametrize(
     ("column", "words", "left"),
     [
+        ("state", ["TrialState.COMPLETE", "TrialState.PRUNED", "TrialState.FAIL"], 1),
         ("status", ["COMPLETED", "CANCELLED by 1001", "OUT_OF_MEMORY"], 1),
+        ("status", ["Succeeded", "Pending", "succeeded"], 2),
         ("finished", [1, 0, 1], 2),
         ("completed", ["yes", "no", "yes"], 2),
         ("status", ["baseline", "baseline", "baseline"], 3),  # tells no run from another

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from model_configs import config_of
 from small import REPOSITORY
 
-from shapelaw.advice.models.described import (
-    Kind,
-    Model,
-    architecture_of,
-    model_json,
-    model_text,
-    why_not_judged,
-)
+from shapelaw.advice.models import described
 from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError
@@ -27,8 +20,8 @@ from shapelaw.specs.architectures import Architecture
 
 pytest.importorskip("transformers")
 
-DECODER, MIXTURE, ENCODER = Kind.DENSE_DECODER, Kind.MIXTURE, Kind.ENCODER
-BOTH, STATES, IMAGE = Kind.ENCODER_DECODER, Kind.STATE_SPACE, Kind.IMAGE
+DECODER, MIXTURE, ENCODER = described.Kind.DENSE_DECODER, described.Kind.MIXTURE, described.Kind.ENCODER
+BOTH, STATES, IMAGE = described.Kind.ENCODER_DECODER, described.Kind.STATE_SPACE, described.Kind.IMAGE
 
 
 def written(folder: Path, config: dict[str, Any] | str) -> Path:
@@ -73,7 +66,7 @@ def test_published_models_have_their_published_sizes(
 
 @pytest.mark.parametrize(("family", "named", "kind", "heads", "out"), FAMILIES)
 def test_a_family_is_what_transformers_builds(
-    family: str, named: str, kind: Kind, heads: int | None, out: str | None, tmp_path: Path
+    family: str, named: str, kind: described.Kind, heads: int | None, out: str | None, tmp_path: Path
 ) -> None:
     import torch
     import transformers
@@ -100,7 +93,7 @@ def test_a_family_is_what_transformers_builds(
         assert heads is not None
         assert found.head_dim == inputs // heads
     assert (found.active_params is None) == (kind != MIXTURE)
-    assert (why_not_judged(found) is None) == (kind == DECODER)
+    assert (described.why_not_judged(found) is None) == (kind == DECODER)
 
 
 @cases("notes", "says")
@@ -213,13 +206,13 @@ def test_code_of_a_folder_is_never_run_and_weights_formats_need_no_package(tmp_p
     ],
 )
 def test_of_an_unknown_family_the_fields_are_read_and_nothing_is_counted(
-    more: dict[str, Any], kind: Kind, tmp_path: Path
+    more: dict[str, Any], kind: described.Kind, tmp_path: Path
 ) -> None:
     found = read_model(written(tmp_path, {"model_type": "mine", **FIELDS, **more}))
     assert (found.kind, found.params, found.heads, found.head_dim) == (kind, None, 4, 16)
     assert "transformers has no model type 'mine', code of its own is not run" in found.notes[0]
     assert found.notes[1:] == ("Whether its embeddings are tied is not said; untied is taken.",)
-    assert "parameters not counted" in model_text(found)
+    assert "parameters not counted" in described.model_text(found)
 
 
 def test_an_unknown_family_s_own_names_are_understood(tmp_path: Path) -> None:
@@ -240,7 +233,7 @@ def test_an_unknown_family_that_names_a_class_of_transformers_is_counted_as_that
 
 def test_a_model_s_architecture_has_its_counted_size(tmp_path: Path) -> None:
     folder = written(tmp_path / "mine", {"model_type": "vit", "num_hidden_layers": 2})
-    found = architecture_of(read_model(folder))
+    found = described.architecture_of(read_model(folder))
     source = str(folder / "config.json")
     assert found == Architecture(
         *("mine", 768),
@@ -263,18 +256,18 @@ def test_what_has_no_bottleneck_of_ours_is_said(family: str, words: str, tmp_pat
     found = read_model(written(tmp_path, {"model_type": family}))
     if family == "swin":  # its heads differ; the widths of its stages too
         assert found.heads is None
-        found = Model(IMAGE, "x", "y", "swin", reads="images")
+        found = described.Model(IMAGE, "x", "y", "swin", reads="images")
     with pytest.raises(UserError, match=words):
-        architecture_of(found)
+        described.architecture_of(found)
 
 
 def test_the_numbers_of_a_model_are_plain_json(tmp_path: Path) -> None:
     found = read_model(written(tmp_path, {"model_type": "mixtral", "num_hidden_layers": 2}))
-    said = json.loads(json.dumps(model_json(found)))
+    said = json.loads(json.dumps(described.model_json(found)))
     assert said["kind"] == "mixture-of-experts"
     assert said["heads"] * said["head_dim"] == found.attention_width == 4096
     assert {"params", "active_params", "tied", "embedding_rank", "notes"} <= set(said)
-    assert f"{found.active_params:,} work on one token" in model_text(found)
+    assert f"{found.active_params:,} work on one token" in described.model_text(found)
 
 
 @settings(deadline=None, max_examples=25)

@@ -175,31 +175,6 @@ def test_what_is_written_survives_a_power_cut(tmp_path: Path) -> None:
     ]
 
 
-def test_after_a_power_cut_at_any_step_the_run_ends_the_same(
-    stores: Stores, tmp_path: Path, undisturbed: bytes
-) -> None:
-    """The cut comes between a step and its checkpoint: the run goes on from the step before."""
-    cuts: list[Path] = []
-    with CutDisk(tmp_path) as disk:
-
-        def cut() -> None:
-            cuts.append(tmp_path / f"cut-{len(cuts) + 1}")
-            if len(cuts) in (2, 60):
-                disk.cut_power(cuts[-1])
-
-        with after_step(0, cut):
-            train(RUN, stores, disk.folder, EVERY_STEP)
-        disk.cut_power(tmp_path / "cut-at-the-end")
-    assert history_bytes(tmp_path / "cut-at-the-end") == undisturbed
-    for place in (path for path in cuts if path.exists()):
-        step = int(place.name.removeprefix("cut-"))
-        newest = [int(path.stem[5:]) for path in checkpoint_paths(checkpoints_of(place, RUN))]
-        # a third one may be there, whose deletion was lost
-        assert newest[:2] == [number for number in (step - 1, step - 2) if number > 0]
-        train(RUN, stores, place)
-        assert history_bytes(place) == undisturbed
-
-
 # --- full disks
 
 

@@ -13,14 +13,6 @@ from hypothesis import strategies as st
 from made_packages import put_package, read, sword_files
 
 from shapelaw.corpora import books
-from shapelaw.corpora.books import (
-    is_whole,
-    paragraphs_of_html,
-    paragraphs_of_xml,
-    plain,
-    read_entries,
-    text_of_entry,
-)
 from shapelaw.errors import UserError
 
 
@@ -140,7 +132,7 @@ LOST = [
 
 
 def test_pieces_that_lost_text_are_told_from_whole_ones() -> None:
-    assert [piece for piece in (*WHOLE, *LOST) if is_whole(piece)] == WHOLE
+    assert [piece for piece in (*WHOLE, *LOST) if books.is_whole(piece)] == WHOLE
 
 
 def use(kind: str, *definitions: tuple[str, list[str]], **more: str) -> dict[str, Any]:
@@ -166,7 +158,7 @@ def test_an_entry() -> None:
             use("v. t.", ("To  adhere; as, glue sticks.", [])),
         ],
     }
-    assert text_of_entry(entry).split("\n") == [
+    assert books.text_of_entry(entry).split("\n") == [
         "stick, v. i.",
         "To adhere; as, glue sticks.",
         "It will stick.",
@@ -179,7 +171,7 @@ def test_an_entry() -> None:
 
 
 def test_an_entry_without_a_whole_piece_has_no_text() -> None:
-    assert text_of_entry({"entry": "x", "pos": [use("n.", ("See .", []))]}) == ""
+    assert books.text_of_entry({"entry": "x", "pos": [use("n.", ("See .", []))]}) == ""
 
 
 def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,14 +188,17 @@ def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 5))
 def test_what_was_written_is_read(entries: list[bytes], per_block: int) -> None:
     files = sword_files(entries, per_block)
-    found = list(read_entries(files["v"], files["s"], files["z"]))
+    found = list(books.read_entries(files["v"], files["s"], files["z"]))
     assert found == [(number, entry) for number, entry in enumerate(entries) if entry]
 
 
 def test_a_comment_on_several_verses_comes_once() -> None:
     files = sword_files([b"On both.", b"On another."])
     verses = files["v"][:12] + files["v"]
-    assert [text for _, text in read_entries(verses, files["s"], files["z"])] == [b"On both.", b"On another."]
+    assert [text for _, text in books.read_entries(verses, files["s"], files["z"])] == [
+        b"On both.",
+        b"On another.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +214,7 @@ def test_a_comment_on_several_verses_comes_once() -> None:
 def test_files_that_are_no_module(changes: dict[str, bytes], message: str) -> None:
     files = sword_files([b"On both."]) | changes
     with pytest.raises(ValueError, match=message):
-        list(read_entries(files["v"], files["s"], files["z"]))
+        list(books.read_entries(files["v"], files["s"], files["z"]))
 
 
 def test_html() -> None:
@@ -227,7 +222,7 @@ def test_html() -> None:
         '<h2><a name="x">1. What &amp; why?</a></h2>\n<p>One <i>two</i>\n three&#8217;s<!-- not this -->.</p><p></p>'
         "<blockquote><p>A line<br/>\nand another.</blockquote>unclosed <b>bold<ul><li>first<li>second</ul>"
     )
-    assert paragraphs_of_html(html) == [
+    assert books.paragraphs_of_html(html) == [
         "1. What & why?",
         "One two three’s.",
         "A line\nand another.",
@@ -243,19 +238,19 @@ def test_osis() -> None:
         ' 1:1</reference>, <hi type="italic">blessed</hi> &amp; so on. <div eID="gen1" type="x-p"/>'
         '<lg sID="g"/><l sID="l"/>one<l eID="l"/>two<lg eID="g"/>'
     )
-    assert paragraphs_of_xml(osis) == ["Psalm 1 OVERVIEW", "See Ps 1:1, blessed & so on.", "one\ntwo"]
+    assert books.paragraphs_of_xml(osis) == ["Psalm 1 OVERVIEW", "See Ps 1:1, blessed & so on.", "one\ntwo"]
     with pytest.raises(ElementTree.ParseError):
-        paragraphs_of_xml("<div>")
+        books.paragraphs_of_xml("<div>")
 
 
 def test_plain() -> None:
-    assert plain(" a\x00 b\t\x0b c­d\ufeff\x97 ") == "a b cd"
+    assert books.plain(" a\x00 b\t\x0b c­d\ufeff\x97 ") == "a b cd"
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1)))
 def test_paragraphs_come_back(texts: list[str]) -> None:
     html = "".join(f"<p>{escape(text)}</p>" for text in texts)
-    expected = [text for text in map(plain, texts) if text]
-    assert paragraphs_of_html(html) == expected
+    expected = [text for text in map(books.plain, texts) if text]
+    assert books.paragraphs_of_html(html) == expected
     if not any(character in text for text in texts for character in "\ufffe\uffff"):  # which XML has not
-        assert paragraphs_of_xml(html.replace("<p>", "<div>").replace("</p>", "</div>")) == expected
+        assert books.paragraphs_of_xml(html.replace("<p>", "<div>").replace("</p>", "</div>")) == expected
