@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -277,8 +278,10 @@ def test_a_wrong_table_is_a_sentence() -> None:
             fit.losses_of(wrong, "made.csv")
 
 
-def fitted_by_one_form(scatter: float = 0.004) -> fit.Fitted:
-    series = fit.losses_of(made_table(scatter), "made")
+@cache
+def fitted() -> fit.Fitted:
+    """By one form."""
+    series = fit.losses_of(made_table(0.004), "made")
     groups = [fit.fit_group(losses, "nats square", "block") for losses in series]
     return fit.Fitted(
         tuple(
@@ -286,9 +289,6 @@ def fitted_by_one_form(scatter: float = 0.004) -> fit.Fitted:
             for index, group in enumerate(groups)
         )
     )
-
-
-FITTED = fitted_by_one_form()
 
 
 def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
@@ -299,7 +299,7 @@ def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
 
 
 def test_series_of_the_same_networks_predict_each_other() -> None:
-    found = between(*(FITTED.surface(fit.SETS[name]) for name in ("full rate", "half rate")))
+    found = between(*(fitted().surface(fit.SETS[name]) for name in ("full rate", "half rate")))
     assert max(abs(one.off) for misses in found.values() for one in misses) < 0.1
     at_equal_blocks = found["equal blocks"]
     assert [one.moved for one in at_equal_blocks] == pytest.approx([1.0] * len(at_equal_blocks), abs=0.05)
@@ -308,7 +308,7 @@ def test_series_of_the_same_networks_predict_each_other() -> None:
 
 
 def test_costs_of_the_same_networks_come_out_as_said() -> None:
-    misses, scale = costs_between(FITTED.surface(fit.SETS["full rate"]), FITTED, fit.SETS["half rate"])
+    misses, scale = costs_between(fitted().surface(fit.SETS["full rate"]), fitted(), fit.SETS["half rate"])
     assert scale == pytest.approx(1.0, abs=0.1)
     assert np.sqrt(np.mean([one.off**2 for one in misses])) < 0.01
     assert np.mean([one.held() for one in misses]) > 0.5
@@ -317,15 +317,15 @@ def test_costs_of_the_same_networks_come_out_as_said() -> None:
 def test_left_out_shapes_are_held_about_as_often_as_said_and_a_jackknife_is_about_as_wide_as_the_draws() -> (
     None
 ):
-    held = np.mean([one.held() for one in left_out_losses(FITTED, fit.SETS["full rate"])])
+    held = np.mean([one.held() for one in left_out_losses(fitted(), fit.SETS["full rate"])])
     assert 0.55 <= held <= 0.85
-    misses = without_each_shape(FITTED, fit.SETS["half rate"])["equal blocks"]
+    misses = without_each_shape(fitted(), fit.SETS["half rate"])["equal blocks"]
     ratio = [one.off / one.own for one in misses]
     assert 0.3 < np.median(ratio) < 2.0
 
 
 def test_another_source_that_is_off_by_a_known_amount_gives_its_spread() -> None:
-    misses = against_law(FITTED, lambda size: math.exp(best_at(size) + 0.4))
+    misses = against_law(fitted(), lambda size: math.exp(best_at(size) + 0.4))
     assert [one.off for one in misses] == pytest.approx([0.4] * len(misses), abs=0.12)
     own = float(np.mean([one.own**2 for one in misses]))
     off = float(np.mean([one.off**2 for one in misses]))
@@ -333,7 +333,7 @@ def test_another_source_that_is_off_by_a_known_amount_gives_its_spread() -> None
     none = [Miss(0.0, 0.0, 0.0, 0.0)]
     assert spread_between_sources([misses, none]) == pytest.approx(math.sqrt((off - own) / 4.0))
     same = against_law(
-        FITTED, lambda size: math.exp(best_depths(FITTED.surface(SERIES), size, 3e10, "equal blocks")[0])
+        fitted(), lambda size: math.exp(best_depths(fitted().surface(SERIES), size, 3e10, "equal blocks")[0])
     )
     assert spread_between_sources([same]) == 0.0
 
