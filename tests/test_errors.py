@@ -1,4 +1,4 @@
-"""How commands end: with a sentence and a code, never with a traceback for the user's mistake."""
+"""How commands end, and parts of an analysis: with a sentence and a code, never with a traceback for a mistake."""
 
 import io
 import shlex
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS
 
 from shapelaw.corpora.sources import read_source
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import PartFailed, Parts, UserError, exit_code
 from shapelaw.fits.inputs import read_table
 from shapelaw.settings.sections import Folder
 from shapelaw.specs.config_json import read_config
@@ -172,3 +172,43 @@ def test_what_lies_in_the_place_of_a_file_is_named(
     }
     with pytest.raises(UserError, match=words):
         read.get(name, read_table)(tmp_path / name)
+
+
+def raising(error: Exception):
+    raise error
+
+
+def test_a_part_that_fails_has_its_reason_and_its_traceback_is_printed(capsys) -> None:
+    parts = Parts()
+    assert parts.attempt("table a", lambda: 1) == 1
+    assert parts.attempt("table b", lambda: raising(ValueError("three\nlines"))) is None
+    assert parts.failed == {"table b": "ValueError: three"}
+    assert parts.sentences == ["Failed: table b: ValueError: three."]
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [UserError("Row 3 is wrong."), PartFailed("it needs table b")])
+def test_a_mistake_has_no_traceback(error: Exception, capsys) -> None:
+    parts = Parts()
+    parts.attempt("part", lambda: raising(error))
+    assert parts.sentences == [f"Failed: part: {str(error).removesuffix('.')}."]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_part_of_a_part_has_both_names() -> None:
+    parts = Parts()
+    parts.attempt("table", lambda: parts.each("ab", lambda x: 1 / (x == "a"), lambda x: f"cell {x}"))
+    assert parts.failed == {"table, cell b": "ZeroDivisionError: division by zero"}
+
+
+def test_where_each_fails_the_first_failure_is_that_of_the_whole() -> None:
+    parts = Parts()
+    with pytest.raises(KeyError, match="a"):
+        parts.each("ab", lambda x: raising(KeyError(x)), str)
+    assert parts.failed == {}
+    assert parts.each([], int, str) == []
+
+
+def test_a_full_disk_is_no_part_s_own() -> None:
+    with pytest.raises(OSError, match="full"):
+        Parts().attempt("figure", lambda: raising(OSError("full")))
