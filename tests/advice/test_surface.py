@@ -202,14 +202,13 @@ def test_intervals_hold_the_truth_of_surfaces_unlike_the_forms():
     held = []
     for count in (12, 22, 40):
         for truth in UNLIKE.values():
-            for seed in range(3):
-                shapes, _ = draw_shapes(truth, Design(count), seed)
-                surface = fit_surface(shapes, None, draws=300, seed=seed)
-                for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
-                    found = best_depth(surface, float(np.exp(x)))
-                    if found.status is forms.SurfaceStatus.CONVERGED:
-                        held.append(found.low <= true_depth(truth, x) <= found.high)
-    assert len(held) > 150
+            shapes, _ = draw_shapes(truth, Design(count), 0)
+            surface = fit_surface(shapes, None, draws=150, seed=0)
+            for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
+                found = best_depth(surface, float(np.exp(x)))
+                if found.status is forms.SurfaceStatus.CONVERGED:
+                    held.append(found.low <= true_depth(truth, x) <= found.high)
+    assert len(held) > 50
     assert 0.58 <= np.mean(held) <= 0.78
 
 
@@ -218,7 +217,7 @@ def test_what_all_forms_do_wrong_is_in_the_intervals():
     """With many shapes and little noise the draws' own intervals contained the truth in 11 of 72 of these."""
     held = []
     for truth in (by_aspect, one_wall):
-        for seed in range(12):
+        for seed in range(6):
             shapes, _ = draw_shapes(truth, Design(40, noise=0.001), seed)
             surface = fit_surface(shapes, None, draws=100, seed=seed)
             for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):

@@ -15,9 +15,9 @@ from snakemake_server import run_snakemake
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
     """After a whole run."""
-    project = Project(tmp_path_factory.mktemp("project"), with_store)
+    project = Project(tmp_path_factory.mktemp("project"), with_corpus)
     done = project.snakemake("--quiet", "rules")
     (project.folder / "said.txt").write_text(done.stdout)
     return project
