@@ -1,7 +1,6 @@
 """A copy of the project on a small real corpus (Python's own help texts), and the real Snakemake in it."""
 
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -94,14 +93,6 @@ class Project:
         done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"}, python)
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
-
-    def carry_out(self, line: str) -> None:
-        """Do what a line tells its reader to do, commands with && between them."""
-        for command in line.split(" && "):
-            if command.startswith("snakemake"):
-                self.snakemake(*shlex.split(command)[1:], "--quiet", "rules")
-            else:
-                subprocess.run(["bash", "-c", command], cwd=self.folder, check=True)
 
     def planned(self, *targets: str) -> list[str]:
         """The rules that a dry run (of some targets) would run, one entry a job."""

@@ -190,8 +190,8 @@ def permuted(shapes: Shapes, seed: int) -> Shapes:
     return replace(shapes, depth=depth, width=np.sqrt(shapes.size / 12.0 / depth))
 
 
-def budget_of(design: Design, surface: Surface = symmetric) -> Budget:
+def budget_of(design: Design) -> Budget:
     """The runs of one draw, as the commands have them."""
-    shapes, _ = draw_shapes(surface, design, 0)
+    shapes, _ = draw_shapes(symmetric, design, 0)
     table = pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "seed": 0, "loss": shapes.loss})
     return Budget(check_runs(table, "made", loss="loss"), 1e10, "every run saw 1e+10 tokens")

@@ -21,11 +21,12 @@ from shapelaw.training import checkpoint
 
 # --- no code in data
 
-# what of ruff's rules from flake8-bandit could run code that comes as data: eval, pickles, YAML's objects, shells
+# what of ruff's rules from flake8-bandit could run code that comes as data: eval, pickles, YAML's objects, shells;
+# beside them torch.distributed unpickles objects that come from the network
 RULES = "S102,S301,S302,S307,S506,S602,S604,S605"
 OTHERS = re.compile(
-    r"torch\.(jit\.)?load\((?!.*weights_only=True)|(allow_pickle|trust_remote_code)=(?!False)"
-    r"|\w+_object(_list)?\(|import (joblib|cloudpickle)"  # torch.distributed unpickles what comes from the network
+    r"(?<!safetensors\.)torch\.(jit\.)?load\((?!.*weights_only=True)|(allow_pickle|trust_remote_code)=(?!False)"
+    r"|(unsafe|full)_load(_all)?\(|\w+_object(_list)?\(|import (joblib|cloudpickle)"
 )
 CALLS = """
     pickle.loads(x) marshal.loads(x) pd.read_pickle(path) yaml.load(text,yaml.Loader) yaml.unsafe_load(text) eval(text)
@@ -37,18 +38,8 @@ CALLS = """
 
 def dangers(folder: Path) -> list[str]:
     """The lines of sources below a folder that could run code which comes as data."""
-    line = [
-        "ruff",
-        "check",
-        "--isolated",
-        "--select",
-        RULES,
-        "--ignore-noqa",
-        "--output-format",
-        "concise",
-        folder,
-    ]
-    done = subprocess.run([PYTHON, "-m", *map(str, line)], capture_output=True, text=True, check=False)
+    line = f"ruff check --isolated --select {RULES} --ignore-noqa --output-format concise".split()
+    done = subprocess.run([PYTHON, "-m", *line, folder], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     found = [one for one in done.stdout.splitlines() if ".py:" in one]
     for path in folder.rglob("*.py"):

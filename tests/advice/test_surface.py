@@ -123,9 +123,9 @@ FRAME = forms.Frame.of(X, Z)
 FORMS = {form.name: form for form in forms.surface_forms(FRAME)}
 
 
-def best(form, theta, x, coefficients=(3.0, -0.2)):
+def best(form, theta, x):
     z = np.linspace(0.0, 6.0, 6001)
-    losses = form.model.values(np.array(theta), np.array(coefficients), np.full_like(z, x), z)
+    losses = form.model.values(np.array(theta), np.array([3.0, -0.2]), np.full_like(z, x), z)
     return z[losses.argmin()]
 
 
@@ -284,13 +284,13 @@ def test_two_widths_of_many_depths_have_every_form():
     assert all(np.isfinite([one.weight, one.left_out, one.scatter]).all() for one in surface.forms)
 
 
-def wide_shapes(loss, seed, noise=0.005):
+def wide_shapes(loss, seed):
     """Four depths at each of six widths, over 290 times of size."""
     depth, width = (
         grid.ravel() for grid in np.meshgrid([2.0, 4.0, 8.0, 16.0], [128.0, 192, 256, 384, 512, 768])
     )
     size = 12.0 * depth * width**2
-    off = noise * np.random.default_rng(seed).standard_normal(len(size))
+    off = 0.005 * np.random.default_rng(seed).standard_normal(len(size))
     return forms.Shapes(depth, width, size, loss(np.log(size), np.log(depth)) + off, np.ones(len(size)))
 
 

@@ -206,9 +206,11 @@ def asked(size: float, counting: Counting) -> Question:
     return Question(size, counting, 1e10, CLOCK)
 
 
-def own(surface: Surface, axis: SizeAxis = SizeAxis.BLOCK) -> answers.OwnSurface:
+def own(surface: Surface) -> answers.OwnSurface:
     shapes = surface.shapes
-    return answers.OwnSurface(surface, axis, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine")
+    return answers.OwnSurface(
+        surface, SizeAxis.BLOCK, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine"
+    )
 
 
 def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface, too_shallow: Surface) -> None:

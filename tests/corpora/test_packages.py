@@ -4,7 +4,6 @@ import bz2
 import dataclasses
 import gzip
 import hashlib
-import io
 import json
 import random
 import struct
@@ -22,7 +21,7 @@ from made_packages import DOWNLOADS, packed, put_package, read, sword_files
 
 from shapelaw.corpora import books, packages
 from shapelaw.corpora.archives import Client, Package, fetch, members
-from shapelaw.corpora.packages import FASHION, PACKAGED, articles_of_dump, image_texts, without_markup
+from shapelaw.corpora.packages import FASHION, PACKAGED, image_texts, without_markup
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import UserError
@@ -200,11 +199,6 @@ def dump_of_three() -> bytes:
     return bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
 
 
-def test_only_articles_of_a_dump_are_read() -> None:
-    with bz2.open(io.BytesIO(dump_of_three())) as dump:
-        assert list(articles_of_dump(dump)) == [("Fox", without_markup(WIKITEXT))]
-
-
 def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     summaries = json.dumps({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}}).encode()
     for name, content in (("SUMMARIES", summaries), ("ARTICLES", dump_of_three())):
@@ -220,6 +214,7 @@ def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest
         ("Fox", "wiki:Fox"),
         ("Fox", "gensim:Fox"),
     ]
+    assert documents[-1].text == without_markup(WIKITEXT)
 
 
 def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,10 +369,6 @@ def test_an_entry() -> None:
         "stick",
         "A rod.",
     ]
-
-
-def test_an_entry_without_a_whole_piece_has_no_text() -> None:
-    assert books.text_of_entry({"entry": "x", "pos": [use("n.", ("See .", []))]}) == ""
 
 
 def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,8 +206,8 @@ def test_a_machine_without_slurm_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     assert sentence.startswith("There is no sbatch on this machine; ")
 
 
-def an_ask(rule: str = "train_large", gpus: int = 1) -> Ask:
-    return Ask(rule, 1, 1, max(1, gpus), gpus, JobResources(64_000, 90))
+def an_ask(gpus: int = 1) -> Ask:
+    return Ask("train_large", 1, 1, max(1, gpus), gpus, JobResources(64_000, 90))
 
 
 def test_more_than_any_node_has_is_a_sentence_and_nodes_that_will_be_back_are_waited_for(

@@ -100,9 +100,9 @@ RUNS = 3
 WAITING, BACK = "Waiting up to ", "The tracker is back."
 
 
-def with_runs(place: Place, number: int = RUNS) -> Place:
+def with_runs(place: Place) -> Place:
     """The place, with so many finished records in it."""
-    for seed in range(number):
+    for seed in range(RUNS):
         write_finished(place.results, make_run(seed))
     return place
 

@@ -293,9 +293,9 @@ def test_a_look_writes_what_changed_and_does_not_even_open_the_store_where_nothi
     importer.look()
 
 
-def status(place: Place, key: str, study: str | None = None) -> str | None:
-    experiment = place.store().client.get_experiment_by_name(study or place.study)
-    run = active_runs(place.store(), study or place.study).get(key) if experiment else None
+def status(place: Place, key: str) -> str | None:
+    experiment = place.store().client.get_experiment_by_name(place.study)
+    run = active_runs(place.store(), place.study).get(key) if experiment else None
     return run.info.status if run else None
 
 

@@ -72,7 +72,7 @@ def test_no_command_shows_it(
     assert not [path for path in files if shows(path.read_bytes().decode(errors="replace"))]
 
 
-def test_the_store_does_not_hold_it(place: Place, server: str, tmp_path: Path) -> None:
+def test_the_store_does_not_hold_it(place: Place, server: str) -> None:
     """Neither our tags nor MLflow's."""
     study = "secrets of the store"
     write_finished(place.results, make_run())

@@ -15,7 +15,6 @@ from small import small_run
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import Ranks
@@ -70,9 +69,9 @@ def test_a_checkpoint_with_any_damage_is_noticed_or_is_what_was_written(
         assert same(found, state)
 
 
-def saved(folder: Path, *steps: int, identity: str = "mine") -> None:
+def saved(folder: Path, *steps: int) -> None:
     for step in steps:
-        checkpoint.save_checkpoint(folder, step, {"identity": identity, "step": step})
+        checkpoint.save_checkpoint(folder, step, {"identity": "mine", "step": step})
 
 
 def names(folder: Path) -> list[str]:
@@ -128,8 +127,8 @@ RUN = small_run()
 ROWS = [(10, 5.0, 1e-3, 2.0, float("nan")), (20, 4.5, 2e-3, 1.0, 4.25)]
 
 
-def journal_of(folder: Path, identity: str = "mine", run: Run = RUN) -> Journal:
-    return Journal(run, identity, {}, folder / "record", folder / "checkpoints", {"job": "17"})
+def journal_of(folder: Path, identity: str = "mine") -> Journal:
+    return Journal(RUN, identity, {}, folder / "record", folder / "checkpoints", {"job": "17"})
 
 
 def live_of(folder: Path) -> dict[str, object]:

@@ -9,18 +9,12 @@ from project import GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
-CHANGED = key_of(2, 8)
 TABLE = "results/depth_width/runs.parquet"
 WIDER = {**GRID, "widths": {1: [4, 6, 8, 12], 2: [4, 8]}}
 
 
 class SharedProject(Project):
     """A project whose runs share jobs two by two."""
-
-    def read(self, name: str) -> dict[str, bytes]:
-        """A file of every record, by key."""
-        folder = self.folder / "results/runs"
-        return {path.parent.name: path.read_bytes() for path in folder.glob(f"*/{name}")}
 
     def counted(self) -> str:
         """What the plan says of the pool."""
