@@ -1,7 +1,5 @@
 """Runs of the degree study whose best rates and losses are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

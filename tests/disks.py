@@ -3,10 +3,8 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,17 +28,6 @@ def small_disk(folder: Path, size: str = "2m", files: int = 0) -> Iterator[Path]
         yield folder
     finally:  # lazily: a server may have its database on it
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@cache
-def may_mount() -> bool:
-    """Whether a small disk can be had here."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            return False
-        subprocess.run(["umount", folder], check=True)
-    return True
 
 
 def fill(disk: Path, leave: int = 0) -> Path:

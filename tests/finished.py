@@ -8,8 +8,6 @@ tables are whole. Figures and the measured layers of other networks are empty fi
 Snakemake does not track, such as logs, checkpoints and the MLflow store, is left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

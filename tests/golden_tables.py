@@ -6,19 +6,19 @@ each command of `COMMANDS`, and in inputs/ the runs that are in no other place o
 which a rewriting keeps. Committed runs are read where they are.
 """
 
-from __future__ import annotations
-
 import csv
+import difflib
 import io
 import json
 import math
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
+
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -31,76 +31,11 @@ ARCHIVE = ROOT / "tests" / "golden" / "tables.tar.xz"
 INPUTS, FIT = "inputs", "fit.json"
 # to which numbers are the same: last digits depend on the CPU, by up to 3e-8 of a number
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
-SHOWN = 5  # of a kind of difference in a table
-RUNS, MADE, FINISHED = "docs/results/laptop_", f"{INPUTS}/", f"{INPUTS}/finished/"
-PUBLISHED = "published"  # the transitions of Levine et al. 2020
-
-_ANALYSES = {  # folder of tables: the study, its input, and options
-    "depth_width": f"depth_width {RUNS}depth_width.parquet",
-    "depth_width_bits": f"depth_width {RUNS}depth_width.parquet --loss bits_per_byte --method paper --size total",
-    "committed_runs": "committed_runs docs/results/h200_llama.csv",
-    "undertraining": f"undertraining {RUNS}undertraining.csv",
-    "todays_decoder": f"todays_decoder {RUNS}todays_decoder.csv",
-    "todays_decoder_observed": f"todays_decoder {MADE}observed.csv --observed-steps 500 1000",
-    "vocabulary": f"vocabulary {RUNS}vocabulary.csv",
-    "vocabulary_images": f"vocabulary {RUNS}images.csv",
-    "vocabulary_images_8000": f"vocabulary {RUNS}images_8000.csv",
-    "vocabulary_same_text": f"vocabulary {RUNS}same_text.csv",
-    "embedding_rank": f"embedding_rank {RUNS}embedding_rank.csv",
-    "attention_ratio": f"attention_ratio {RUNS}attention_ratio.csv",
-    "attention_ratio_flops": f"attention_ratio {RUNS}attention_ratio.csv --size flops",
-    "positional_rank": f"positional_rank {RUNS}positional_rank.csv",
-    "attention_degree": f"attention_degree {RUNS}attention_degree.parquet",
-    "block_degree": f"block_degree {RUNS}block_degree.parquet",
-    "memorization_heads": f"memorization_heads {RUNS}memorization_heads.parquet",
-    "memorization_heads_seeds": "memorization_heads docs/results/memorization_seeds.csv",
-    "memorization_heads_made": f"memorization_heads {MADE}memorization_heads.csv",
-    "memorization_context": f"memorization_context {MADE}memorization_context.csv",
-    "memorization_head_dim": f"memorization_head_dim {MADE}memorization_head_dim.csv",
-    "memorization_saturation": f"memorization_saturation {MADE}memorization_saturation.csv --attention {MADE}attention",
-    "memorization_saturation_largest": "memorization_saturation docs/results/memorization_largest.csv",
-    "relu": f"relu {FINISHED}relu.csv",
-    "separation_rank": f"separation_rank {MADE}separation_rank.json",
-    "separation_rank_finished": f"separation_rank {FINISHED}separation_rank.json",
-    "assumptions": f"assumptions {MADE}layers",
-    **{  # a few tiny runs: most tables say why they say nothing
-        f"{study}_finished": f"{study} {FINISHED}{study}.csv{options}"
-        for study, options in (
-            *(
-                (study, " --draws 200")
-                for study in ("depth_width", "undertraining", "todays_decoder", "vocabulary")
-            ),
-            *(
-                (study, "")
-                for study in ("embedding_rank", "attention_ratio", "positional_rank", "attention_degree")
-            ),
-            *((study, "") for study in ("block_degree", "memorization_context", "memorization_head_dim")),
-            ("memorization_saturation", ""),
-        )
-    },
-}
-
-
-def _analysis(words: str) -> tuple[str, ...]:
-    study, given, *options = words.split()
-    return "analyse.py", study, "--input", given, *options
-
-
-COMMANDS: dict[str, tuple[str, ...]] = {  # folder of tables: the command that makes it, but for --out FOLDER
-    **{name: _analysis(words) for name, words in _ANALYSES.items()},
-    "fit": ("fit_surface.py", "--runs", f"{RUNS}depth_width.parquet"),
-    "fit_total": (
-        "fit_surface.py",
-        "--runs",
-        f"{RUNS}depth_width.parquet",
-        "--size-axis",
-        "total",
-        "--draws",
-        "200",
-    ),
-    "transitions": ("fit_transitions.py", "--runs", f"{RUNS}depth_width.parquet"),
-    "transitions_published": ("fit_transitions.py", "--transitions", PUBLISHED),
-    "transitions_of_budgets": ("fit_transitions.py", "--runs", f"{MADE}token_budgets.csv", "--draws", "500"),
+SHOWN = 20  # lines of a difference
+# folders of tables, and the command that makes each, but for --out FOLDER
+COMMANDS: dict[str, tuple[str, ...]] = {
+    name: tuple(words.split())
+    for name, words in yaml.safe_load(ARCHIVE.with_name("tables.yaml").read_text(encoding="utf-8")).items()
 }
 
 Tables = Mapping[str, str]  # the name of a table, and its CSV
@@ -195,71 +130,30 @@ def _fraction(text: str) -> bool:
 
 
 def differences(name: str, old: Tables, new: Tables) -> list[str]:
-    """Lines that say which tables, columns, rows and fields of a command changed; empty where they are the same."""
+    """Lines that say which tables and rows of a command changed; empty where they are the same."""
     lines = []
     for what, tables in (("went", old.keys() - new.keys()), ("came", new.keys() - old.keys())):
         if tables:
             lines.append(f"{name}: {', '.join(sorted(tables))} {what}")
-    for table in old:
-        if table in new and old[table] != new[table]:
-            lines += _table_differences(f"{name}, {table}", _rows(old[table]), _rows(new[table]))
+    for table in old.keys() & new.keys():
+        before, after = old[table].splitlines(), new[table].splitlines()
+        if len(before) == len(after):
+            after = [a if _same_row(a, b) else b for a, b in zip(before, after, strict=True)]
+        if changes := changed_lines(before, after):
+            lines += [f"{name}, {table} ({before[0]}):", *changes]
     return lines
 
 
-def _rows(text: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(text)))
+def _same_row(old: str, new: str) -> bool:
+    fields = [next(csv.reader([row])) for row in (old, new)]
+    return len(fields[0]) == len(fields[1]) and all(map(same, *fields))
 
 
-def _table_differences(where: str, old: list[list[str]], new: list[list[str]]) -> Iterator[str]:
-    columns, now = old[0], new[0]
-    for column in columns:
-        if column not in now:
-            yield f"{where}: column {column} went"
-    for column in now:
-        if column not in columns:
-            yield f"{where}: column {column} came"
-    shared = [column for column in columns if column in now]
-    if shared != [column for column in now if column in columns]:
-        yield f"{where}: columns {', '.join(columns)} -> {', '.join(now)}"
-    before, after = _of_columns(old, shared), _of_columns(new, shared)
-    if len(before) != len(after):
-        yield f"{where}: {len(before)} rows -> {len(after)}"
-        yield from _first("went", _lines(before, after))
-        yield from _first("came", _lines(after, before))
-        return
-    changed = [
-        (row, column, was, is_)
-        for row, (a, b) in enumerate(zip(before, after, strict=True))
-        for column, was, is_ in zip(shared, a, b, strict=True)
-        if not same(was, is_)
-    ]
-    if not changed:
-        return
-    names = Counter(column for _, column, _, _ in changed)
-    counted = ", ".join(f"{name} ({count})" for name, count in names.items())
-    yield f"{where}: {len(changed)} fields changed, of {counted}"
-    for row, column, was, is_ in changed[:SHOWN]:
-        begins = ", ".join(after[row][:3])
-        yield f"  row {row + 1} ({begins}): {column} {was or 'empty'} -> {is_ or 'empty'}"
-    if len(changed) > SHOWN:
-        yield f"  and {len(changed) - SHOWN} more"
-
-
-def _of_columns(table: list[list[str]], columns: Sequence[str]) -> list[list[str]]:
-    places = [table[0].index(column) for column in columns]
-    return [[row[place] for place in places] for row in table[1:]]
-
-
-def _lines(rows: list[list[str]], others: list[list[str]]) -> list[str]:
-    left = Counter(map(tuple, rows)) - Counter(map(tuple, others))
-    return [",".join(row) for row in left.elements()]
-
-
-def _first(what: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines[:SHOWN]:
-        yield f"  {what}: {line}"
-    if len(lines) > SHOWN:
-        yield f"  {what}: {len(lines) - SHOWN} more"
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The first of the lines that went, behind a -, and came, behind a +."""
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=0))
+    changes = [f"  {line}" for line in lines[2:] if not line.startswith("@@")]
+    return changes[:SHOWN] + [f"  and {len(changes) - SHOWN} more"] * (len(changes) > SHOWN)
 
 
 def rewrite() -> None:

@@ -5,8 +5,6 @@ one's, in nats, at log size u from the true crossing, which is drawn between the
 middle of the range). Noise is in units of `NOISE`, 0.0015 nats, the published seed noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

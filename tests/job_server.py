@@ -24,28 +24,12 @@ from pathlib import Path
 from typing import NoReturn
 
 # what our commands import of others
-PACKAGES = (
-    *(
-        "torch",
-        "mlflow",
-        "mlflow.tracking",
-        "uvicorn",  # before MLflow's server, which asks for it
-        "mlflow.cli",
-        "mlflow.server.fastapi_app",
-        "pandas",
-        "pyarrow.parquet",
-        "scipy.stats",
-        "scipy.optimize",
-        "lmfit",
-    ),
-    *(
-        "matplotlib.figure",
-        "matplotlib.backends.backend_agg",
-        "matplotlib.backends.backend_svg",
-        "tokenizers",
-    ),
-    *("jinja2", "tabulate", "pydantic", "yaml", "flint"),
-)
+_PACKAGES = """
+    torch mlflow mlflow.tracking uvicorn mlflow.cli mlflow.server.fastapi_app pandas pyarrow.parquet scipy.stats
+    scipy.optimize lmfit matplotlib.figure matplotlib.backends.backend_agg matplotlib.backends.backend_svg tokenizers
+    jinja2 tabulate pydantic yaml flint
+"""
+PACKAGES = _PACKAGES.split()  # uvicorn before MLflow's server, which asks for it
 # what is started in place of Python: it lends its files to a fork, passes on signals, and ends as the fork does
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
@@ -196,7 +180,7 @@ def end_as(call: Callable[[], object]) -> NoReturn:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

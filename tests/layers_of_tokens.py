@@ -9,11 +9,11 @@ from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findin
 EFFORT = Effort(trials=200, sensitivity_trials=100, curve_trials=30)
 
 
-def findings(tokens, query=0, effort=EFFORT):
+def findings(tokens, query=0):
     collected = Collected()
     for start in range(0, len(tokens), 7):
         collected.add(tokens[start : start + 7], query)
-    return findings_of(collected, effort)
+    return findings_of(collected, EFFORT)
 
 
 def gaussian(*shape, seed=0):

@@ -4,8 +4,6 @@ All depths share a power law of size; depth L adds D_L N^-0.5, what too thin lay
 and S_L, what more layers save. D and S grow so that adjacent depths are equal at exactly one size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,7 @@
 """Runs of small memorizers with every option, to train in packs."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,44 +12,33 @@ if TYPE_CHECKING:  # PyTorch is not needed for the runs
 
 SMALL = Memorizer(heads=3, context=5, head_dim=4, width=8, value_dim=1, outputs=7)
 RUN = MemorizationRun(
-    SMALL,
-    "classification",
-    "shared",
-    60,
-    300,
-    0,
-    batch_size=16,
-    learning_rate=1e-2,
-    evaluate_every=50,
+    *(SMALL, "classification", "shared", 60, 300, 0), batch_size=16, learning_rate=1e-2, evaluate_every=50
+)
+
+
+def changed(run: dict[str, Any], **shape: Any) -> MemorizationRun:
+    """The run with other options, and of another shape."""
+    return replace(RUN, memorizer=replace(SMALL, **shape), **run)
+
+
+SHORT, NUMBERS, A_CONTEXT_EACH = (
+    {"last_batch": "short"},
+    {"task": "regression"},
+    {"context_type": "per_example"},
 )
 OPTIONS = {
     "one value a head": RUN,
-    "full values": replace(RUN, memorizer=replace(SMALL, value_dim=None)),
-    "logits by width": replace(RUN, memorizer=replace(SMALL, logit_scale="width")),
-    "logits by head_dim": replace(RUN, memorizer=replace(SMALL, logit_scale="head_dim")),
-    "query among the keys": replace(RUN, memorizer=replace(SMALL, attend_to_query=True)),
-    "numbers": replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1)),
-    "a context each": replace(RUN, context_type="per_example"),
-    "short last batches": replace(RUN, last_batch="short"),
-    "short last batches, numbers, a context each": replace(
-        RUN,
-        last_batch="short",
-        task="regression",
-        context_type="per_example",
-        memorizer=replace(SMALL, outputs=1),
-    ),
-    "short last batches, full values": replace(
-        RUN, last_batch="short", memorizer=replace(SMALL, value_dim=None)
-    ),
-    "short last batches, query among the keys": replace(
-        RUN, last_batch="short", memorizer=replace(SMALL, attend_to_query=True)
-    ),
-    "numbers, a context each": replace(
-        RUN,
-        task="regression",
-        context_type="per_example",
-        memorizer=replace(SMALL, outputs=1, value_dim=None),
-    ),
+    "full values": changed({}, value_dim=None),
+    "logits by width": changed({}, logit_scale="width"),
+    "logits by head_dim": changed({}, logit_scale="head_dim"),
+    "query among the keys": changed({}, attend_to_query=True),
+    "numbers": changed(NUMBERS, outputs=1),
+    "a context each": changed(A_CONTEXT_EACH),
+    "short last batches": changed(SHORT),
+    "short last batches, numbers, a context each": changed(SHORT | NUMBERS | A_CONTEXT_EACH, outputs=1),
+    "short last batches, full values": changed(SHORT, value_dim=None),
+    "short last batches, query among the keys": changed(SHORT, attend_to_query=True),
+    "numbers, a context each": changed(NUMBERS | A_CONTEXT_EACH, outputs=1, value_dim=None),
 }
 
 

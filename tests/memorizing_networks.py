@@ -4,8 +4,6 @@ A network memorizes `chance * T + per_head * (min(n, d_h) - 1) * H` of T example
 deviation in proportion to p (1 - p), as measured: `noise` at a share p of one half, none where all is memorized.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

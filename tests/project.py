@@ -1,7 +1,6 @@
 """A copy of the project on a small real corpus (Python's own help texts), and the real Snakemake in it."""
 
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -16,32 +15,7 @@ from snakemake_server import run_snakemake
 
 from shapelaw.campaign.config import load_config, runs_of
 
-CONFIG: dict[str, Any] = {
-    "scale": "demo",
-    "studies": ["depth_width"],
-    "extras": [],
-    "execution": {"job_minutes": 1e-4, "padding": 1},  # each run a job of its own; packs of one shape
-    "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
-    "training": {
-        "steps": 30,
-        "batch_size": 4,
-        "learning_rate": 3.0e-3,
-        "beta2": 0.999,
-        "warmup_steps": 3,
-        "log_every": 10,
-        "evaluate_every": 30,
-        "test_sequences": 50,
-    },
-    "grids": {
-        "depth_width": {
-            "vocab_size": 300,
-            "context_length": 16,
-            "widths": {1: [4, 8, 12], 2: [4, 8]},
-            "repeated": {1: [8]},
-            "repeated_seeds": 2,
-        },
-    },
-}
+CONFIG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("project.yaml").read_text(encoding="utf-8"))
 GRID: dict[str, Any] = CONFIG["grids"]["depth_width"]
 
 
@@ -119,14 +93,6 @@ class Project:
         done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"}, python)
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
-
-    def carry_out(self, line: str) -> None:
-        """Do what a line tells its reader to do, commands with && between them."""
-        for command in line.split(" && "):
-            if command.startswith("snakemake"):
-                self.snakemake(*shlex.split(command)[1:], "--quiet", "rules")
-            else:
-                subprocess.run(["bash", "-c", command], cwd=self.folder, check=True)
 
     def planned(self, *targets: str) -> list[str]:
         """The rules that a dry run (of some targets) would run, one entry a job."""

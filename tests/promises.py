@@ -8,8 +8,6 @@ There are two files a scale in tests/golden/. `runs-<scale>.tsv` has the key and
 of every separation rank. `jobs-<scale>.json` has the jobs of the real Snakemake, by rule, with their files.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import hashlib
@@ -25,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from golden_tables import rewrite  # noqa: E402
+from golden_tables import changed_lines, rewrite  # noqa: E402
 from snakemake_server import run_snakemake  # noqa: E402
 
 from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
@@ -39,7 +37,6 @@ STUDIES = tuple(name for name, study in REGISTRY.items() if not study.extra)
 EXTRAS = tuple(name for name, study in REGISTRY.items() if study.extra)
 LISTED = 60  # files: a rule that makes more has a hash of their names instead
 TABLES = "tables"  # the word for them on the command line
-SHOWN = 10  # lines of one kind of difference
 
 
 @dataclass(frozen=True)
@@ -96,40 +93,23 @@ def _listing(files: Iterable[str]) -> dict[str, Any]:
 
 
 def different_runs(golden: Iterable[Named], now: Iterable[Named]) -> list[str]:
-    """A line for every run that came or went, or has another digest; empty where they are the same."""
-    old, new = ({(one.study, one.key): one for one in some} for some in (golden, now))
-    changed = [
-        f"{study} {key}: {old[study, key].digest} -> {new[study, key].digest}"
-        for study, key in old.keys() & new.keys()
-        if old[study, key] != new[study, key]
-    ]
-    return (
-        _some("went", [f"{study} {key}" for study, key in old if (study, key) not in new])
-        + _some("came", [f"{study} {key}" for study, key in new if (study, key) not in old])
-        + _some("changed their digest", sorted(changed))
+    """The runs that came, went or have another digest; empty where they are the same."""
+    return changed_lines(
+        *(sorted(f"{one.study} {one.key} {one.digest}" for one in some) for some in (golden, now))
     )
 
 
 def different_jobs(golden: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """A line for every rule that came or went, and for every file that one does or does not make any longer."""
-    lines = []
-    for rule in sorted(golden.keys() | now.keys()):
-        old, new = golden.get(rule, {"files": 0, "names": []}), now.get(rule, {"files": 0, "names": []})
-        if old == new:
-            continue
-        lines.append(f"{rule} made {old['files']} files, and makes {new['files']}, some of other names")
-        if "names" in old and "names" in new:
-            lines += _some("went", sorted(set(old["names"]) - set(new["names"])))
-            lines += _some("came", sorted(set(new["names"]) - set(old["names"])))
-    return lines
+    """The rules and the files that came, went or are others."""
+    return changed_lines(
+        *([f"{rule} {row}" for rule in jobs for row in _lines(jobs[rule])] for jobs in (golden, now))
+    )
 
 
-def _some(what: str, lines: Sequence[str]) -> list[str]:
-    """The first of these lines under a line that counts them."""
-    if not lines:
-        return []
-    more = [f"  and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    return [f"{len(lines)} {what}:", *(f"  {line}" for line in lines[:SHOWN]), *more]
+def _lines(listing: Mapping[str, Any]) -> list[str]:
+    return [f"{what}: {value}" for what, value in listing.items() if what != "names"] + listing.get(
+        "names", []
+    )
 
 
 def runs_file(scale: str) -> Path:

@@ -15,7 +15,7 @@ def write_redundancies(study: str, runs: pd.DataFrame, folder: Path) -> Path:
     folder.mkdir()
     runs.to_csv(folder / "runs.csv", index=False)
     given = Namespace(input=folder / "runs.csv", keep=False, size="block")
-    made = ROOMS[study].results(given).tables  # type: ignore[attr-defined]
+    made = ROOMS[study].results(given).tables
     for name in ("redundancy", "losses"):
         made[name].frame.to_csv(folder / f"{name}.csv", index=False)
     return folder

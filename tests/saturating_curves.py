@@ -1,7 +1,5 @@
 """Curves that level off, with a knee and without, for the calibration of the knee's test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ About 16 layers are best at 300 M parameters, more at larger sizes; a depth a qu
 three times off 0.03 to 0.06.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -192,8 +190,8 @@ def permuted(shapes: Shapes, seed: int) -> Shapes:
     return replace(shapes, depth=depth, width=np.sqrt(shapes.size / 12.0 / depth))
 
 
-def budget_of(design: Design, surface: Surface = symmetric) -> Budget:
+def budget_of(design: Design) -> Budget:
     """The runs of one draw, as the commands have them."""
-    shapes, _ = draw_shapes(surface, design, 0)
+    shapes, _ = draw_shapes(symmetric, design, 0)
     table = pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "seed": 0, "loss": shapes.loss})
     return Budget(check_runs(table, "made", loss="loss"), 1e10, "every run saw 1e+10 tokens")

@@ -84,7 +84,11 @@ def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> Non
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [  # the Snakefile reads the first at every start; the others would be a second of each of a workflow's imports
-        ("campaign.config", ("torch", "mlflow", "pandas", "numpy", "matplotlib", "scipy")),
+        (
+            "campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool",
+            ("torch", "mlflow", "pandas", "numpy"),
+        ),
+        ("advice.models.pretrained", ("torch", "transformers")),
         ("tracking.importer", ("torch", "lmfit", "matplotlib", "scipy.stats")),
     ],
 )

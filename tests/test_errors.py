@@ -1,4 +1,4 @@
-"""How commands end: with a sentence and a code, never with a traceback for the user's mistake."""
+"""How commands end, and parts of an analysis: with a sentence and a code, never with a traceback for a mistake."""
 
 import io
 import shlex
@@ -14,7 +14,7 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw.advice.models.config_json import read_config
 from shapelaw.corpora.sources import read_source
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import PartFailed, Parts, UserError, exit_code
 from shapelaw.fits.inputs import read_table
 from shapelaw.settings.sections import Folder
 
@@ -33,28 +33,9 @@ def test_a_command_has_its_own_code(own: int | None, code: int) -> None:
     assert exit_code(lambda: own) == code
 
 
-def test_ctrl_c_is_one_line_and_the_usual_code(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    assert exit_code(interrupted) == 130
-    assert capsys.readouterr().err == "Stopped.\n"
-
-
 def test_a_bug_is_no_mistake_of_the_user() -> None:
     with pytest.raises(ZeroDivisionError):
         exit_code(lambda: 1 // 0)
-
-
-def test_a_sentence_that_finds_no_room_changes_no_code() -> None:
-    """Standard error is a log on a full disk."""
-    code = (
-        "import sys; from shapelaw.errors import exit_code, say\n"
-        "sys.exit(exit_code(lambda: say('Some sentence.') or 5))"
-    )
-    with open("/dev/full", "w") as log:
-        done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, stderr=log, check=False)
-    assert done.returncode == 5
 
 
 def test_a_name_that_is_not_utf8_is_printed() -> None:
@@ -64,23 +45,6 @@ def test_a_name_that_is_not_utf8_is_printed() -> None:
     environment = {"PYTHONPATH": str(SCRIPTS), "PYTHONIOENCODING": "utf-8:strict"}
     done = subprocess.run([PYTHON, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("t\\udce9xt\n", "")
-
-
-def test_a_reader_who_has_read_enough_is_no_error() -> None:
-    code = (
-        "import sys; from shapelaw.errors import exit_code\n"
-        "def work():\n    for _ in range(10**6): print('a line')\n"
-        "sys.exit(exit_code(work))"
-    )
-    process = subprocess.Popen(
-        [PYTHON, "-c", code], cwd=SCRIPTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == "a line\n"
-    process.stdout.close()
-    assert process.wait(60) == 0  # make would call any other code an error
-    assert process.stderr.read() == ""
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_command_that_brings_it(
@@ -208,3 +172,43 @@ def test_what_lies_in_the_place_of_a_file_is_named(
     }
     with pytest.raises(UserError, match=words):
         read.get(name, read_table)(tmp_path / name)
+
+
+def raising(error: Exception):
+    raise error
+
+
+def test_a_part_that_fails_has_its_reason_and_its_traceback_is_printed(capsys) -> None:
+    parts = Parts()
+    assert parts.attempt("table a", lambda: 1) == 1
+    assert parts.attempt("table b", lambda: raising(ValueError("three\nlines"))) is None
+    assert parts.failed == {"table b": "ValueError: three"}
+    assert parts.sentences == ["Failed: table b: ValueError: three."]
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [UserError("Row 3 is wrong."), PartFailed("it needs table b")])
+def test_a_mistake_has_no_traceback(error: Exception, capsys) -> None:
+    parts = Parts()
+    parts.attempt("part", lambda: raising(error))
+    assert parts.sentences == [f"Failed: part: {str(error).removesuffix('.')}."]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_part_of_a_part_has_both_names() -> None:
+    parts = Parts()
+    parts.attempt("table", lambda: parts.each("ab", lambda x: 1 / (x == "a"), lambda x: f"cell {x}"))
+    assert parts.failed == {"table, cell b": "ZeroDivisionError: division by zero"}
+
+
+def test_where_each_fails_the_first_failure_is_that_of_the_whole() -> None:
+    parts = Parts()
+    with pytest.raises(KeyError, match="a"):
+        parts.each("ab", lambda x: raising(KeyError(x)), str)
+    assert parts.failed == {}
+    assert parts.each([], int, str) == []
+
+
+def test_a_full_disk_is_no_part_s_own() -> None:
+    with pytest.raises(OSError, match="full"):
+        Parts().attempt("figure", lambda: raising(OSError("full")))

@@ -19,7 +19,7 @@ def test_a_contestant_that_breaks_the_device_is_left_out_by_the_next_call(
         made.append(way)
         if way == "GPT2":
             raise RuntimeError("CUDA error: an illegal memory access was encountered\nSearch for ...")
-        return make(setting, way, *others)  # type: ignore[arg-type]
+        return make(setting, way, *others)
 
     monkeypatch.setattr(language_training, "make_contestant", making)
     monkeypatch.setattr(language_training, "available", lambda ways, *_: (list(ways), []))

@@ -3,19 +3,22 @@
 import argparse
 import json
 import random
+import shlex
 from contextlib import suppress
 
 import pandas as pd
 import pytest
 from commands import run_here
 from small import command_path
+from transformers import CONFIG_MAPPING
 
+from shapelaw.advice.models.described import architecture_of, model_json, model_text
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.advice.own_runs.given import add_column_options, add_runs, given_budgets
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
-CASES = 200
+CASES = 120
 NAMES = {
     "depth": ("depth", "n_layer", "Layers", "L", "config.n_layer", " depth "),
     "width": ("width", "d_model", "Hidden Size", "D", "params.d_model"),
@@ -27,52 +30,12 @@ NAMES = {
     "kind": ("n_head", "head_dim", "vocab_size", "tied", "d_ff", "n_kv_heads", "embedding_rank", "block"),
     "helper": ("State", "Step", "_step", "trainer/global_step", "Name", "", "Unnamed: 0", "epoch", "depth"),
 }
-ODD = (
-    *(
-        "",
-        "nan",
-        "NaN",
-        "inf",
-        "-inf",
-        "N/A",
-        "None",
-        "1,234",
-        "1.234,5",
-        "1e400",
-        "-1",
-        "0",
-        "0.5",
-        "1e-300",
-        "12%",
-    ),
-    *(
-        "1.2M",
-        "two",
-        "True",
-        "finished",
-        "crashed",
-        "49 152",
-        "１２",
-        "\u00a07",
-        "'",
-        '"',
-        "=1+1",
-        "1e18",
-        "3.",
-        ".5",
-        "∞",
-    ),
+_ODD = "nan NaN inf -inf N/A None 1e400 -1 0 0.5 1e-300 12% 1.2M two True finished crashed １２ =1+1 1e18 3. .5 ∞"
+ODD = ("", "1,234", "1.234,5", "49 152", "\u00a07", "'", '"', *_ODD.split())
+_OPTIONS = (
+    "|--keep|--best-of learning_rate|--best-of lr|--only seed=0|--only lr=x|--tokens 1e9|--column depth=L"
 )
-OPTIONS = (
-    *(
-        ("--keep",),
-        ("--best-of", "learning_rate"),
-        ("--best-of", "lr"),
-        ("--only", "seed=0"),
-        ("--tokens", "1e9"),
-    ),
-    *(("--column", "depth=L"), ("--column", "width=D"), ("--column", "heads=seed"), ("--only", "lr=x"), ()),
-)
+OPTIONS = f"{_OPTIONS}|--column width=D|--column heads=seed".split("|")
 
 
 def ordinary(role: str, row: int, rng: random.Random) -> str:
@@ -118,40 +81,25 @@ def odd_value(rng: random.Random, deep: int = 2) -> object:
     return rng.choice(simple)
 
 
-KEYS = (
-    *(
-        "hidden_size",
-        "d_model",
-        "n_embd",
-        "vocab_size",
-        "num_attention_heads",
-        "n_head",
-        "head_dim",
-        "n_layer",
-    ),
-    *(
-        "num_hidden_layers",
-        "intermediate_size",
-        "d_ff",
-        "model_type",
-        "text_config",
-        "vision_config",
-        "patch_size",
-    ),
-    *(
-        "num_channels",
-        "image_size",
-        "embedding_size",
-        "tie_word_embeddings",
-        "num_key_value_heads",
-        "architectures",
-    ),
-)
+_KEYS = """
+    hidden_size d_model n_embd vocab_size num_attention_heads n_head head_dim n_layer num_hidden_layers
+    intermediate_size d_ff model_type text_config vision_config patch_size num_channels image_size embedding_size
+    tie_word_embeddings num_key_value_heads architectures
+"""
+KEYS = _KEYS.split()
+_FAMILIES = "gpt2 llama opt mixtral bert t5 mamba2 vit deepseek_v3 llava whisper"
+FAMILIES = _FAMILIES.split()
 
 
 def odd_config(rng: random.Random) -> object:
     if rng.random() < 0.1:
         return odd_value(rng)
+    if rng.random() < 0.3:  # the defaults of a family, a few of them odd or missing
+        config = CONFIG_MAPPING[rng.choice(FAMILIES)](num_hidden_layers=2).to_dict()
+        for key in rng.sample(sorted(config), 2):
+            config[key] = odd_value(rng)
+        config.pop(rng.choice(sorted(config)))
+        return config
     config: dict[str, object] = {key: odd_value(rng) for key in KEYS if rng.random() < 0.4}
     if rng.random() < 0.7:
         config |= {"hidden_size": 64, "vocab_size": 500, "num_attention_heads": 4, "num_hidden_layers": 2}
@@ -178,7 +126,7 @@ def test_odd_tables_are_read_or_refused_in_a_sentence(tmp_path):
             text = "\n".join(json.dumps(dict(zip(header, row, strict=False))) for row in rows)
         path.write_text(text, encoding="utf-8")
         with suppress(UserError):
-            read_table_of(["--runs", str(path), *(rng.choice(OPTIONS) if rng.random() < 0.3 else ())])
+            read_table_of(["--runs", str(path), *(rng.choice(OPTIONS) if rng.random() < 0.3 else "").split()])
             used += 1
     assert used > CASES // 10  # the tables aren't so odd that nothing is ever read
 
@@ -190,12 +138,8 @@ def test_odd_folders_of_exports_are_read_or_refused_in_a_sentence(tmp_path):
         names = [rng.choice(("a", "b", "c d", "1")) + str(row % rng.choice((3, 12))) for row in range(12)]
         table = pd.DataFrame({"Name": names, "n_layer": [1, 2, 4] * 4, "d_model": [32, 48, 64, 96] * 3})
         table.drop(columns=rng.sample([*table.columns, "x"], 1), errors="ignore").to_csv(folder / "runs.csv")
-        chart = [
-            [
-                rng.choice(("Step", "_step", "trainer/global_step", "Wall Time")),
-                *(f"{n} - val/loss" for n in names),
-            ]
-        ]
+        step = rng.choice(("Step", "_step", "trainer/global_step", "Wall Time"))
+        chart = [[step, *(f"{n} - val/loss" for n in names)]]
         chart += [
             [str(row), *(rng.choice(("3.1", "3.2", *ODD[:4])) for _ in names)]
             for row in range(rng.choice((0, 1, 5)))
@@ -210,55 +154,42 @@ def test_odd_configs_are_read_or_refused_in_a_sentence(tmp_path):
     for case in range(CASES):
         path.write_text(json.dumps(odd_config(random.Random(case))), encoding="utf-8")
         with suppress(UserError):
-            read_model(path)
+            found = read_model(path)
+            assert json.loads(json.dumps(model_json(found)))["kind"] == found.kind
+            assert model_text(found)
+            architecture_of(found)
             read += 1
     assert read
 
 
-def command_lines(rng: random.Random) -> dict[str, list[str]]:
+def command_lines(rng: random.Random) -> dict[str, str]:
     """A line of arguments for each command for people; tables and configs lie in the folder where it runs."""
-    number = lambda: rng.choice(("0", "-1", "1", "2", "7", "64", "1e9", "1.3B", "x", "", "nan"))  # noqa: E731
+    number = lambda: rng.choice(("0", "-1", "1", "2", "7", "64", "1e9", "1.3B", "x", "''", "nan"))  # noqa: E731
     whole = lambda: rng.choice(("0", "-1", "1", "2", "3", "4"))  # noqa: E731
-    out = ["--out", "out", "--draws", rng.choice(("100", "100", "0", "x"))]
+    out = f"--out out --draws {rng.choice(('100', '100', '0', 'x'))}"
+    means, about = (
+        rng.choice(("total", "block", "flops", "time", "x")),
+        rng.choice(("--runs", "--transitions")),
+    )
+    study, config = (
+        rng.choice(("depth_width", "mine", "vocabulary")),
+        rng.choice(("runs.csv", "nowhere.yaml")),
+    )
+    asked = f"{number()} --vocab {number()} --tokens {number()} --depth {whole()} --width {whole()} --size {means}"
     return {
-        "fit_surface.py": ["--runs", "runs.csv", *out, *rng.choice(OPTIONS), "--sizes", number()],
-        "fit_transitions.py": [
-            rng.choice(("--runs", "--transitions")),
-            "runs.csv",
-            *out,
-            "--noise",
-            number(),
-        ],
-        "analyse.py": [
-            rng.choice(("depth_width", "mine", "vocabulary")),
-            "--input",
-            "runs.csv",
-            "--out",
-            "out",
-        ],
-        "shape.py": [
-            number(),
-            *("--vocab", number(), "--tokens", number(), "--depth", whole(), "--width", whole()),
-            *("--size", rng.choice(("total", "block", "flops", "time", "x"))),
-        ],
-        "speed.py": [rng.choice(("x", "0", "-1", "nan")), "--depths", number()],
-        "evidence.py": ["--table", "runs.csv"],
-        "bottlenecks.py": ["--model", "config.json"],
-        "separation_rank.py": [
-            "--depth",
-            whole(),
-            "--width",
-            whole(),
-            "--tokens",
-            whole(),
-            "--heads",
-            whole(),
-        ],
-        "memorization_capacity.py": ["--heads", whole(), "--context", whole(), "--head-dim", whole()],
-        "perplexity.py": ["--model", "config.json", "--text", "runs.csv"],
-        "advisor_page.py": ["--fit", "runs.csv", "--out", "advisor.html"],
-        "status.py": ["--results", rng.choice(("out", ".", "runs.csv"))],
-        "browse_runs.py": ["--results", "nowhere", "--config", rng.choice(("runs.csv", "nowhere.yaml"))],
+        "fit_surface.py": f"--runs runs.csv {out} {rng.choice(OPTIONS)} --sizes {number()}",
+        "fit_transitions.py": f"{about} runs.csv {out} --noise {number()}",
+        "analyse.py": f"{study} --input runs.csv --out out",
+        "shape.py": asked,
+        "speed.py": f"{rng.choice(('x', '0', '-1', 'nan'))} --depths {number()}",
+        "evidence.py": "--table runs.csv",
+        "bottlenecks.py": "--model config.json",
+        "separation_rank.py": f"--depth {whole()} --width {whole()} --tokens {whole()} --heads {whole()}",
+        "memorization_capacity.py": f"--heads {whole()} --context {whole()} --head-dim {whole()}",
+        "perplexity.py": "--model config.json --text runs.csv",
+        "advisor_page.py": "--fit runs.csv --out advisor.html",
+        "status.py": f"--results {rng.choice(('out', '.', 'runs.csv'))}",
+        "browse_runs.py": f"--results nowhere --config {config}",
     }
 
 
@@ -268,7 +199,8 @@ def test_odd_command_lines_end_with_a_sentence_or_results(tmp_path, script):
         rng = random.Random(case)
         (tmp_path / "runs.csv").write_text(odd_table(rng), encoding="utf-8")
         (tmp_path / "config.json").write_text(json.dumps(odd_config(rng)), encoding="utf-8")
-        done = run_here(command_path(script.removesuffix(".py")), *command_lines(rng)[script], cwd=tmp_path)
+        words = shlex.split(command_lines(rng)[script])
+        done = run_here(command_path(script.removesuffix(".py")), *words, cwd=tmp_path)
         assert done.returncode in (0, 1, 2)
         assert "Traceback" not in done.stderr
         if done.returncode:

@@ -1,9 +1,11 @@
-"""Analyses write the tables that they wrote. `python tests/promises.py tables` rewrites them on purpose."""
+"""Analyses write the tables that they wrote, and runs keep their names; tests/promises.py rewrites them on purpose."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from golden_tables import COMMANDS, FIT, INPUTS, differences, golden, kept, made, same, unpack_inputs
+from promises import SCALES, Named, different_jobs, different_runs, named_runs, read_runs, runs_file
 
 from shapelaw.studies.registry import STUDIES
 
@@ -46,25 +48,45 @@ def test_last_digits_are_no_difference(old: str, new: str, expected: bool) -> No
     assert same(old, new) is expected
 
 
-def test_a_difference_says_table_row_column_and_both_values() -> None:
+def test_a_difference_is_one() -> None:
     old = {"losses": "depth,width,loss\n1,8,2.5\n2,8,2.25\n", "gaps": "depth\n1\n"}
     assert differences("study", old, old) == []
+    almost = {**old, "losses": old["losses"].replace("2.25", "2.25000000001")}
+    assert differences("study", old, almost) == []
     assert differences("study", old, {"losses": "depth,width,loss\n1,8,2.5\n2,8,2.75\n", "fit": "a\n"}) == [
-        "study: gaps went",
-        "study: fit came",
-        "study, losses: 1 fields changed, of loss (1)",
-        "  row 2 (2, 8, 2.75): loss 2.25 -> 2.75",
+        *(
+            "study: gaps went",
+            "study: fit came",
+            "study, losses (depth,width,loss):",
+            "  -2,8,2.25",
+            "  +2,8,2.75",
+        )
     ]
-    new = {"losses": "depth,heads,loss\n1,2,2.5\n3,2,2.0\n4,2,1.0\n", "gaps": old["gaps"]}
-    assert differences("study", old, new) == [
-        "study, losses: column width went",
-        "study, losses: column heads came",
-        "study, losses: 2 rows -> 3",
-        "  went: 2,2.25",
-        "  came: 3,2.0",
-        "  came: 4,1.0",
+    longer = {**old, "gaps": "depth\n" + "2\n" * 30}
+    assert differences("study", old, longer)[-1] == "  and 11 more"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_of_a_scale_keeps_its_names(scale: str) -> None:
+    golden = read_runs(runs_file(scale))
+    assert {one.study for one in golden} == {name for name, study in STUDIES.items() if not study.extra}
+    changes = different_runs(golden, named_runs(scale))
+    assert not changes, "\n".join([f"{scale}:", *changes])
+
+
+def test_a_difference_of_names_is_one() -> None:
+    first, second, third = (Named("depth_width", key, key * 2) for key in "abc")
+    assert different_runs([first, second], [second, first]) == []
+    changed = different_runs([first, second], [replace(second, digest="x"), third])
+    assert changed == [
+        "  -depth_width a aa",
+        "  -depth_width b bb",
+        "  +depth_width b x",
+        "  +depth_width c cc",
     ]
-    many = {"losses": "n,x\n" + "".join(f"{n},{n}.5\n" for n in range(9))}
-    worse = {"losses": many["losses"].replace(".5", ".75")}
-    assert differences("study", many, worse)[0] == "study, losses: 9 fields changed, of x (9)"
-    assert differences("study", many, worse)[-1] == "  and 4 more"
+    old = {"encode": {"files": 2, "names": ["a", "b"]}, "plan": {"files": 70, "hash_of_names": "1"}}
+    new = {"encode": {"files": 2, "names": ["b", "c"]}, "plan": {"files": 70, "hash_of_names": "2"}}
+    assert different_jobs(old, old) == []
+    assert different_jobs(old, new) == [
+        *("  -encode a", "  +encode c", "  -plan hash_of_names: 1", "  +plan hash_of_names: 2")
+    ]

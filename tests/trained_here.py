@@ -56,9 +56,6 @@ def after_step(step: int, then: Callable[[], object]) -> Iterator[None]:
 
 def stop(run: Run, stores: Stores, folder: Path, step: int, runtime: Runtime = CPU) -> Stopped:
     """Train until a signal comes after a step; how it ended."""
-    with (
-        after_step(step, lambda: signal.raise_signal(signal.SIGTERM)),
-        pytest.raises(Stopped) as stopped,
-    ):
+    with after_step(step, lambda: signal.raise_signal(signal.SIGTERM)), pytest.raises(Stopped) as stopped:
         train(run, stores, folder, runtime)
     return stopped.value

@@ -36,7 +36,7 @@ def test_a_row_of_a_table_has_texts_floats_and_gaps() -> None:
     assert architecture_of_row(row) == Architecture("x", 64, 257)
 
 
-@pytest.mark.parametrize(("numbers", "sentence"), listed("advice/mistakes.yaml", "architectures"))
+@pytest.mark.parametrize(("numbers", "sentence"), listed("advice/architectures.yaml", "architectures"))
 def test_what_is_not_an_architecture_gets_one_sentence(numbers: dict[str, object], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
         make_architecture("mine", **numbers)

@@ -8,19 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.advice.answer.costs import Question
-from shapelaw.advice.answer.laws import (
-    PUBLISHED,
-    Law,
-    best_depth_at,
-    few_points,
-    own_law,
-    read_law,
-    transitions_content,
-)
-from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.losses import Draws
-from shapelaw.advice.evidence.public import MODELS, public_answer, public_evidence, shipped_models
+from shapelaw.advice.answer import laws
+from shapelaw.advice.evidence.public import MODELS, shipped_models
 from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
 from shapelaw.specs.sizes import SizeAxis
@@ -36,25 +25,7 @@ def test_what_was_shipped_says_where_each_row_comes_from() -> None:
     assert all(bool(one["tokens"] or one["origin"]) == bool(one["tokens_source"]) for one in facts)
 
 
-def test_the_evidence_reaches_as_far_as_its_networks() -> None:
-    evidence = public_evidence()
-    assert evidence.blocks == pytest.approx((15.2e6, 1.77e9), rel=0.01)
-    assert evidence.totals == pytest.approx((48.4e6, 2.01e9), rel=0.01)
-    assert evidence.tokens == pytest.approx((1.61e9, 3.5e11), rel=0.01)
-    assert isinstance(evidence.draws, Draws)
-    assert evidence.draws.tokens == pytest.approx((1e10, 3.5e11), rel=0.01)  # of levels, by one lab
-    assert 0.15 < evidence.spread.sources < 0.4
-
-
-@pytest.mark.parametrize("size", [125e6, 350e6, 1.3e9, 2.7e9])
-def test_an_interval_is_that_of_another_lab_s_network(size: float) -> None:
-    clock = public_evidence().clock
-    found = public_answer(Question(size, Counting(vocab_size=32000), 3e10, clock))
-    assert found.best.low < found.best.own_low <= found.best.depth <= found.best.own_high < found.best.high
-    assert found.best.high / found.best.low > 1.4
-
-
-LAW = read_law(PUBLISHED)
+LAW = laws.read_law(laws.PUBLISHED)
 
 
 def written(folder: Path, depths: list[int], scatter: float = 0.0, err: float = 0.02) -> Path:
@@ -70,15 +41,15 @@ def test_the_published_law_says_where_it_was_measured() -> None:
     assert LAW.sizes == pytest.approx((12 * 6 * 214**2, 12 * 30 * 824**2))
     assert LAW.forms[0].name == "line"
     assert LAW.count == 5
-    assert best_depth_at(LAW, 6e7) == pytest.approx(23.8, abs=0.3)
+    assert laws.best_depth_at(LAW, 6e7) == pytest.approx(23.8, abs=0.3)
 
 
 def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
-    law: Law = read_law(str(written(tmp_path, [1, 2, 4, 8])))
+    law: laws.Law = laws.read_law(str(written(tmp_path, [1, 2, 4, 8])))
     assert law.depths == (1, 8)
     assert law.source == str(tmp_path / "transitions.csv")
-    assert best_depth_at(law, 1e9) < best_depth_at(LAW, 1e9)  # it rises more steeply
-    assert own_law(str(tmp_path))["block"] == "your own"
+    assert laws.best_depth_at(law, 1e9) < laws.best_depth_at(LAW, 1e9)  # it rises more steeply
+    assert laws.own_law(str(tmp_path))["block"] == "your own"
 
 
 def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> None:
@@ -90,29 +61,29 @@ def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> Non
     table.assign(width=width, width_err=[0.01 * one for one in width]).to_csv(
         tmp_path / "transitions.csv", index=False
     )
-    law = read_law(str(tmp_path))
+    law = laws.read_law(str(tmp_path))
     assert law.forms[0].name == "power law"
     for size in (2e4, 1e5, 5e5):
-        assert best_depth_at(law, size) == pytest.approx(0.005 * size**0.6, rel=0.03)
+        assert laws.best_depth_at(law, size) == pytest.approx(0.005 * size**0.6, rel=0.03)
 
 
 def test_what_gives_no_law_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has no transitions\.csv; give `published`"):
-        read_law(str(tmp_path))
+        laws.read_law(str(tmp_path))
     (tmp_path / "best_depth.csv").touch()
     with pytest.raises(UserError, match="has a surface of `shapelaw fit`, which is no law"):
-        read_law(str(tmp_path))
+        laws.read_law(str(tmp_path))
     falling = pd.DataFrame({"depth": [1, 2, 4], "width": [300, 200, 100], "width_err": [1, 1, 1]})
     falling.to_csv(tmp_path / "transitions.csv", index=False)
     with pytest.raises(UserError, match="gives no law to advise by"):
-        read_law(str(tmp_path))
+        laws.read_law(str(tmp_path))
 
 
 def test_points_off_their_law_have_a_small_chance_and_a_wider_interval(tmp_path: Path) -> None:
     (tmp_path / "on").mkdir()
     (tmp_path / "off").mkdir()
-    on = own_law(str(written(tmp_path / "on", [4, 8, 12, 16, 20])))
-    off = own_law(str(written(tmp_path / "off", [4, 8, 12, 16, 20], scatter=0.15)))
+    on = laws.own_law(str(written(tmp_path / "on", [4, 8, 12, 16, 20])))
+    off = laws.own_law(str(written(tmp_path / "off", [4, 8, 12, 16, 20], scatter=0.15)))
     assert off["p_value"] < 0.001 < 0.01 < on["p_value"]
     widths = [np.array(one["log_blocks"]["low"]) - np.array(one["log_blocks"]["high"]) for one in (on, off)]
     assert widths[1][60] > 3 * widths[0][60]
@@ -128,14 +99,14 @@ def test_three_transitions_hold_as_often_as_they_say() -> None:
             forms = fit_forms(depths, truth(depths) + 0.05 * rng.standard_normal(3), np.full(3, 0.05))
             at = np.log(first_depths(forms, lambda x, n=size: np.full_like(x, n), draws=400, seed=seed))
             low, middle, high = np.quantile(at, (0.16, 0.5, 0.84), method="nearest")
-            wider = few_points(3)
+            wider = laws.few_points(3)
             held.append(middle - wider * (middle - low) <= math.log(36.0) <= middle + wider * (high - middle))
     assert 0.58 <= np.mean(held) <= 0.82
-    assert few_points(3) > few_points(5) > few_points(9) > 1.0
+    assert laws.few_points(3) > laws.few_points(5) > laws.few_points(9) > 1.0
 
 
 def test_a_witness_s_curves_are_ordered_and_rise() -> None:
-    content = transitions_content(LAW, "GPT-2")
+    content = laws.transitions_content(LAW, "GPT-2")
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
     assert (low >= middle).all()
     assert (middle >= high).all()

@@ -1,4 +1,4 @@
-"""What a surface says of a size, of a shape, of two depths, and as a witness; and what it must not say."""
+"""What a surface says of sizes, shapes and depths, what it must not say, and its tables, figures and sentences."""
 
 import math
 from dataclasses import replace
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scattered_shapes import (
     Design,
+    budget_of,
     draw_shapes,
     endless_wall,
     flat_valley,
@@ -21,17 +22,16 @@ from shapelaw.advice.answer.costs import Question
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock
 from shapelaw.advice.own_runs.size_rule import size_rule
-from shapelaw.advice.surface.answers import (
-    OwnSurface,
-    best_depth,
-    costs_of_size,
-    new_run,
-    overtakings,
-    penalties,
-    tried_depths,
-)
+from shapelaw.advice.surface import answers
+from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
+from shapelaw.advice.surface.results import (
+    best_depth_figure,
+    overtaking_table,
+    penalty_figure,
+    present_surface,
+)
 from shapelaw.specs.sizes import SizeAxis
 
 CLOCK = Clock(1.0, np.array([0.0, 6.0]), np.zeros(2), "none")
@@ -50,12 +50,12 @@ def too_shallow() -> Surface:
 
 def test_penalties_are_those_of_the_surface(surface):
     shapes = surface.shapes
-    for index, cost in enumerate(penalties(surface)):
+    for index, cost in enumerate(answers.penalties(surface)):
         x, z = shapes.x[index], shapes.z[index]
         best = middle_depth(x)
         expected = symmetric(x, z) - symmetric(x, best)
         needed = np.exp(x - 0.25 * (z - best) ** 2)
-        low, high = tried_depths(shapes, x)
+        low, high = answers.tried_depths(shapes, x)
         if low < best < high:
             assert cost.loss == pytest.approx(expected, abs=1e-3)
             if needed > shapes.size.min() * 1.03:
@@ -67,7 +67,7 @@ def test_penalties_are_those_of_the_surface(surface):
 
 
 def test_a_size_beyond_the_shapes_is_extrapolated(surface):
-    found = best_depth(surface, 8e9)
+    found = answers.best_depth(surface, 8e9)
     assert found.status is SurfaceStatus.EXTRAPOLATED
     assert found.depth == pytest.approx(true_depth(symmetric, np.log(8e9)), rel=0.03)
 
@@ -75,7 +75,7 @@ def test_a_size_beyond_the_shapes_is_extrapolated(surface):
 @pytest.mark.parametrize(("shift", "status"), [(-1.6, SurfaceStatus.DEEPER), (1.6, SurfaceStatus.SHALLOWER)])
 def test_an_optimum_beyond_the_shapes_is_a_bound(shift, status):
     shapes, _ = draw_shapes(symmetric, Design(30, spread=0.7, shift=shift), 0)
-    found = best_depth(fit_surface(shapes, None, draws=300), 3e8)
+    found = answers.best_depth(fit_surface(shapes, None, draws=300), 3e8)
     assert found.status is status
     assert np.isnan(found.depth)
     bound = found.low if status is SurfaceStatus.DEEPER else found.high
@@ -89,7 +89,7 @@ def test_a_bound_holds_where_the_best_depth_lies_at_the_edge_of_the_shapes():
         shapes, _ = draw_shapes(skewed_law, Design(40), seed)
         surface = fit_surface(shapes, None, draws=100, seed=seed)
         for x in np.quantile(shapes.x, (0.3, 0.5, 0.7)):
-            found = best_depth(surface, float(np.exp(x)))
+            found = answers.best_depth(surface, float(np.exp(x)))
             if found.status is SurfaceStatus.DEEPER:
                 held.append(found.low < true_depth(skewed_law, x))
     assert len(held) > 15
@@ -103,7 +103,8 @@ def test_no_best_depth_is_told_where_deeper_is_always_better():
         shapes, _ = draw_shapes(endless_wall, Design(40), seed)
         surface = fit_surface(shapes, None, draws=100, seed=seed)
         found += [
-            best_depth(surface, float(np.exp(x))).status for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
+            answers.best_depth(surface, float(np.exp(x))).status
+            for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
         ]
     assert found.count(SurfaceStatus.DEEPER) >= 10
 
@@ -114,10 +115,10 @@ def test_noise_that_hides_the_optimum_is_said():
         found = []
         for seed in range(4):
             fitted = fit_surface(draw_shapes(surface, design, seed)[0], None, draws=50)
-            found.append(best_depth(fitted, 3e8).status)
+            found.append(answers.best_depth(fitted, 3e8).status)
             assert fitted.told == (fitted.chance < 0.05)
         assert found.count(SurfaceStatus.NOT_IDENTIFIABLE) >= 3
-    assert {cost.status for cost in penalties(fitted)} == {SurfaceStatus.NOT_IDENTIFIABLE}
+    assert {cost.status for cost in answers.penalties(fitted)} == {SurfaceStatus.NOT_IDENTIFIABLE}
 
 
 def test_a_size_at_which_one_depth_alone_was_tried_is_not_told():
@@ -126,16 +127,8 @@ def test_a_size_at_which_one_depth_alone_was_tried_is_not_told():
     size = 12.0 * alone[0] * alone[1] ** 2
     loss = np.append(shapes.loss, symmetric(np.log(size[-1:]), np.log([16.0])))
     surface = fit_surface(Shapes(*alone, size, loss, np.ones(21)), None, draws=100)
-    assert best_depth(surface, float(size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
-    assert penalties(surface)[-1].status is SurfaceStatus.NOT_IDENTIFIABLE
-
-
-def test_depths_tried_at_a_size_are_those_of_its_neighbours():
-    depth, size = np.array([2.0, 8.0, 4.0, 32.0]), np.array([1e6, 1e6, 1e9, 1e9])
-    shapes = Shapes(depth, depth, size, depth, np.ones(4))
-    assert np.exp(tried_depths(shapes, np.log(1e6))) == pytest.approx([2.0, 8.0])
-    middle = np.exp(tried_depths(shapes, np.log(1e6 * 1000**0.5)))
-    assert middle == pytest.approx([np.sqrt(8.0), 16.0])
+    assert answers.best_depth(surface, float(size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
+    assert answers.penalties(surface)[-1].status is SurfaceStatus.NOT_IDENTIFIABLE
 
 
 def test_one_depth_overtakes_another_where_their_losses_cross():
@@ -148,14 +141,14 @@ def test_one_depth_overtakes_another_where_their_losses_cross():
     loss = power_law(np.log(size) + 4 - 0.3 * (np.log(depth) - best) ** 2)
     noise = 1e-4 * np.random.default_rng(0).standard_normal(24)
     surface = fit_surface(Shapes(depth, widths, size, loss + noise, np.ones(24)), None, draws=100)
-    first, second = overtakings(surface)
+    first, second = answers.overtakings(surface)
     # equally far from the best depth: halfway between the two in log depth
     assert first.size == pytest.approx(2e6 * (np.sqrt(8.0) / 4.0) ** 2, rel=0.03)
     assert second.size == pytest.approx(2e6 * (np.sqrt(32.0) / 4.0) ** 2, rel=0.03)
 
 
 def test_costs_are_those_of_the_surface_with_the_parameters_that_they_are_worth(surface: Surface) -> None:
-    found = costs_of_size(surface, best_depth(surface, 3e8))
+    found = answers.costs_of_size(surface, answers.best_depth(surface, 3e8))
     assert found is not None
     x = math.log(3e8)
     least = symmetric(np.array([x]), middle_depth(np.array([x])))[0]
@@ -170,7 +163,7 @@ def test_costs_are_those_of_the_surface_with_the_parameters_that_they_are_worth(
 
 def test_a_worth_below_the_shapes_is_a_bound(surface: Surface) -> None:
     size = 1.1 * float(surface.shapes.size.min())
-    found = costs_of_size(surface, best_depth(surface, size))
+    found = answers.costs_of_size(surface, answers.best_depth(surface, size))
     assert found is not None
     assert found.costs.worth_more(0.2)
     assert found.costs.worth(0.2) <= 1.0 - 1.0 / 1.1 + 1e-6
@@ -180,8 +173,11 @@ def test_a_worth_below_the_shapes_is_a_bound(surface: Surface) -> None:
 def test_no_costs_where_no_best_depth_is_told_or_three_times_beyond(
     surface: Surface, too_shallow: Surface
 ) -> None:
-    assert costs_of_size(surface, best_depth(surface, 3.5 * float(surface.shapes.size.max()))) is None
-    assert costs_of_size(too_shallow, best_depth(too_shallow, 3e8)) is None
+    assert (
+        answers.costs_of_size(surface, answers.best_depth(surface, 3.5 * float(surface.shapes.size.max())))
+        is None
+    )
+    assert answers.costs_of_size(too_shallow, answers.best_depth(too_shallow, 3e8)) is None
 
 
 def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
@@ -189,7 +185,7 @@ def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
     held = []
     for seed in range(4):
         shapes, _ = draw_shapes(flat_valley, Design(40), seed)
-        found = penalties(fit_surface(shapes, None, draws=80, seed=seed))
+        found = answers.penalties(fit_surface(shapes, None, draws=80, seed=seed))
         for x, z, cost in zip(shapes.x, shapes.z, found, strict=True):
             if abs(z - middle_depth(x)) < 0.5 and cost.status is SurfaceStatus.CONVERGED:
                 held.append(cost.low <= 1e-9)
@@ -201,7 +197,7 @@ def test_the_loss_of_one_more_run_has_the_scatter_of_runs() -> None:
     fitted = fit_surface(draw_shapes(symmetric, Design(40), 0)[0], None, draws=150)
     x = np.log(3e8)
     curve = np.ptp(np.quantile(fitted.losses(np.array([x]), np.log([16.0])), (0.16, 0.84)))
-    middle, low, high = new_run(fitted, 3e8, 16.0)
+    middle, low, high = answers.new_run(fitted, 3e8, 16.0)
     assert low < middle < high
     assert high - low > 1.5 * curve
     assert high - low > 1.5 * fitted.scatter
@@ -211,9 +207,11 @@ def asked(size: float, counting: Counting) -> Question:
     return Question(size, counting, 1e10, CLOCK)
 
 
-def own(surface: Surface, axis: SizeAxis = SizeAxis.BLOCK) -> OwnSurface:
+def own(surface: Surface) -> answers.OwnSurface:
     shapes = surface.shapes
-    return OwnSurface(surface, axis, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine")
+    return answers.OwnSurface(
+        surface, SizeAxis.BLOCK, size_rule(shapes.depth, shapes.width, shapes.size), 1e9, "mine"
+    )
 
 
 def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface, too_shallow: Surface) -> None:
@@ -271,6 +269,88 @@ def test_a_form_that_is_asked_alone_needs_no_weight_of_its_own(too_shallow):
     """A form of a small weight in the average has its own row of best depths."""
     light = replace(too_shallow.forms[0], weight=0.0498)
     alone = replace(too_shallow, forms=(light,))
-    found = best_depth(alone, float(too_shallow.shapes.size.max()))
+    found = answers.best_depth(alone, float(too_shallow.shapes.size.max()))
     assert found.status is SurfaceStatus.DEEPER
     assert math.isfinite(found.low)
+
+
+@pytest.fixture(scope="module")
+def analysis():
+    return analyse_surface(budget_of(Design(24)), Options(sizes=(3e8, 1e10), draws=300))
+
+
+def test_what_equal_size_means_is_said_first(analysis):
+    lines = present_surface(analysis).summary.splitlines()
+    assert lines[0] == (
+        "Equal size means the same number of parameters in the blocks; every run saw 1e+10 tokens."
+    )
+    assert "the residuals" in lines[1]
+    (head,) = (at for at, line in enumerate(lines) if "best depth (68%)" in line)
+    assert lines[head + 1].split()[0] == "300M"
+    assert lines[head + 1].endswith("converged")
+    assert lines[head + 2].split()[0] == "10B"
+    assert lines[head + 2].endswith("extrapolated")
+
+
+def test_left_out_shapes_that_are_missed_far_are_said(analysis):
+    assert not any("times as far" in line for line in present_surface(analysis).summary.splitlines())
+    forms = tuple(replace(one, left_out=3.6 * one.scatter) for one in analysis.surface.forms)
+    mixed = replace(analysis, surface=replace(analysis.surface, forms=forms))
+    assert "Left-out shapes are missed 3.6 times as far" in present_surface(mixed).summary
+
+
+def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
+    results = present_surface(analyse_surface(budget_of(Design(5)), Options(draws=100)))
+    assert set(results.tables["penalty"].frame["status"]) == {"too few shapes"}
+    assert set(results.tables["best_depth"].frame["status"]) == {"too few shapes"}
+    assert results.fit["status"] == "too few shapes"
+    assert results.figures == {}
+    assert set(results.left_out) == {"figure penalty", "figure best_depth", "table overtaking"}
+    assert "5 shapes, and a surface needs 8" in results.summary
+
+
+def test_an_overtaking_size_is_a_width_of_the_shallower_depth(analysis):
+    known, nan = answers.Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0), math.nan
+    both = replace(analysis, overtakings=(known, answers.Overtaking(4.0, 8.0, nan, nan, nan, 0.4)))
+    row, unknown = overtaking_table(both).to_dict("records")
+    assert (row["width"], row["width_low"], row["width_high"]) == pytest.approx((1000.0, 500.0, 2000.0))
+    assert math.isnan(unknown["width"])
+
+
+@pytest.fixture(scope="module")
+def drawn(analysis):
+    """At five sizes of the shapes' own."""
+    return replace(analysis, sizes=tuple(answers.middle_sizes(analysis.surface.shapes).tolist()))
+
+
+def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):
+    figure = penalty_figure(drawn).figure()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 5
+    curve, points = panels[2].get_lines()[:2]
+    assert curve.get_ydata().min() == pytest.approx(0.0, abs=1e-3)
+    assert len(points.get_xdata()) > 2
+    assert "aspect ratio" in panels[3].get_xlabel()
+
+
+def test_the_band_the_published_line_and_known_models(drawn):
+    figure = best_depth_figure(drawn).figure()
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels[:2] == ["trained shapes", "best depth, 68% band"]
+    assert any("Levine" in label for label in labels)
+    assert "known models, as trained" in labels
+    assert "GPT-2 1542M" in [text.get_text() for text in figure.axes[0].texts]
+    line = next(one for one in figure.axes[0].get_lines() if one.get_label() == "best depth, 68% band")
+    middle = len(line.get_ydata()) // 2
+    assert line.get_ydata()[middle] == pytest.approx(16.0, rel=0.2)
+    total = best_depth_figure(replace(drawn, axis=SizeAxis.TOTAL)).figure()
+    assert not any("Levine" in text.get_text() for text in total.legends[0].get_texts())
+
+
+def test_what_cannot_be_drawn_is_said(drawn):
+    shapes, _ = draw_shapes(symmetric, Design(5), 0)
+    nothing = replace(drawn, surface=Surface(shapes, None, SurfaceStatus.TOO_FEW, "5 shapes"))
+    assert penalty_figure(nothing) == best_depth_figure(nothing) == "too few shapes: 5 shapes"
+    without_rule = replace(drawn, rule=replace(drawn.rule, error=0.5))
+    assert "follow no rule" in penalty_figure(without_rule)
+    assert np.isnan(without_rule.rule.width(4.0, 1e6))

@@ -1,6 +1,5 @@
 """The shipped configs, whole, and what no value of a config can do."""
 
-import subprocess
 from collections.abc import Iterator
 
 import pandas as pd
@@ -8,7 +7,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 from shipped import SCALE_NAMES, SCALES, shipped
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import REPOSITORY
 
 from shapelaw.campaign.config import Config, load_config, runs_of
 from shapelaw.specs.runs import Run
@@ -87,14 +86,6 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
             assert lines[number - 1].startswith("#"), line
     for key in yaml.safe_load("\n".join(lines)):
         assert key == "scale" or key in Config.model_fields
-
-
-def test_what_the_snakefile_imports_is_light() -> None:
-    heavy = ("torch", "mlflow", "pandas", "numpy")
-    ours = "shapelaw.campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool"
-    code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_what_is_measured_is_a_study_of_decoders() -> None:

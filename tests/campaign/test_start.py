@@ -6,21 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign import start as starts
 from shapelaw.campaign.config import load_config
 from shapelaw.campaign.findings import findings_page
-from shapelaw.campaign.start import (
-    Start,
-    check_start,
-    link_scratch,
-    report_of,
-    report_problems,
-    reports_alone,
-    targets_of,
-    tracker_warnings,
-)
 from shapelaw.campaign.submission import submission_of, write_submission
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
@@ -30,6 +22,8 @@ CONFIG = load_config(shipped(), SCALES)
 RUNS = submission_of(CONFIG, REPOSITORY, REPOSITORY).runs
 KEY, RUN = next(iter(RUNS["depth_width"].items()))
 NUMBER = len({key for runs in RUNS.values() for key in runs})
+
+TARGETS = yaml.safe_load(Path(__file__).with_name("targets.yaml").read_text(encoding="utf-8"))
 
 
 def said(
@@ -42,7 +36,9 @@ def said(
 ) -> str:
     """The sentences about such a start; empty where it is right."""
     try:
-        check_start(Start(targets, folder, folder, environment or {}, cores, jobs), CONFIG, runs)
+        starts.check_start(
+            starts.Start(targets, folder, folder, environment or {}, cores, jobs), CONFIG, runs
+        )
     except UserError as error:
         return str(error)
     return ""
@@ -56,43 +52,14 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
     assert said(tmp_path, *targets) == ""
 
 
-@pytest.mark.parametrize(
-    ("target", "sentence"),
-    [
-        (
-            "results/runs/wiki-V500-L9-d9-H2-t400-s0/summary.json",
-            "The config has no run wiki-V500-L9",
-        ),
-        (f"results/runs/{KEY}9/spec.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
-        (f"results/runs/{RUN.label}/summary.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
-        (
-            f"results/runs/{KEY}/spec.json",
-            "comes with its summary.json; ask for that: snakemake results/runs/",
-        ),
-        (
-            "results/block_degree/fit.json",
-            "snakemake results/block_degree/fit.json --config studies='[block_degree]'",
-        ),
-        ("results/depthwidth/fit.json", "There is no study depthwidth (did you mean depth_width?)"),
-        (
-            "results/depth_width/transition.csv",
-            "makes no file transition.csv (did you mean transitions.csv?).",
-        ),
-        (
-            "results/depth_width/transitions.tex",
-            "All tables of depth_width are in results/depth_width/tables.tex, which comes with fit.json; ask for that: "
-            "snakemake results/depth_width/fit.json",
-        ),
-        (
-            "results/depth_width/tables.md",
-            "All tables of depth_width are in results/depth_width/tables.md, which",
-        ),
-        ("results/depth_width/best_depth.png", "comes with best_depth.svg; ask for that: snakemake results/"),
-    ],
-)
+def filled(text: str) -> str:
+    return text.replace("KEY", KEY).replace("LABEL", RUN.label).replace("NUMBER", str(NUMBER))
+
+
+@pytest.mark.parametrize(("target", "sentence"), TARGETS.items())
 def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sentence: str) -> None:
-    told = said(tmp_path, target)
-    assert sentence in told
+    told = said(tmp_path, filled(target))
+    assert filled(sentence) in told
     assert len(told.splitlines()) == 1
     nothing = said(tmp_path, "results/runs/any/summary.json", runs={})
     assert nothing == "The config trains nothing, so it has no run any."
@@ -100,7 +67,7 @@ def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sente
 
 def test_targets_are_read_off_the_command_line() -> None:
     line = "results/a/fit.json -n results/b/c.csv plan --report results/depth/x.zip --cores 1"
-    assert targets_of(line.split()) == {"results/a/fit.json", "results/b/c.csv"}
+    assert starts.targets_of(line.split()) == {"results/a/fit.json", "results/b/c.csv"}
 
 
 @pytest.mark.parametrize(
@@ -118,8 +85,8 @@ def test_targets_are_read_off_the_command_line() -> None:
     ],
 )
 def test_a_report_without_a_config_is_of_what_was_submitted(line: str, file: str | None, alone: bool) -> None:
-    assert report_of(line.split()) == file
-    assert reports_alone(line.split()) == alone
+    assert starts.report_of(line.split()) == file
+    assert starts.reports_alone(line.split()) == alone
 
 
 def test_files_of_another_config_are_refused_in_a_report(
@@ -131,16 +98,16 @@ def test_files_of_another_config_are_refused_in_a_report(
     keys.parent.mkdir(parents=True)
     keys.write_text("\n".join(RUNS["depth_width"]))
     page.write_text(findings_page([], submission.results_digest))
-    assert list(report_problems(submission, STUDIES.values(), page)) == []
+    assert list(starts.report_problems(submission, STUDIES.values(), page)) == []
     page.write_text(findings_page([], "0123"))
-    (told,) = report_problems(submission, STUDIES.values(), page)
+    (told,) = starts.report_problems(submission, STUDIES.values(), page)
     assert told.startswith(
         "p tells what another config found; make it anew, then the report: snakemake --forcerun"
     )
-    assert list(report_problems(submission, [study], None)) == []
+    assert list(starts.report_problems(submission, [study], None)) == []
     keys.write_text(KEY)
     write_submission(submission, tmp_path)
-    (told,) = report_problems(submission, [study], None)
+    (told,) = starts.report_problems(submission, [study], None)
     assert told == (
         "results/depth_width is of other runs than this config's; make it anew, then the report: "
         f"snakemake --forcerun list_runs --config submitted={submission.path}"
@@ -174,38 +141,38 @@ def test_checkpoints_go_to_the_scratch_disk(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "results" / "checkpoints").mkdir(parents=True)  # empty, as a start without scratch leaves it
     for _ in range(2):
-        link_scratch("../scratch", project)
+        starts.link_scratch("../scratch", project)
     link = project / "results" / "checkpoints"
     assert link.resolve().parent == tmp_path / "scratch"
     (link / "depth_width").mkdir()
     assert [path.name for path in (tmp_path / "scratch").glob("project-*/*")] == ["depth_width"]
     with pytest.raises(UserError, match=r"there are checkpoints in .*scratch.* already; move them: cp -a "):
-        link_scratch("../other", project)
+        starts.link_scratch("../other", project)
     shutil.rmtree(tmp_path / "scratch")  # as scratch disks are swept
-    link_scratch("../other", project)
+    starts.link_scratch("../other", project)
     assert link.resolve().parent == tmp_path / "other"
 
 
 def test_checkpoints_that_are_there_are_not_left_behind(tmp_path: Path) -> None:
-    link_scratch(None, tmp_path)
+    starts.link_scratch(None, tmp_path)
     assert not (tmp_path / "results").exists()
     (tmp_path / "results" / "checkpoints" / "depth_width").mkdir(parents=True)
     with pytest.raises(UserError, match="there are checkpoints in"):
-        link_scratch("scratch", tmp_path)
+        starts.link_scratch("scratch", tmp_path)
     (tmp_path / "file").touch()
     unwritable = r"execution\.scratch is file, where .* can't be made \(Not a directory\)"
     with pytest.raises(UserError, match=unwritable):
-        link_scratch("file", tmp_path)
+        starts.link_scratch("file", tmp_path)
 
 
 def test_a_server_that_does_not_answer_is_told_at_the_start() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         uri = f"http://ada:hunter2@127.0.0.1:{server.getsockname()[1]}"
-        assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri}) == []
-    (said,) = tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri})
+        assert starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri}) == []
+    (said,) = starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri})
     assert said.startswith(
         "the tracker http://127.0.0.1 does not answer ([Errno 111] Connection refused); training goes"
     )
     assert "hunter2" not in said
-    assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
-    assert tracker_warnings(CONFIG, {}) == []
+    assert starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
+    assert starts.tracker_warnings(CONFIG, {}) == []

@@ -11,18 +11,8 @@ import pytest
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign import submission as submissions
 from shapelaw.campaign.config import load_config
-from shapelaw.campaign.submission import (
-    Submission,
-    latest_experiments,
-    latest_submission,
-    read_config,
-    read_submission,
-    repeated_submission,
-    submission_of,
-    submitted_experiment,
-    write_submission,
-)
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import CostModel
 from shapelaw.storage.pool import read_asked, submitted_runs
@@ -33,9 +23,9 @@ MODEL = CostModel(1.0, 0.1, 1e-9, 1e-11, 2.5, 1.2)
 
 
 @cache
-def submitted(scale: str = "demo") -> Submission:
+def submitted(scale: str = "demo") -> submissions.Submission:
     config = load_config(shipped(scale=scale, studies=ASKED), SCALES, REPOSITORY)
-    return submission_of(config, REPOSITORY, REPOSITORY)
+    return submissions.submission_of(config, REPOSITORY, REPOSITORY)
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)
@@ -43,19 +33,19 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> No
     """Every kind of run of every study."""
     submission = submitted(scale)
     submission = replace(submission, speed=MODEL) if scale == "laptop" else submission
-    write_submission(submission, tmp_path)
-    read = read_submission(tmp_path / submission.path)
+    submissions.write_submission(submission, tmp_path)
+    read = submissions.read_submission(tmp_path / submission.path)
     assert read == submission
-    assert read_config(tmp_path / submission.path) == (submission.config, submission.speed)
+    assert submissions.read_config(tmp_path / submission.path) == (submission.config, submission.speed)
     assert [list(runs) for runs in read.runs.values()] == [list(runs) for runs in submission.runs.values()]
     assert read.digest == submission.digest == submission.path.stem
     assert read.results_digest == submission.results_digest
 
 
 def test_results_are_those_of_another_start_that_asks_for_the_same() -> None:
-    def changed(**sections: object) -> Submission:
+    def changed(**sections: object) -> submissions.Submission:
         config = load_config(shipped(studies=ASKED, **sections), SCALES, REPOSITORY)
-        return submission_of(config, REPOSITORY, REPOSITORY)
+        return submissions.submission_of(config, REPOSITORY, REPOSITORY)
 
     same = changed(execution={"threads": 3}, tracking={"uri": "http://host:5000"})
     assert same.digest != submitted().digest
@@ -68,37 +58,37 @@ def test_results_are_those_of_another_start_that_asks_for_the_same() -> None:
 def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     """Also where an earlier config is started again: `make status` tells of the newest."""
     submission = submitted()
-    write_submission(submission, tmp_path)
+    submissions.write_submission(submission, tmp_path)
     path = tmp_path / submission.path
     content = path.read_bytes()
     os.utime(path, (1.0, 1.0))
-    write_submission(submission, tmp_path)
+    submissions.write_submission(submission, tmp_path)
     assert path.stat().st_mtime > 1.0
     assert path.read_bytes() == content
     assert sorted(one.name for one in path.parent.iterdir()) == sorted([path.name, "runs"])
     older = path.with_name("0123456789abcdef.json")
     older.touch()
     os.utime(older, (1.0, 1.0))
-    assert latest_submission(tmp_path / "results") == path
-    assert latest_submission(tmp_path) is None
+    assert submissions.latest_submission(tmp_path / "results") == path
+    assert submissions.latest_submission(tmp_path) is None
 
 
 def test_a_start_is_repeated_alone(tmp_path: Path) -> None:
     path = tmp_path / "1.json"
     path.touch()
-    assert repeated_submission({}) is None
-    assert repeated_submission({"submitted": str(path)}) == path
+    assert submissions.repeated_submission({}) is None
+    assert submissions.repeated_submission({"submitted": str(path)}) == path
     with pytest.raises(UserError, match=r"nothing can be set beside it; leave out scale, seeds\.$"):
-        repeated_submission({"submitted": str(path), "seeds": 2, "scale": "demo"})
+        submissions.repeated_submission({"submitted": str(path), "seeds": 2, "scale": "demo"})
     with pytest.raises(UserError, match=r"2.json names no file; results/submitted/ has one of each start\.$"):
-        repeated_submission({"submitted": f"{tmp_path}/2.json"})
+        submissions.repeated_submission({"submitted": f"{tmp_path}/2.json"})
 
 
 def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:
     first, second = submitted(), submitted("laptop")
-    write_submission(first, tmp_path)
+    submissions.write_submission(first, tmp_path)
     assert read_asked(tmp_path / "results") == {study: sorted(runs) for study, runs in first.runs.items()}
-    write_submission(second, tmp_path)
+    submissions.write_submission(second, tmp_path)
     assert read_asked(tmp_path / "results") == {
         study: sorted({*runs, *second.runs[study]}) for study, runs in first.runs.items()
     }
@@ -109,14 +99,18 @@ def test_studies_of_a_second_results_folder_have_experiments_of_their_own(tmp_pa
     first = submitted()
     second = replace(first, config=first.config.model_copy(update={"results": "results-mine"}))
     for submission in (first, second):
-        write_submission(submission, tmp_path)
+        submissions.write_submission(submission, tmp_path)
     names = [*first.runs, *(f"{study} (results-mine)" for study in first.runs)]
     assert set(read_asked(tmp_path / "results")) == set(names)
-    assert latest_experiments(tmp_path / "results") == names[len(first.runs) :]
+    assert submissions.latest_experiments(tmp_path / "results") == names[len(first.runs) :]
     study = next(iter(first.runs))
     path = tmp_path / second.path
-    assert submitted_experiment(path, study) == f"{study} (results-mine)"
-    assert submitted_experiment(tmp_path / first.path, study) == submitted_experiment(None, study) == study
+    assert submissions.submitted_experiment(path, study) == f"{study} (results-mine)"
+    assert (
+        submissions.submitted_experiment(tmp_path / first.path, study)
+        == submissions.submitted_experiment(None, study)
+        == study
+    )
 
 
 def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:
@@ -126,7 +120,9 @@ def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:
     digests = set()
     for width in (64, 128):
         grid.write_text(f"depth,width\n2,{width}\n")
-        digests.add(submission_of(load_config(values, SCALES, tmp_path), tmp_path, tmp_path).digest)
+        digests.add(
+            submissions.submission_of(load_config(values, SCALES, tmp_path), tmp_path, tmp_path).digest
+        )
     assert len(digests) == 2
 
 
@@ -136,11 +132,11 @@ def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> Non
     with pytest.raises(
         UserError, match=r"can't be read .*; stop the workflow \(Ctrl-C\) and start it again\.$"
     ):
-        read_submission(path)
-    write_submission(submission, tmp_path)
+        submissions.read_submission(path)
+    submissions.write_submission(submission, tmp_path)
     path.write_text(path.read_text().replace('"steps"', '"step"', 1))
     with pytest.raises(UserError, match=f"was changed since: rm {path}, then stop the workflow"):
-        read_submission(path)
+        submissions.read_submission(path)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +145,7 @@ def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> Non
 def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> None:
     """As of a job that was submitted before the code was brought up to date."""
     submission = submitted()
-    write_submission(submission, tmp_path)
+    submissions.write_submission(submission, tmp_path)
     path = tmp_path / submission.path
     values = json.loads(path.read_text())
     runs = submitted_runs(path, values["runs"])
@@ -169,4 +165,4 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> No
     other.write_text(content)
     runs.write_text(json.dumps(specs))
     with pytest.raises(UserError, match="is of another version of shapelaw"):
-        read_submission(other)
+        submissions.read_submission(other)

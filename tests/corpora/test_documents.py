@@ -159,14 +159,6 @@ def test_a_document_beyond_the_limit_decides_nothing(out: Path) -> None:
     assert rows(out) == [(test, "a", "test"), (train, "c", "train")]
 
 
-def test_repeated_and_empty_documents_are_dropped_and_counted(out: Path) -> None:
-    counts = write_documents(
-        [source([*TEXTS, TEXTS[3], "", " \n\t"]), source([TEXTS[5], TEXTS[5] + " "])], out
-    )
-    assert (counts.duplicates, counts.empty) == (3, 2)
-    assert [row[0] for row in rows(out)] == TEXTS
-
-
 def test_texts_that_differ_in_line_ends_or_outer_white_space_are_one(out: Path) -> None:
     """The first is kept as it is, in the split of its own hash, whatever the copies' hashes say; inner blanks count."""
     for split in ("train", "test"):

@@ -94,39 +94,26 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
     ]
 
 
-@given(text=st.text(st.sampled_from("ab \n\ré中🦊")), size=st.integers(8, 40))
-def test_a_long_text_is_cut_into_documents_that_make_it_up(
+@given(text=st.text(st.sampled_from("ab \n\né中🦊")), size=st.integers(8, 40))
+def test_a_long_text_is_cut_into_documents_that_make_it_up_at_the_same_places_whatever_its_line_ends(
     tmp_path_factory: pytest.TempPathFactory, text: str, size: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("text")
-    (folder / "a.txt").write_bytes(text.encode())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "TEXT_DOCUMENT_BYTES", size)
-        documents = read(Folder(folder))
-    assert "".join(part for _, part in documents) == text
-    offset = 0
-    for source, part in documents:
-        assert source == f"a.txt:{offset}"
-        assert len(part.replace("\r\n", "\n").encode()) <= size
-        offset += len(part.encode())
-
-
-@given(
-    text=st.text(st.sampled_from("ab \n\né中🦊")),
-    size=st.integers(8, 40),
-    line_end=st.sampled_from(["\r\n", "\r"]),
-)
-def test_a_long_text_is_cut_at_the_same_places_whatever_its_line_ends(
-    tmp_path_factory: pytest.TempPathFactory, text: str, size: int, line_end: str
-) -> None:
     found = []
-    for content in (text, text.replace("\n", line_end)):
+    for line_end in ("\n", "\r\n", "\r"):
         folder = tmp_path_factory.mktemp("text")
+        content = text.replace("\n", line_end)
         (folder / "a.txt").write_bytes(content.encode())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sources, "TEXT_DOCUMENT_BYTES", size)
-            found.append([part.replace(line_end, "\n") for _, part in read(Folder(folder))])
-    assert found[0] == found[1]
+            documents = read(Folder(folder))
+        assert "".join(part for _, part in documents) == content
+        offset = 0
+        for source, part in documents:
+            assert source == f"a.txt:{offset}"
+            assert len(part.replace("\r\n", "\n").encode()) <= size
+            offset += len(part.encode())
+        found.append([part.replace(line_end, "\n") for _, part in documents])
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
@@ -170,7 +157,9 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         ),
         (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
         (b'{"text": 3}', "line 2: 'text' is a number, and no text; name the column with text_column"),
+        (b'{"text": true}', "line 2: 'text' is true or false, and no text"),
         (b'{"text": ["x"]}', "line 2: 'text' is a list, and no text"),
+        (b'{"text": {"x": 1}}', "line 2: 'text' is an object, and no text"),
         (
             b'{"text": "%s"}' % base64.b64encode(b"It was the best of times. " * 3),
             "line 2: 'text' is base64, and no",

@@ -62,9 +62,7 @@ def make_executor(attempts: Attempts) -> tuple[Any, list[Any]]:
         scheduler=SimpleNamespace(error_callback=failed.append),
         workdir_init="/work",
         executor_settings=SimpleNamespace(
-            init_seconds_before_status_checks=1,
-            keep_successful_logs=True,
-            logdir=Path("results/logs/slurm"),
+            init_seconds_before_status_checks=1, keep_successful_logs=True, logdir=Path("results/logs/slurm")
         ),
     )
     made.logger = logging.getLogger("executor")

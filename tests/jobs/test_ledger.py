@@ -11,18 +11,7 @@ from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run
 
 from shapelaw.errors import UserError
-from shapelaw.jobs.ledger import (
-    Job,
-    Ledger,
-    State,
-    assigned,
-    done_path,
-    finished_jobs,
-    job_content,
-    read_job,
-    read_ledger,
-    write_ledger,
-)
+from shapelaw.jobs import ledger as ledgers
 from shapelaw.jobs.resources import formed_jobs
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.kinds import AnyRun, spec_from_dict
@@ -40,14 +29,14 @@ def state(
     done: Collection[str] = (),
     queued: Collection[str] = (),
     begun: Collection[str] = (),
-) -> State:
-    return State(recorded, done, lambda name, job: name in queued, begun.__contains__)
+) -> ledgers.State:
+    return ledgers.State(recorded, done, lambda name, job: name in queued, begun.__contains__)
 
 
 def start(
-    ledger: Ledger, asked: list[AnyRun], pool: State, alone: Collection[str] = ()
-) -> tuple[Ledger, dict[str, str]]:
-    return assigned({"mine": asked}, ledger, pool, FORM, alone)
+    ledger: ledgers.Ledger, asked: list[AnyRun], pool: ledgers.State, alone: Collection[str] = ()
+) -> tuple[ledgers.Ledger, dict[str, str]]:
+    return ledgers.assigned({"mine": asked}, ledger, pool, FORM, alone)
 
 
 def test_the_name_of_a_job_says_what_it_trains_and_ends_in_digits_of_its_keys() -> None:
@@ -121,9 +110,9 @@ STARTS = st.lists(
 
 @settings(deadline=None)
 @given(STARTS)
-def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:  # type: ignore[type-arg]
+def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:
     """Of each start some jobs end, some runs finish, and some records go."""
-    ledger: Ledger = {}
+    ledger: ledgers.Ledger = {}
     recorded: set[str] = set()
     done: set[str] = set()
     for places, chance in starts:
@@ -148,25 +137,25 @@ def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts
 
 def test_the_ledger_and_the_specs_of_jobs_are_files(tmp_path: Path) -> None:
     ledger, _ = start({}, RUNS, state())
-    write_ledger(ledger, tmp_path)
-    assert read_ledger(tmp_path) == ledger
+    ledgers.write_ledger(ledger, tmp_path)
+    assert ledgers.read_ledger(tmp_path) == ledger
     written = (tmp_path / "ledger.json").stat().st_mtime_ns
-    write_ledger(ledger, tmp_path)
+    ledgers.write_ledger(ledger, tmp_path)
     assert (tmp_path / "ledger.json").stat().st_mtime_ns == written
     name, job = next(iter(ledger.items()))
-    (tmp_path / f"{name}.json").write_text(job_content([[RUNS[0]], RUNS[8:10]], cpus=2))
-    found = read_job(name, tmp_path)
+    (tmp_path / f"{name}.json").write_text(ledgers.job_content([[RUNS[0]], RUNS[8:10]], cpus=2))
+    found = ledgers.read_job(name, tmp_path)
     assert found["cpus"] == 2
-    assert [[spec_from_dict(spec) for spec in task] for task in found["tasks"]] == [RUNS[:1], RUNS[8:10]]  # type: ignore[attr-defined]
-    write_ledger({}, tmp_path)
+    assert [[spec_from_dict(spec) for spec in task] for task in found["tasks"]] == [RUNS[:1], RUNS[8:10]]
+    ledgers.write_ledger({}, tmp_path)
     with pytest.raises(UserError, match=f"{name}.json, the specs of the job {name}, can't be read"):
-        read_job(name, tmp_path)
-    assert done_path(name, job) == f"results/jobs/small/{name}.done"
+        ledgers.read_job(name, tmp_path)
+    assert ledgers.done_path(name, job) == f"results/jobs/small/{name}.done"
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / f"{name}.done").touch()
-    assert finished_jobs(tmp_path) == {name}
+    assert ledgers.finished_jobs(tmp_path) == {name}
     (tmp_path / "ledger.json").write_text(json.dumps([1]))
     with pytest.raises(UserError, match=r"nothing is trained twice: rm .*ledger\.json"):
-        read_ledger(tmp_path)
-    assert read_ledger(tmp_path / "none") == {}
-    assert Job("small", (("a", "b"), ("c",))).keys == ["a", "b", "c"]
+        ledgers.read_ledger(tmp_path)
+    assert ledgers.read_ledger(tmp_path / "none") == {}
+    assert ledgers.Job("small", (("a", "b"), ("c",))).keys == ["a", "b", "c"]

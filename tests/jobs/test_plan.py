@@ -1,7 +1,5 @@
 """What runs cost before they start, and what jobs read from the environment."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Collection
@@ -17,19 +15,6 @@ from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError
 from shapelaw.jobs import plan
 from shapelaw.jobs.ledger import State
-from shapelaw.jobs.plan import (
-    Ask,
-    ask_line,
-    asks_of,
-    cost_line,
-    cost_of,
-    cpu_build,
-    device_hours,
-    job_environment,
-    refused_build,
-    speed_of,
-    total_line,
-)
 from shapelaw.jobs.resources import JobResources
 from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
@@ -46,7 +31,7 @@ def config_of(**execution: object) -> Settings:
 
 def test_a_cost_by_hand() -> None:
     runs = [a_run(2, 64, steps=1000), a_run(4, 128, steps=500)]
-    cost = cost_of(runs, RATE)
+    cost = plan.cost_of(runs, RATE)
     large = runs[1].shape
     assert (cost.runs, cost.largest_total_params) == (2, large.total_params)
     assert cost.flops == 1000 * runs[0].shape.step_flops(64) + 500 * large.step_flops(64)
@@ -59,10 +44,10 @@ def test_a_cost_by_hand() -> None:
 
 def test_a_cost_model_tells_hours_and_its_error() -> None:
     runs = [a_run(2, 64, steps=1000, seed=seed) for seed in range(4)]
-    said = cost_line("depth_width", Counts(6, 2, 1), runs, Execution(cost_model="cost.json"), MODEL)
+    said = plan.cost_line("depth_width", Counts(6, 2, 1), runs, Execution(cost_model="cost.json"), MODEL)
     assert said.startswith("depth_width: 6 runs: 2 in the pool, 1 begun, 3 to train; networks up to ")
     assert (
-        cost_line("depth_width", Counts(6, 6, 0), [], Execution(), MODEL)
+        plan.cost_line("depth_width", Counts(6, 6, 0), [], Execution(), MODEL)
         == "depth_width: 6 runs, all in the pool"
     )
     assert "about 2.0 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said
@@ -72,7 +57,7 @@ def test_a_cost_model_tells_hours_and_its_error() -> None:
 def test_runs_of_packs_cost_what_their_packs_do(gpus: int) -> None:
     runs = [a_memorization_run(4, 550, seed) for seed in range(5)]
     execution = Execution(gpus=gpus, models_per_pack=2, flops_per_second=RATE)
-    said = cost_line("memorization_heads", Counts(5, 0, 0), runs, execution, MODEL)
+    said = plan.cost_line("memorization_heads", Counts(5, 0, 0), runs, execution, MODEL)
     flops = sum(run.steps * run.step_flops for run in runs)
     assert f"{flops:.2e} FLOPs ({flops:.2e} in 3 packs)" in said
     assert ("1.3 ms per step of a pack" in said) == bool(gpus)
@@ -81,14 +66,14 @@ def test_runs_of_packs_cost_what_their_packs_do(gpus: int) -> None:
 
 
 def test_the_speed_is_the_rate_or_the_model_of_the_config(tmp_path: Path) -> None:
-    assert speed_of(config_of(flops_per_second=1e12), tmp_path) == 1e12
+    assert plan.speed_of(config_of(flops_per_second=1e12), tmp_path) == 1e12
     path = tmp_path / "cost.json"
     path.write_text(json.dumps(model_to_dict(MODEL)))
     config = config_of(cost_model=str(path))
-    assert speed_of(config, tmp_path) == MODEL
+    assert plan.speed_of(config, tmp_path) == MODEL
     path.unlink()
     with pytest.raises(UserError, match="can't be read"):
-        speed_of(config, tmp_path)
+        plan.speed_of(config, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +94,12 @@ def test_training_in_a_slurm_job_is_tagged_and_lingers(
         monkeypatch.delenv(name, raising=False)
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
-    assert job_environment(Path("/there"), config_of(), Path("1.json"))["SLURM_OPTIONS"] == options
+    assert plan.job_environment(Path("/there"), config_of(), Path("1.json"))["SLURM_OPTIONS"] == options
 
 
 def test_jobs_find_this_python_and_the_commands() -> None:
     submitted = Path("results/submitted/0123.json")
-    one = job_environment(Path("/there"), config_of(gpus=1, job_hours=2.0), submitted)
+    one = plan.job_environment(Path("/there"), config_of(gpus=1, job_hours=2.0), submitted)
     assert one["PATH"].startswith(f"{Path(sys.executable).parent}:")
     assert (one["SCRIPTS"], one["WAIT_MINUTES"]) == ("/there/scripts", "120.0")
     assert one["SLURM_OPTIONS"].startswith(
@@ -133,12 +118,12 @@ def workload_of(some: list[AnyRun], recorded: Collection[str] = (), **execution:
     for run in some:
         by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
     state = State(recorded, (), lambda name, job: False, lambda key: False)
-    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)  # type: ignore[arg-type]
+    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)
 
 
 def test_each_rule_that_trains_has_its_jobs() -> None:
     some = workload_of([*DECODERS, LARGE, *MEMORIZERS], job_minutes=0.25, models_per_pack=2)
-    asks = {ask.rule: ask for ask in asks_of(some)}
+    asks = {ask.rule: ask for ask in plan.asks_of(some)}
     assert {rule: (ask.runs, ask.jobs) for rule, ask in asks.items()} == {
         "train_small": (10, 5),
         "train_large": (1, 1),
@@ -146,49 +131,49 @@ def test_each_rule_that_trains_has_its_jobs() -> None:
     assert asks["train_large"].files == 8
     assert asks["train_small"].files == 10 * 3 + 5 * 5
     half = workload_of([*DECODERS], [run.key for run in DECODERS[:3]], job_minutes=0.25)
-    assert sum(ask.runs for ask in asks_of(half)) == 2
-    ask = Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
-    assert ask_line(ask) == (
+    assert sum(ask.runs for ask in plan.asks_of(half)) == 2
+    ask = plan.Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
+    assert plan.ask_line(ask) == (
         "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 8 files"
     )
 
 
 @pytest.mark.parametrize(("threads", "gpus", "cpus"), [(1, 0, 1), (1, 4, 4), (8, 4, 8)])
 def test_a_job_has_a_cpu_for_each_gpu(threads: int, gpus: int, cpus: int) -> None:
-    (ask,) = asks_of(workload_of([LARGE], threads=threads, gpus=gpus))
+    (ask,) = plan.asks_of(workload_of([LARGE], threads=threads, gpus=gpus))
     assert (ask.cpus, ask.gpus) == (cpus, gpus)
-    (packed,) = asks_of(workload_of([*MEMORIZERS], threads=threads, gpus=gpus))
+    (packed,) = plan.asks_of(workload_of([*MEMORIZERS], threads=threads, gpus=gpus))
     assert (packed.cpus, packed.gpus) == (threads, min(gpus, 1))
 
 
 def test_the_last_line_is_the_sum_of_what_is_left() -> None:
     runs = [*DECODERS, *MEMORIZERS]
     some = workload_of(runs, [DECODERS[0].key])
-    asks = asks_of(some)
-    line = total_line(some, Counts(10, 1, 0), asks)
-    disk = cost_of(DECODERS[1:], RATE).disk_bytes + cost_of(MEMORIZERS, RATE).disk_bytes
+    asks = plan.asks_of(some)
+    line = plan.total_line(some, Counts(10, 1, 0), asks)
+    disk = plan.cost_of(DECODERS[1:], RATE).disk_bytes + plan.cost_of(MEMORIZERS, RATE).disk_bytes
     jobs = sum(ask.jobs for ask in asks)
     assert line.startswith(f"Together 10 runs: 1 in the pool, 9 to train in {jobs} jobs (about ")
     assert f"at most {disk / 2**20:,.0f} MiB on disk in about {sum(ask.files for ask in asks)} files" in line
-    hours = sum(device_hours(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS))
+    hours = sum(plan.device_hours(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS))
     assert f"(about {duration(3600 * hours)} of one device, " in line
     nothing = workload_of(runs, [run.key for run in runs])
-    assert total_line(nothing, Counts(10, 10, 0), []) == "Together 10 runs, all in the pool"
+    assert plan.total_line(nothing, Counts(10, 10, 0), []) == "Together 10 runs, all in the pool"
 
 
 def test_a_long_time_is_told_in_hours_too_and_a_large_disk_in_gib() -> None:
     runs = [a_run(2, 64, steps=10**5, seed=seed) for seed in range(400)]
-    slow = cost_of(runs, 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
-    line = total_line(replace(workload_of([*runs]), speed=slow), Counts(400, 0, 0), [])
+    slow = plan.cost_of(runs, 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
+    line = plan.total_line(replace(workload_of([*runs]), speed=slow), Counts(400, 0, 0), [])
     assert "about 41.7 days (1,000 hours) of one device, at most " in line
-    assert f"{cost_of(runs, slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
+    assert f"{plan.cost_of(runs, slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
 
 
 @pytest.mark.parametrize(("here", "minutes"), [(True, 1), (False, 30)])
 def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs(here: bool, minutes: int) -> None:
     """By default, jobs train for about a minute on this machine, and for half an hour elsewhere."""
     runs = [a_run(2, 8, steps=100, seed=seed) for seed in range(10_000)]
-    (ask,) = asks_of(replace(workload_of([*runs]), here=here))
+    (ask,) = plan.asks_of(replace(workload_of([*runs]), here=here))
     assert (ask.rule, ask.runs) == ("train_small", 10_000)
     seconds = 100 * 0.005  # no step is taken for shorter
     assert ask.jobs == pytest.approx(10_000 * seconds / 60 / minutes, rel=0.3)
@@ -212,27 +197,29 @@ def test_a_build_is_for_cpus_when_it_has_neither_cuda_nor_hip(
 ) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/version.py").write_text(VERSION.format(local="+x", cuda=cuda, hip=hip))
-    assert cpu_build(tmp_path) == expected
+    assert plan.cpu_build(tmp_path) == expected
 
 
 def test_it_agrees_with_this_pytorch(tmp_path: Path) -> None:
     for_gpus = torch.version.cuda or torch.version.hip
-    assert cpu_build() == (None if for_gpus else str(torch.__version__))
-    assert cpu_build(tmp_path) is None  # no PyTorch at all: a container or an environment of the job has it
+    assert plan.cpu_build() == (None if for_gpus else str(torch.__version__))
+    assert (
+        plan.cpu_build(tmp_path) is None
+    )  # no PyTorch at all: a container or an environment of the job has it
 
 
 def test_gpus_are_refused_where_pytorch_can_use_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with_gpu, without = (Ask("train_large", 1, 1, 1, gpus, JobResources(1, 1)) for gpus in (1, 0))
+    with_gpu, without = (plan.Ask("train_large", 1, 1, 1, gpus, JobResources(1, 1)) for gpus in (1, 0))
     monkeypatch.setattr(plan, "cpu_build", lambda: "2.9.1+cpu")
-    (sentence,) = refused_build([without, with_gpu], {})
+    (sentence,) = plan.refused_build([without, with_gpu], {})
     assert sentence.startswith("execution.gpus asks for GPUs, but PyTorch 2.9.1+cpu in ")
     assert "make env TORCH=cuda" in sentence
-    assert refused_build([without], {}) == []
-    assert refused_build([with_gpu], {"SHAPELAW_DEVICE": "cpu"}) == []
+    assert plan.refused_build([without], {}) == []
+    assert plan.refused_build([with_gpu], {"SHAPELAW_DEVICE": "cpu"}) == []
     assert plan.tell_build() == 1  # what `make env TORCH=cuda` ends with
     assert "make env TORCH=cuda TORCH_INDEX=" in capsys.readouterr().err
     monkeypatch.setattr(plan, "cpu_build", lambda: None)
-    assert refused_build([with_gpu], {}) == []
+    assert plan.refused_build([with_gpu], {}) == []
     assert plan.tell_build() == 0

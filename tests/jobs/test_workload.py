@@ -97,7 +97,7 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
 )
 def test_what_the_config_has_not_is_a_sentence(ask: object, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        ask()  # type: ignore[operator]
+        ask()
 
 
 def test_a_job_reads_from_its_file_what_the_start_wrote(
@@ -111,7 +111,7 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
         work.write_jobs(work.jobs)
         for name, job in work.jobs.items():
             assert read_ask(name) == work.ask(name)
-            specs = [tuple(map(spec_from_dict, task)) for task in read_job(name)["tasks"]]  # type: ignore[attr-defined]
+            specs = [tuple(map(spec_from_dict, task)) for task in read_job(name)["tasks"]]
             assert specs == work.tasks(job)
     by_kind = {
         type(work.pool[job.keys[0]]): work.ask(name) for work in (gpus,) for name, job in gpus.jobs.items()

@@ -6,18 +6,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.models.functions import (
-    Rotary,
-    attend_linearly,
-    equal_rows,
-    linear_cross_entropy,
-    loss_and_gradient,
-    loss_and_gradient_unscattered,
-)
+from shapelaw.models import functions
 
 
 def test_rotation_by_complex_numbers_is_the_plain_one_and_leaves_values_alone() -> None:
-    rotary, maps = Rotary(9, 4, turned=3, kept=2), torch.randn(2, 8, 20)
+    rotary, maps = functions.Rotary(9, 4, turned=3, kept=2), torch.randn(2, 8, 20)
     turned = rotary(maps)  # by complex numbers, since both are in float32
     torch.testing.assert_close(rotary(maps.double()), turned.double(), atol=1e-6, rtol=1e-6)
     assert torch.equal(turned[..., 12:], maps[..., 12:])
@@ -27,7 +20,7 @@ def test_rotation_by_complex_numbers_is_the_plain_one_and_leaves_values_alone() 
 
 def test_scores_depend_on_the_distance_alone() -> None:
     """The property that rotary positions are made for (Su et al. 2021, eq. 11)."""
-    rotary = Rotary(64, 8, turned=1, kept=0)
+    rotary = functions.Rotary(64, 8, turned=1, kept=0)
     q, k = torch.randn(1, 1, 8).expand(1, 64, 8), torch.randn(1, 1, 8).expand(1, 64, 8)
     scores = rotary(q)[0] @ rotary(k)[0].T
     for distance in (0, 1, 20):
@@ -40,8 +33,8 @@ def test_linear_attention_is_the_polynomial_of_its_degree(degree: int) -> None:
     """Against the sums written out, and homogeneous: twice the maps give 2^k times the output."""
     heads, tokens, dim = 2, 5, 3
     maps = torch.randn(1, tokens, degree * heads * dim, dtype=torch.float64)
-    found = attend_linearly(maps, heads, degree)
-    torch.testing.assert_close(attend_linearly(2 * maps, heads, degree), 2**degree * found)
+    found = functions.attend_linearly(maps, heads, degree)
+    torch.testing.assert_close(functions.attend_linearly(2 * maps, heads, degree), 2**degree * found)
     each = maps.view(tokens, degree, heads, dim)
     for i in range(tokens):
         for h in range(heads):
@@ -70,7 +63,7 @@ def test_value_and_gradients_equal_the_plain_ones(n: int, v: int, d: int, chunk:
     results = []
     for size in (chunk, n * v):  # chunked (unless it all fits), plain
         x_, w_ = x.clone().requires_grad_(), w.clone().requires_grad_()
-        loss = linear_cross_entropy(x_, w_, targets, size)
+        loss = functions.linear_cross_entropy(x_, w_, targets, size)
         (3 * loss).backward()  # a factor, as gradient accumulation has
         results.append((loss, x_.grad, w_.grad))
     for chunked, plain in zip(*results, strict=True):
@@ -80,7 +73,7 @@ def test_value_and_gradients_equal_the_plain_ones(n: int, v: int, d: int, chunk:
 def test_large_scores_do_not_overflow() -> None:
     x, w = torch.full((4, 2), 100.0), torch.tensor([[100.0, 100.0], [-100.0, -100.0], [0.0, 0.0]])
     targets = torch.tensor([0, 1, 2, 0])
-    loss = linear_cross_entropy(x, w, targets, 3)
+    loss = functions.linear_cross_entropy(x, w, targets, 3)
     assert loss.item() == pytest.approx(F.cross_entropy(x @ w.T, targets).item())
 
 
@@ -95,14 +88,14 @@ def test_no_more_than_a_chunk_of_logits_is_kept(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(F, "linear", spy)
     x, w = torch.randn(64, 4, requires_grad=True), torch.randn(50, 4, requires_grad=True)
-    linear_cross_entropy(x, w, torch.zeros(64, dtype=torch.long), 500).backward()
+    functions.linear_cross_entropy(x, w, torch.zeros(64, dtype=torch.long), 500).backward()
     assert max(seen) <= 500
     assert sum(seen) == 64 * 50
 
 
 @pytest.mark.parametrize(("rows", "most"), [(512 * 128, 2670), (96, 40), (7, 3), (13, 12), (5, 9), (1, 1)])
 def test_chunks_are_equal_where_that_is_cheap(rows: int, most: int) -> None:
-    size = equal_rows(rows, most)
+    size = functions.equal_rows(rows, most)
     parts, least = -(-rows // size), -(-rows // most)
     assert 1 <= size <= most
     assert parts < 2 * least
@@ -114,7 +107,7 @@ def test_the_loss_without_scattered_writes_is_the_same_with_columns_of_no_word_t
     generator = torch.Generator().manual_seed(0)
     logits = 30 * torch.randn(40, 17, generator=generator)
     targets = torch.randint(0, 17, (40,), generator=generator)
-    plain = loss_and_gradient(logits, targets)
-    loss, gradient = loss_and_gradient_unscattered(F.pad(logits, (0, 15)), targets, 17)
+    plain = functions.loss_and_gradient(logits, targets)
+    loss, gradient = functions.loss_and_gradient_unscattered(F.pad(logits, (0, 15)), targets, 17)
     torch.testing.assert_close((loss, gradient[:, :17]), plain)
     assert not gradient[:, 17:].any()

@@ -13,17 +13,7 @@ from public_memorizer import public_memorizer
 from torch import Tensor
 
 from shapelaw.errors import UserError
-from shapelaw.models.memorizer import (
-    Parameters,
-    forward,
-    gradients,
-    initial_parameters,
-    losses,
-    parameter_shapes,
-    per_example_gradients,
-    positions,
-    shared_gradients,
-)
+from shapelaw.models import memorizer
 from shapelaw.specs.memorizers import Memorizer
 
 shapes = st.builds(
@@ -39,9 +29,9 @@ shapes = st.builds(
 )
 
 
-def pack(m: Memorizer, models: int) -> Parameters:
+def pack(m: Memorizer, models: int) -> memorizer.Parameters:
     """The initial parameters of models of the seeds 0, 1, ..., stacked."""
-    every = [initial_parameters(m, seed, torch.float64) for seed in range(models)]
+    every = [memorizer.initial_parameters(m, seed, torch.float64) for seed in range(models)]
     return {name: torch.stack([p[name] for p in every]) for name in every[0]}
 
 
@@ -55,9 +45,9 @@ def problem(m: Memorizer, models: int, examples: int, shared: bool) -> tuple[Ten
     return queries, contexts, labels if m.outputs > 1 else labels + queries[..., 0]
 
 
-def equations(p: Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+def equations(p: memorizer.Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
     """Eqs. 1-6 for one model and one example, head by head: output [c] and attention weights [H, n or n + 1]."""
-    place = positions(m, query.dtype)
+    place = memorizer.positions(m, query.dtype)
     e = query @ p["embedding"] + p["embedding_bias"] + place[0]
     tokens = context @ p["embedding"] + p["embedding_bias"] + place[1:]
     if m.attend_to_query:
@@ -78,9 +68,9 @@ def equations(p: Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tu
 @settings(max_examples=40, deadline=None)
 @given(shapes, st.booleans())
 def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> None:
-    p, place = pack(m, 3), positions(m, torch.float64)
+    p, place = pack(m, 3), memorizer.positions(m, torch.float64)
     queries, contexts, _ = problem(m, 3, 4, shared)
-    outputs, weights = forward(p, m, place, queries, contexts)
+    outputs, weights = memorizer.forward(p, m, place, queries, contexts)
     for model in range(3):
         alone = {name: value[model] for name, value in p.items()}
         for b in range(4):
@@ -92,7 +82,9 @@ def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> No
 
 def test_the_number_of_parameters() -> None:
     m = Memorizer(heads=4, context=32, head_dim=16, value_dim=1)
-    assert m.total_params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
+    assert m.total_params == sum(
+        value.numel() for value in memorizer.initial_parameters(m, 0, torch.float32).values()
+    )
 
 
 @pytest.mark.parametrize(("shared", "value_dim"), [(True, None), (False, 1)])
@@ -100,14 +92,16 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
     m = Memorizer(
         heads=3, context=6, head_dim=4, width=8, value_dim=value_dim, outputs=5, logit_scale="width"
     )
-    p, place = pack(m, 1), positions(m, torch.float64)
+    p, place = pack(m, 1), memorizer.positions(m, torch.float64)
     queries, contexts, labels = problem(m, 1, 7, shared)
     naive = NaiveMemorizer(m, {name: value[0] for name, value in p.items()})
     each = contexts[0].expand(7, -1, -1) if shared else contexts[0]
     outputs = naive(torch.cat([queries[0][:, None], each], 1))
-    torch.testing.assert_close(outputs, forward(p, m, place, queries, contexts)[0][0], rtol=1e-11, atol=1e-11)
-    losses(outputs[None], labels).sum().backward()
-    expected = gradients(p, m, place, queries, contexts, labels)[1]
+    torch.testing.assert_close(
+        outputs, memorizer.forward(p, m, place, queries, contexts)[0][0], rtol=1e-11, atol=1e-11
+    )
+    memorizer.losses(outputs[None], labels).sum().backward()
+    expected = memorizer.gradients(p, m, place, queries, contexts, labels)[1]
     torch.testing.assert_close(naive.w_q.grad, expected["w_q"][0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(naive.w_o.grad, expected["w_o"][0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(
@@ -119,13 +113,13 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
 @given(shapes, st.booleans())
 def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool) -> None:
     m = replace(m, attend_to_query=False, value_dim=m.value_dim if shared else 1)
-    p, place = pack(m, 3), positions(m, torch.float64)
+    p, place = pack(m, 3), memorizer.positions(m, torch.float64)
     queries, contexts, labels = problem(m, 3, 5, shared)
-    written = shared_gradients if shared else per_example_gradients
+    written = memorizer.shared_gradients if shared else memorizer.per_example_gradients
     loss, found = written(p, m, place, queries, contexts, labels)
-    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    expected_loss, expected = memorizer.gradients(p, m, place, queries, contexts, labels)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
-    assert list(found) == list(expected) == list(parameter_shapes(m))
+    assert list(found) == list(expected) == list(memorizer.parameter_shapes(m))
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-10, atol=1e-12)
 
@@ -133,18 +127,18 @@ def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool)
 @pytest.mark.parametrize("name", WITHOUT)
 def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
     m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    p, place = pack(m, 2), positions(m, torch.float64)
+    p, place = pack(m, 2), memorizer.positions(m, torch.float64)
     queries, contexts, labels = problem(m, 2, 7, True)
     loss, found = WITHOUT[name](p, m, place, queries, contexts, labels)
-    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    expected_loss, expected = memorizer.gradients(p, m, place, queries, contexts, labels)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_the_loss_is_nats_or_squared_error() -> None:
     outputs = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
-    assert losses(outputs, torch.tensor([[0, 1]])).item() == pytest.approx(0.6931, abs=1e-4)
-    assert losses(outputs[..., :1], torch.tensor([[1.0, 2.0]])).item() == pytest.approx(2.5)
+    assert memorizer.losses(outputs, torch.tensor([[0, 1]])).item() == pytest.approx(0.6931, abs=1e-4)
+    assert memorizer.losses(outputs[..., :1], torch.tensor([[1.0, 2.0]])).item() == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize("numbers", [False, True])
@@ -155,9 +149,9 @@ def test_places_without_an_example_count_for_nothing(numbers: bool) -> None:
     if not numbers:
         labels = (3 * labels).long()
     there = torch.tensor([[True, True, True, False, False], [True] * 5])
-    found = losses(outputs, labels, there)
-    assert found[0] == pytest.approx(losses(outputs[:1, :3], labels[:1, :3]).item(), rel=1e-6)
-    assert found[1] == pytest.approx(losses(outputs[1:], labels[1:]).item(), rel=1e-6)
+    found = memorizer.losses(outputs, labels, there)
+    assert found[0] == pytest.approx(memorizer.losses(outputs[:1, :3], labels[:1, :3]).item(), rel=1e-6)
+    assert found[1] == pytest.approx(memorizer.losses(outputs[1:], labels[1:]).item(), rel=1e-6)
 
 
 SHAPE = Memorizer(heads=2, context=3, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
@@ -166,9 +160,9 @@ SHAPE = Memorizer(heads=2, context=3, head_dim=4, width=8, value_dim=1, outputs=
 def test_a_folder_without_the_public_code_and_a_shape_that_it_does_not_have(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(UserError, match="is no checkout of attention-memorization"):
-            public_memorizer(tmp_path, SHAPE, initial_parameters(SHAPE, 0, torch.float32))
+            public_memorizer(tmp_path, SHAPE, memorizer.initial_parameters(SHAPE, 0, torch.float32))
         (tmp_path / "src").mkdir(exist_ok=True)
         (tmp_path / "src/attn_models.py").write_text("class Other: ...")
     for other in (replace(SHAPE, value_dim=2), replace(SHAPE, logit_scale="none")):
         with pytest.raises(UserError, match="value_dim 1, logit_scale width"):
-            public_memorizer(tmp_path, other, initial_parameters(other, 0, torch.float32))
+            public_memorizer(tmp_path, other, memorizer.initial_parameters(other, 0, torch.float32))

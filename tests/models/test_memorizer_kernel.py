@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 from older_cpus import TARGETS
 from torch import Tensor
 
-from shapelaw.models.memorizer import (
-    KERNEL,
-    Parameters,
-    Picked,
-    gradients,
-    initial_parameters,
-    is_possible,
-    kernel_gradients,
-    parameter_shapes,
-    positions,
-)
+from shapelaw.models import memorizer
 from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.packs import can_compile
 
@@ -41,7 +31,7 @@ SHAPES = [
     (replace(CLASSES, heads=1, context=33, head_dim=2, width=24, outputs=17), torch.float32),
     (replace(CLASSES, heads=5, context=1, head_dim=32, width=32, outputs=16), torch.float32),
 ]
-Problem = tuple[Parameters, Tensor, Tensor, Picked, Tensor, Tensor | None, Tensor | None]
+Problem = tuple[memorizer.Parameters, Tensor, Tensor, memorizer.Picked, Tensor, Tensor | None, Tensor | None]
 
 
 def problem(m: Memorizer, models: int, examples: int, seed: int, there: bool, absent: bool) -> Problem:
@@ -51,17 +41,17 @@ def problem(m: Memorizer, models: int, examples: int, seed: int, there: bool, ab
     def draw(*size: int) -> Tensor:
         return torch.rand(size, generator=generator, dtype=torch.float64)
 
-    every = [initial_parameters(m, seed + model, torch.float64) for model in range(models)]
-    p = {name: torch.stack([one[name] for one in every]) for name in parameter_shapes(m)}
+    every = [memorizer.initial_parameters(m, seed + model, torch.float64) for model in range(models)]
+    p = {name: torch.stack([one[name] for one in every]) for name in memorizer.parameter_shapes(m)}
     p["w_q"] *= 20 * draw(models, 1, 1, 1)  # some heads attend to one token alone
     at = torch.randint(ROWS, (models, examples), generator=generator)
     labels = torch.randint(m.outputs, (models, examples), generator=generator)
     length = torch.randint(1, m.context + 1, (models, 1), generator=generator)
     return (
         p,
-        positions(m, torch.float64),
+        memorizer.positions(m, torch.float64),
         draw(models, examples, m.width),
-        Picked(draw(ROWS, m.context, m.width), at),
+        memorizer.Picked(draw(ROWS, m.context, m.width), at),
         labels if m.outputs > 1 else draw(models, examples),
         # the first one is there, so that a loss is one of something
         (draw(models, examples) < 0.7).index_fill(1, torch.tensor([0]), True).double() if there else None,
@@ -69,15 +59,15 @@ def problem(m: Memorizer, models: int, examples: int, seed: int, there: bool, ab
     )
 
 
-def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tensor, Parameters]:
+def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tensor, memorizer.Parameters]:
     """Loss and gradients of a problem by the kernel, in a precision."""
     p, place, queries, (table, at), labels, there, absent = problem
-    return kernel_gradients(
+    return memorizer.kernel_gradients(
         {name: value.to(dtype) for name, value in p.items()},
         m,
         place.to(dtype),
         queries.to(dtype),
-        Picked(table.to(dtype), at),
+        memorizer.Picked(table.to(dtype), at),
         labels.to(dtype) if labels.is_floating_point() else labels,
         None if there is None else there.to(dtype),
         absent,
@@ -104,8 +94,8 @@ def test_gradients_are_those_of_autograd(
     there: bool,
     absent: bool,
 ) -> None:
-    m, dtype = replace(shape[0], logit_scale=scale), shape[1]  # type: ignore[arg-type]
-    assert is_possible(m, dtype, CPU)
+    m, dtype = replace(shape[0], logit_scale=scale), shape[1]
+    assert memorizer.is_possible(m, dtype, CPU)
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, models, examples, seed, there, absent))
 
 
@@ -113,15 +103,17 @@ def test_gradients_are_those_of_autograd(
 def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(KERNEL, "target", target)
-    monkeypatch.setattr(KERNEL, "library", cache(KERNEL._compiled))
+    monkeypatch.setattr(memorizer.KERNEL, "target", target)
+    monkeypatch.setattr(memorizer.KERNEL, "library", cache(memorizer.KERNEL._compiled))
     m, dtype = SHAPES[3]
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, 2, 40, 0, True, True))
 
 
 def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, given: Problem) -> None:
     p, place, queries, contexts, *rest = given
-    expected_loss, expected = gradients(p, m, place, queries, contexts.table_Tnd[contexts.at_PB], *rest)
+    expected_loss, expected = memorizer.gradients(
+        p, m, place, queries, contexts.table_Tnd[contexts.at_PB], *rest
+    )
     loss, found = by_kernel(m, given, dtype)
     tolerance = 1e-12 if dtype == torch.float64 else 2e-5
     assert list(found) == list(expected)
@@ -135,7 +127,7 @@ def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, giv
 def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.dtype) -> None:
     given = problem(m, 3, 40, 0, True, True)
     loss, found = by_kernel(m, given, dtype)
-    again: list[tuple[Tensor, Parameters]] = []
+    again: list[tuple[Tensor, memorizer.Parameters]] = []
     threads = [threading.Thread(target=lambda: again.append(by_kernel(m, given, dtype))) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -150,8 +142,8 @@ def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.
         one = slice(model, model + 1)
         mine = {name: value[one] for name, value in p.items()}
         masks = (None if mask is None else mask[one] for mask in (there, absent))
-        alone = mine, place, queries[one], Picked(table, at[one]), labels[one], *masks
-        alone_loss, alone_found = by_kernel(m, alone, dtype)  # type: ignore[arg-type]
+        alone = mine, place, queries[one], memorizer.Picked(table, at[one]), labels[one], *masks
+        alone_loss, alone_found = by_kernel(m, alone, dtype)
         assert torch.equal(alone_loss, loss[one])
         assert all(torch.equal(alone_found[name], value[one]) for name, value in found.items())
 
@@ -161,7 +153,7 @@ def test_what_is_not_a_number_stays_so_and_stays_with_its_model(wrong: float) ->
     m, dtype = SHAPES[1]
     p, place, queries, (table, at), labels, _, _ = problem(m, 2, 40, 0, False, False)
     queries[0, 35, 2] = wrong
-    loss, found = by_kernel(m, (p, place, queries, Picked(table, at), labels, None, None), dtype)
+    loss, found = by_kernel(m, (p, place, queries, memorizer.Picked(table, at), labels, None, None), dtype)
     assert loss.isfinite().tolist() == [False, True]
     assert all(value[1].isfinite().all() for value in found.values())
     assert not found["w_q"][0].isfinite().any()
@@ -173,7 +165,7 @@ def test_one_token_that_is_not_a_number_is_enough(place_of_it: int) -> None:
     p, place, queries, (table, at), labels, _, _ = problem(m, 1, 5, 0, False, False)
     for bits in (0x7FC00000, 0x7FC001FF):  # the usual one, and one that shifted bits would make a number of
         table[at[0, 2], place_of_it, 5] = torch.tensor([bits], dtype=torch.int32).view(torch.float32)[0]
-        given = p, place, queries, Picked(table, at), labels, None, None
+        given = p, place, queries, memorizer.Picked(table, at), labels, None, None
         assert by_kernel(m, given, dtype)[0].isnan().all()
 
 
@@ -184,7 +176,7 @@ def test_logits_far_apart_leave_weights_of_zero_and_one() -> None:
         given[0]["w_q"] *= factor
         loss, found = by_kernel(m, given, dtype)
         p, place, queries, contexts, labels, *_ = given
-        expected_loss, expected = gradients(
+        expected_loss, expected = memorizer.gradients(
             p, m, place, queries, contexts.table_Tnd[contexts.at_PB], labels, None, None
         )
         np.testing.assert_allclose(loss, expected_loss, rtol=1e-7)
@@ -196,29 +188,29 @@ def test_labels_are_classes_or_numbers() -> None:
     m = CLASSES
     p, place, queries, contexts, labels, *_ = problem(m, 1, 3, 0, False, False)
     with pytest.raises(ValueError, match="a memorizer with one output needs numbers as labels"):
-        kernel_gradients(p, m, place, queries, contexts, labels.double())
+        memorizer.kernel_gradients(p, m, place, queries, contexts, labels.double())
 
 
 def test_one_that_is_wrong_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = KERNEL.source.read_text()
+    right = memorizer.KERNEL.source.read_text()
     # W_V's gradient is off by 2%
     wrong = right.replace("spread + i, share)", "spread + i, REAL(1.02) * share)")
     assert wrong != right
-    (tmp_path / KERNEL.source.name).write_text(wrong)
-    shutil.copy(KERNEL.source.with_name("small_products.h"), tmp_path)
-    monkeypatch.setattr(KERNEL, "source", tmp_path / KERNEL.source.name)
+    (tmp_path / memorizer.KERNEL.source.name).write_text(wrong)
+    shutil.copy(memorizer.KERNEL.source.with_name("small_products.h"), tmp_path)
+    monkeypatch.setattr(memorizer.KERNEL, "source", tmp_path / memorizer.KERNEL.source.name)
     shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
-    assert not is_possible(shape, torch.float32, CPU)
+    assert not memorizer.is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err
     assert "memorizer_kernel.cpp is not used (its gradients are not PyTorch's on this CPU)" in said
 
 
 def test_it_is_for_some_shapes() -> None:
     m, dtype = SHAPES[1]
-    assert is_possible(m, dtype, CPU)
-    assert not is_possible(m, dtype, torch.device("cuda"))
-    assert not is_possible(m, torch.bfloat16, CPU)
+    assert memorizer.is_possible(m, dtype, CPU)
+    assert not memorizer.is_possible(m, dtype, torch.device("cuda"))
+    assert not memorizer.is_possible(m, torch.bfloat16, CPU)
     for other in ({"width": 12}, {"value_dim": None}, {"value_dim": 2}, {"attend_to_query": True}):
-        assert not is_possible(replace(m, **other), dtype, CPU)
+        assert not memorizer.is_possible(replace(m, **other), dtype, CPU)

@@ -1,19 +1,12 @@
 """Packed product networks against the same network written plainly."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm as normal
 
-from shapelaw.models.product_network import (
-    forward,
-    initial_parameters,
-    mean_degrees,
-    parameter_shapes,
-)
+from shapelaw.models.product_network import forward, initial_parameters, mean_degrees, parameter_shapes
 from shapelaw.specs.degrees import ProductShape
 
 networks = st.builds(

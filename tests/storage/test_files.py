@@ -1,7 +1,5 @@
 """A file is whole or absent, whatever happens."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

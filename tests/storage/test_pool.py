@@ -1,7 +1,5 @@
 """Which runs the studies ask for, and why runs and jobs could not go on."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path
@@ -9,28 +7,16 @@ from pathlib import Path
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.storage.pool import (
-    FailedJob,
-    SnakemakeErrors,
-    add_asked,
-    drop_empty,
-    failures,
-    last_words,
-    read_asked,
-    read_keys,
-    snakemake_reason,
-    studies_by_key,
-    told_again,
-)
+from shapelaw.storage import pool
 
 
 def test_the_studies_of_a_run_are_noted_beside_those_of_before(tmp_path: Path) -> None:
-    assert read_asked(tmp_path) == {}
-    add_asked(tmp_path, {"depth_width": ["b", "a"]})
-    add_asked(tmp_path, {"vocabulary": ["b"], "depth_width": ["c"]})
+    assert pool.read_asked(tmp_path) == {}
+    pool.add_asked(tmp_path, {"depth_width": ["b", "a"]})
+    pool.add_asked(tmp_path, {"vocabulary": ["b"], "depth_width": ["c"]})
     asked = {"depth_width": ["a", "b", "c"], "vocabulary": ["b"]}
-    assert read_asked(tmp_path) == asked
-    assert studies_by_key(asked) == {
+    assert pool.read_asked(tmp_path) == asked
+    assert pool.studies_by_key(asked) == {
         "a": ["depth_width"],
         "b": ["depth_width", "vocabulary"],
         "c": ["depth_width"],
@@ -38,10 +24,10 @@ def test_the_studies_of_a_run_are_noted_beside_those_of_before(tmp_path: Path) -
 
 
 def test_what_was_noted_already_is_not_written_again(tmp_path: Path) -> None:
-    add_asked(tmp_path, {"depth_width": ["a", "b"]})
+    pool.add_asked(tmp_path, {"depth_width": ["a", "b"]})
     path = tmp_path / "runs" / "studies.json"
     before = path.stat()
-    add_asked(tmp_path, {"depth_width": ["b"]})
+    pool.add_asked(tmp_path, {"depth_width": ["b"]})
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -55,20 +41,20 @@ def test_a_damaged_list_of_the_studies_is_a_sentence_with_the_command_that_mends
     with pytest.raises(
         UserError, match=rf"^{path}, .* can't be read .*; the next start writes it anew: rm {path}$"
     ):
-        read_asked(tmp_path)
+        pool.read_asked(tmp_path)
     with pytest.raises(UserError, match="can't be read"):
-        add_asked(tmp_path, {"depth_width": ["a"]})
+        pool.add_asked(tmp_path, {"depth_width": ["a"]})
 
 
 def test_a_file_of_keys_has_one_a_line(tmp_path: Path) -> None:
     path = tmp_path / "keys.txt"
     path.write_text("one\n\n two \n")
-    assert read_keys(path) == ["one", "two"]
+    assert pool.read_keys(path) == ["one", "two"]
     path.write_text("\n")
     with pytest.raises(UserError, match="names no run"):
-        read_keys(path)
+        pool.read_keys(path)
     with pytest.raises(UserError, match="can't be read"):
-        read_keys(tmp_path / "none.txt")
+        pool.read_keys(tmp_path / "none.txt")
 
 
 def note(folder: Path, key: str, **live: str) -> Path:
@@ -84,11 +70,11 @@ def test_runs_that_failed_are_told_and_no_others(tmp_path: Path) -> None:
     note(tmp_path, "c")
     note(tmp_path, "d")
     note(tmp_path / "depth_width", "a")  # as runs lay before they belonged to a pool
-    assert list(failures(tmp_path, {"a", "b", "d"})) == ["a fell.", "d fell."]
-    assert list(failures(tmp_path / "nowhere", {"a"})) == []
+    assert list(pool.failures(tmp_path, {"a", "b", "d"})) == ["a fell.", "d fell."]
+    assert list(pool.failures(tmp_path / "nowhere", {"a"})) == []
     gone, broken = note(tmp_path, "e"), note(tmp_path, "f")
     broken.write_text("{")
-    sentences = failures(tmp_path, {"a", "e", "f"})
+    sentences = pool.failures(tmp_path, {"a", "e", "f"})
     assert next(sentences) == "a fell."
     gone.unlink()  # after it was listed
     (sentence,) = sentences
@@ -101,10 +87,10 @@ def test_what_a_job_said_last_is_that_of_its_last_attempt(tmp_path: Path) -> Non
         "== 2026-11-23 04:00:00 on node1\nThe first reason.\n"
         "== 2026-11-23 04:01:00 on node2\nresumed key at step 3 of 9\n\nThe second reason.\n"
     )
-    assert last_words(log) == "resumed key at step 3 of 9\nThe second reason."
-    assert last_words(tmp_path / "none.log") == ""
+    assert pool.last_words(log) == "resumed key at step 3 of 9\nThe second reason."
+    assert pool.last_words(tmp_path / "none.log") == ""
     log.write_text('Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: no number\n')
-    assert last_words(log).startswith("ValueError: no number (an error of shapelaw")
+    assert pool.last_words(log).startswith("ValueError: no number (an error of shapelaw")
 
 
 def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
@@ -113,8 +99,8 @@ def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
         logs, ("The disk is full.", "The disk is full.", "The loss of c is nan.", ""), strict=True
     ):
         log.write_text(reason)
-    jobs = [FailedJob(f"train {log.stem}", log) for log in logs]
-    told = told_again([*jobs, FailedJob("plan", None)], ["The loss of c is nan."])
+    jobs = [pool.FailedJob(f"train {log.stem}", log) for log in logs]
+    told = pool.told_again([*jobs, pool.FailedJob("plan", None)], ["The loss of c is nan."])
     assert told[0] == f"train a and 1 more job failed ({logs[0]}):\nThe disk is full."
     assert told[1].startswith(
         f"train d failed ({logs[3]}):\nIt ended without a word (its log {logs[3]} is empty)"
@@ -145,11 +131,11 @@ MISSING = "Job 3 completed successfully, but some output files are missing. Miss
     ],
 )
 def test_snakemakes_own_reason_is_what_it_says_beyond_a_command_that_failed(said: str, reason: str) -> None:
-    assert snakemake_reason(said) == reason
+    assert pool.snakemake_reason(said) == reason
 
 
 def test_an_error_of_snakemake_is_the_reason_of_the_job_whose_file_it_names(tmp_path: Path) -> None:
-    errors = SnakemakeErrors()
+    errors = pool.SnakemakeErrors()
     logger = logging.getLogger("snakemake of a test")
     logger.addHandler(errors)
     logger.error(f"WorkflowError in rule train in file x, line 3:\n{SKEW}")
@@ -159,7 +145,7 @@ def test_an_error_of_snakemake_is_the_reason_of_the_job_whose_file_it_names(tmp_
     log = tmp_path / "a.log"
     for words, said in (("", SKEW), ("Trained in 3 s.", f"{SKEW}\nTrained in 3 s.")):
         log.write_text(words)
-        assert told_again([FailedJob("train a", log, SKEW)]) == [f"train a failed ({log}):\n{said}"]
+        assert pool.told_again([pool.FailedJob("train a", log, SKEW)]) == [f"train a failed ({log}):\n{said}"]
 
 
 def test_logs_that_say_nothing_are_dropped(tmp_path: Path) -> None:
@@ -167,11 +153,11 @@ def test_logs_that_say_nothing_are_dropped(tmp_path: Path) -> None:
     for name, text in (("a.log", ""), ("b.log", "Trained."), ("c.attempts", ""), ("d.txt", "")):
         (tmp_path / "train" / name).write_text(text)
     (tmp_path / "train" / "c.log").symlink_to("c.attempts")
-    assert drop_empty(tmp_path) == 1
+    assert pool.drop_empty(tmp_path) == 1
     assert sorted(path.name for path in (tmp_path / "train").iterdir()) == [
         "b.log",
         "c.attempts",
         "c.log",
         "d.txt",
     ]
-    assert drop_empty(tmp_path / "nowhere") == 0
+    assert pool.drop_empty(tmp_path / "nowhere") == 0

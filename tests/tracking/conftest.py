@@ -1,16 +1,12 @@
 """Real stores: SQLite files, and an MLflow server on the loopback interface."""
 
-from __future__ import annotations
-
-import importlib.util
 import shutil
-import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
-from places import SCRIPTS, Done, Place, Script, serve
+from places import Place, serve
 
 from shapelaw.tracking.command import SECRETS, URI_VARIABLE, default_uri
 
@@ -57,21 +53,3 @@ def any_place(request: pytest.FixtureRequest, results: Path, study_names: Iterat
     http = request.param == "http"
     uri = request.getfixturevalue("server") if http else default_uri(results)
     return Place(results, uri, next(study_names))
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Script:
-    """Run a command in this process, where MLflow is imported already."""
-
-    def run(name: str, *arguments: object) -> Done:
-        spec = importlib.util.spec_from_file_location(Path(name).stem, SCRIPTS / name)
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
-        capsys.readouterr()
-        code = module.main()
-        return Done(code, *capsys.readouterr())
-
-    return run

@@ -1,7 +1,5 @@
 """The tracker ill-treated while an import goes on: a proxy, and what must be left in the end."""
 
-from __future__ import annotations
-
 import http.client
 import shutil
 import threading
@@ -30,14 +28,12 @@ class Weather:
 
     Attributes:
         fault: for the number of a request, from 0: "" (none), "refuse" (500, not passed on), "lose" (passed on,
-            the answer is a 500), "cut" (passed on, the connection breaks).
-        delay: seconds before an answer.
+            the answer is a 500), "cut" (passed on, the connection breaks), "stop" (passed on, answered seconds later).
         requests: how many came in.
     """
 
     uri: str = ""
     fault: Callable[[int], str] = lambda _: ""
-    delay: float = 0.0
     requests: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,10 +63,10 @@ def proxy(target: str) -> Iterator[Weather]:
                 got = upstream.getresponse()
                 content = got.read()
                 upstream.close()
-                if not fault:
+                if fault in ("", "stop"):
                     status, answer = got.status, content
                     headers = [(k, v) for k, v in got.getheaders() if k.lower() not in HOP]
-            time.sleep(weather.delay)
+            time.sleep(5 if fault == "stop" else 0)
             if fault == "cut":
                 self.close_connection = True
                 return
@@ -104,9 +100,9 @@ RUNS = 3
 WAITING, BACK = "Waiting up to ", "The tracker is back."
 
 
-def with_runs(place: Place, number: int = RUNS) -> Place:
+def with_runs(place: Place) -> Place:
     """The place, with so many finished records in it."""
-    for seed in range(number):
+    for seed in range(RUNS):
         write_finished(place.results, make_run(seed))
     return place
 

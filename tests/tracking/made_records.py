@@ -1,7 +1,5 @@
 """Run records as training writes them, made without training."""
 
-from __future__ import annotations
-
 import math
 import os
 import socket

@@ -1,7 +1,5 @@
 """A results folder over a tracking store, and what runs beside it: a server, a command."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -9,7 +7,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,8 +42,8 @@ class Place:
     def importer(self, say: Callable[[str], None] = silent, **options: Any) -> Importer:
         return Importer(self.results, self.uri, **{"progress": ImportProgress(say), "patience": 0, **options})
 
-    def import_all(self, keys: Collection[str] | None = None) -> Outcome:
-        return self.importer().import_study(self.study, keys)[1]
+    def import_all(self) -> Outcome:
+        return self.importer().import_study(self.study)[1]
 
 
 @dataclass
@@ -142,21 +140,9 @@ def _answers(url: str) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 600) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     """Wait until the condition is true; so long in vain is a failure on the slowest machine."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.05)
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command that ended left: its exit code, standard output and standard error."""
-
-    code: int
-    output: str
-    errors: str
-
-
-Script = Callable[..., Done]

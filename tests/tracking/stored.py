@@ -1,7 +1,5 @@
 """What a tracking store holds, read through MLflow alone, to compare with the records."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ COLUMNS = ("train_loss", "test_loss", "learning_rate", "gradient_norm")
 def active_runs(store: Store, study: str) -> dict[str, Run]:
     """The active runs by key, the summary run by its name; fails if one is there twice."""
     experiment = store.client.get_experiment_by_name(study)
-    assert experiment is not None
     runs = store.client.search_runs([experiment.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
     by_name = {run.data.tags.get("key", run.info.run_name): run for run in runs}
     assert len(by_name) == len(runs)

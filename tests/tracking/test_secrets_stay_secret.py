@@ -1,7 +1,5 @@
 """A password in the tracking URI, or beside it in the environment, is in no sentence, no log and no record."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess
@@ -10,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import script
 from made_records import ask, make_run, write_finished, write_live
-from places import SCRIPTS, Place, Script, free_port, web_server
+from places import SCRIPTS, Place, free_port, web_server
 from stored import dump
 
 from shapelaw.tracking.command import redact
@@ -20,9 +19,9 @@ PASSWORD = "hush%21-hush"
 
 
 COMMANDS = [
-    ("import_runs.py", "--study", "depth_width", "--out", "runs.parquet"),
-    ("follow_runs.py", "--once"),
-    ("log_study.py", "--study", "depth_width", "--artifacts", "figure.svg"),
+    ("import_runs", "--study", "depth_width", "--out", "runs.parquet"),
+    ("follow_runs", "--once"),
+    ("log_study", "--study", "depth_width", "--artifacts", "figure.svg"),
 ]
 
 
@@ -30,11 +29,8 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Run:
     """Run a command against a URI; its exit code and all that it said or logged."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "figure.svg").write_text("<svg/>")
     write_finished(tmp_path / "results", make_run())
     write_live(tmp_path / "results", make_run(1))
@@ -44,9 +40,9 @@ def run(
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri if how == "environment" else "http://wrong:wrong@wrong")
         given = ["--uri", uri] if how == "option" else []
-        done = script(*command, "--results", "results", "--patience", 0.5, *given)
+        done = script(*command, "--results", "results", "--patience", 0.5, *given, cwd=tmp_path)
         ours = [record.getMessage() for record in caplog.records if record.name.startswith("shapelaw")]
-        return done.code, "\n".join([done.output, done.errors, *ours])
+        return done.returncode, "\n".join([done.stdout, done.stderr, *ours])
 
     return start
 
@@ -76,14 +72,14 @@ def test_no_command_shows_it(
     assert not [path for path in files if shows(path.read_bytes().decode(errors="replace"))]
 
 
-def test_the_store_does_not_hold_it(place: Place, server: str, tmp_path: Path) -> None:
+def test_the_store_does_not_hold_it(place: Place, server: str) -> None:
     """Neither our tags nor MLflow's."""
     study = "secrets of the store"
     write_finished(place.results, make_run())
     through = Place(place.results, with_password(server), study)
     through.import_all()
     runs = through.store().client.search_runs(
-        [through.store().client.get_experiment_by_name(study).experiment_id]  # type: ignore[union-attr]
+        [through.store().client.get_experiment_by_name(study).experiment_id]
     )
     assert runs
     assert not shows(json.dumps([run.to_dictionary() for run in runs]))
@@ -134,7 +130,7 @@ def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: 
 
 
 def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
-    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
     run = make_run()
@@ -142,12 +138,12 @@ def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     arguments = ["--results", tmp_path, "--study", "depth_width", "--out", tmp_path / "runs.parquet"]
     uri = f"http://me:hush@127.0.0.1:{free_port()}"
-    done = script("import_runs.py", *arguments, "--uri", uri, "--patience", 1)
-    assert done.code == 3, done.errors
-    waiting, gave_up = done.errors.splitlines()
+    done = script("import_runs", *arguments, "--uri", uri, "--patience", 1)
+    assert done.returncode == 3, done.stderr
+    waiting, gave_up = done.stderr.splitlines()
     assert waiting.startswith("Waiting up to 1 seconds for the tracker: http://***@127.0.0.1")
     assert gave_up.startswith("Gave up after 1 seconds: http://***@127.0.0.1")
-    assert not [word for word in ("hush", "t0ps3cret", "Traceback") if word in done.errors]
+    assert not [word for word in ("hush", "t0ps3cret", "Traceback") if word in done.stderr]
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert not (tmp_path / "runs.parquet").exists()
 
@@ -160,7 +156,7 @@ def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
     assert "mlflow.entities" not in done.stderr
 
 
-def test_no_results_folder_is_a_sentence(tmp_path: Path, script: Script) -> None:
-    done = script("import_runs.py", "--study", "a", "--out", "a.parquet", "--results", tmp_path / "resluts")
-    assert (done.code, done.output) == (2, "")
-    assert done.errors.startswith("There is no results folder")
+def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:
+    done = script("import_runs", "--study", "a", "--out", "a.parquet", "--results", tmp_path / "resluts")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("There is no results folder")

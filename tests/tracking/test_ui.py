@@ -1,7 +1,5 @@
 """The MLflow UI in a real browser: a user finds the study, its runs, a loss curve, and the columns that answer."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

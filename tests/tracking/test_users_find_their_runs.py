@@ -1,7 +1,5 @@
 """What users browse in MLflow: names, columns, pages, a summary run with figures; `make ui`."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -11,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +19,12 @@ import matplotlib.pyplot as plt
 import psutil
 import pytest
 import yaml
+from commands import script
 from made_records import ask, make_run, other_recipe, write_finished
 from mlflow.tracking import MlflowClient
-from places import SCRIPTS, Place, Script, free_port, serve, wait_for
+from places import SCRIPTS, Place, free_port, serve, wait_for
 from stored import active_runs
 
-from shapelaw.errors import UserError
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
@@ -129,7 +126,7 @@ def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() ->
 
 def state_of(place: Place) -> dict[str, Any]:
     """The state of the view of runs."""
-    tags = place.store().client.get_experiment_by_name(place.study).tags  # type: ignore[union-attr]
+    tags = place.store().client.get_experiment_by_name(place.study).tags
     kept = tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
     return dict(json.loads(zlib.decompress(base64.b64decode(kept))))
 
@@ -222,31 +219,17 @@ def test_artifacts_go_where_the_config_says(place: Place, tmp_path: Path, files:
     assert not (place.results / "mlartifacts").exists()
 
 
-def test_a_server_has_the_figures_of_its_own_experiments(
-    place: Place, server: str, files: list[Path]
-) -> None:
-    through = Place(place.results, server, f"{place.study} served")
-    run_id = log_summary(through.store(), through.study, files, {})
-    with urllib.request.urlopen(f"{server}/get-artifact?path=figures/figure.svg&run_uuid={run_id}") as answer:
-        assert answer.read() == b"<svg/>"
-
-
-def test_a_missing_file_is_a_sentence(place: Place, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="There is no file"):
-        log_summary(place.store(), place.study, [tmp_path / "fit.json"], {})
-
-
-def test_the_command(place: Place, files: list[Path], tmp_path: Path, script: Script) -> None:
+def test_the_command(place: Place, files: list[Path], tmp_path: Path) -> None:
     fit = tmp_path / "fit.json"
     fit.write_text("{}")
     files[1].write_text("depth,deeper_depth,width,method\n1,2,137.5,bootstrap\n1,2,140,paper rule\n")
     arguments = ["--results", place.results, "--study", place.study, "--fit", fit, "--artifacts", *files]
-    done = script("log_study.py", *arguments)
-    assert (done.code, done.output) == (0, ""), done.errors
+    done = script("log_study", *arguments)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     summary = active_runs(place.store(), place.study)[f"{place.study} summary"]
-    assert summary.info.run_id in done.errors
+    assert summary.info.run_id in done.stderr
     assert summary.data.metrics == {"transition_width.depth1_2": 137.5}
-    assert script("log_study.py", *arguments, files[0].with_name("none.png")).code == 2
+    assert script("log_study", *arguments, files[0].with_name("none.png")).returncode == 2
 
 
 def listed(client: MlflowClient, run_id: str, folder: str = "") -> set[str]:
@@ -391,14 +374,12 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
         ("scale: demo\n", 99999, "--port is 99999; a port is a number from 1 to 65535: make ui PORT=5001\n"),
     ],
 )
-def test_a_wrong_config_or_port_is_a_sentence(
-    tmp_path: Path, script: Script, content: str, port: int, sentence: str
-) -> None:
+def test_a_wrong_config_or_port_is_a_sentence(tmp_path: Path, content: str, port: int, sentence: str) -> None:
     (tmp_path / "config.yaml").write_text(content)
     options = ("--results", tmp_path, "--config", tmp_path / "config.yaml", "--port", port)
-    done = script("browse_runs.py", *options)
-    assert done.code == 2
-    assert sentence in done.errors
+    done = script("browse_runs", *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
 
 
 def test_make_gives_it_the_config_of_the_checkout() -> None:
@@ -407,11 +388,11 @@ def test_make_gives_it_the_config_of_the_checkout() -> None:
     assert "scripts/browse_runs.py --results results --config config.yaml --port 5999" in said
 
 
-def test_a_port_in_use_is_a_sentence(place: Place, script: Script) -> None:
+def test_a_port_in_use_is_a_sentence(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        done = script("browse_runs.py", "--results", place.results, "--uri", place.uri, "--port", port)
-    assert done.code == 2
-    assert done.errors.startswith(
+        done = script("browse_runs", "--results", place.results, "--uri", place.uri, "--port", port)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
         f"Port {port} can't be used (Address already in use), by another UI perhaps; take another"
     )

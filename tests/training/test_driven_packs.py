@@ -44,7 +44,7 @@ def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def train(packs: list[list[MemorizationRun]], folder: Path, **options: float) -> None:
     """Each run has its record afterwards."""
-    train_job(packs, folder, stores_in(folder), Runtime("cpu", threads=1, **options))  # type: ignore[arg-type]
+    train_job(packs, folder, stores_in(folder), Runtime("cpu", threads=1, **options))
     assert all((folder / "runs" / run.key / "summary.json").exists() for pack in packs for run in pack)
 
 
@@ -66,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("step", [40, 60, 110, 170])
+@pytest.mark.parametrize("step", [60, 110])
 def test_a_pack_whose_models_left_goes_on_exactly(
     step: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +98,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
 def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
     other = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
     with pytest.raises(ValueError, match="must be of one kind"):
-        train([[RUN, other]], tmp_path)  # type: ignore[list-item]
+        train([[RUN, other]], tmp_path)
 
 
 def newest(folder: Path) -> int:

@@ -21,7 +21,6 @@ from trained_here import CPU, Stores, after_step, checkpoints_of, history_bytes,
 from training_processes import command, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
-from shapelaw.models import functions
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
@@ -194,30 +193,18 @@ def _train_after_a_large_tensor(stores: Stores, folder: Path) -> tuple[int, Mapp
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced")
 def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Path) -> None:
-    """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word.
-
-    Its C++ is not asked for: giving up is decided before.
-    """
+    """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word."""
     from torch._dynamo import config
     from torch._dynamo.utils import counters
 
-    backend = torch.compiler.get_default_backend()
-    torch.compiler.set_default_backend("eager")
-    functions._compiled.cache_clear()
-    torch.compiler.reset()
-    try:
-        # pytest's monkeypatch would leave PyTorch's settings without it
-        with config.patch(recompile_limit=1):
-            for width in (8, 12):
-                counters.clear()
-                run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))
-                train(run, stores, tmp_path / str(width), replace(CPU, compile=True))
-                assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
-    finally:
-        torch.compiler.set_default_backend(backend)
-        functions._compiled.cache_clear()
-        torch.compiler.reset()
+    with config.patch(recompile_limit=1):  # pytest's monkeypatch would leave PyTorch's settings without it
+        for width in (8, 12):
+            counters.clear()
+            run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))
+            train(run, stores, tmp_path / str(width), replace(CPU, compile=True))
+            assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
 
 
 def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Each axis of the table at a second value: named, counted, trained, and told apart wherever runs are."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from small import small_run
 from torch.utils.flop_counter import FlopCounterMode
 from trained_here import Stores, train
@@ -19,46 +18,8 @@ from shapelaw.specs.runs import AXES, Budget, Run
 from shapelaw.specs.shapes import SHAPE_AXES
 
 BASE = small_run(learning_rate=0.05, steps=6, log_every=1, evaluate_every=3, warmup_steps=1, dropout=0.0)
-LLAMA = {"block": "llama"}
-# axis: a second value, with what it needs beside it. A new axis needs a row here.
-SHAPES: dict[str, dict[str, Any]] = {
-    "vocab_size": {"vocab_size": 300},
-    "context_length": {"context_length": 24},
-    "depth": {"depth": 3},
-    "width": {"width": 24},
-    "embedding_rank": {"embedding_rank": 5},
-    "heads": {"heads": 4},
-    "attention_dim": {"attention_dim": 6},
-    "ff_width": {"ff_width": 40},
-    "positional_rank": {"positional_rank": 3},
-    "attention_degree": {"attention_degree": 3},
-    "gelu": {"gelu": "erf"},
-    "block": LLAMA,
-    "kv_heads": LLAMA | {"kv_heads": 1},
-    "tied": {"tied": True},
-    "patch_embedding": {"patch_embedding": True},
-    "loops": {"loops": 2},
-    "base_width": {"base_width": 8},
-    "base_attention_dim": {"base_width": 8, "base_attention_dim": 4},
-}
-RECIPES: dict[str, Any] = {
-    "steps": 7,
-    "batch_size": 4,
-    "optimizer": "muon",
-    "learning_rate": 1e-3,
-    "beta1": 0.5,
-    "beta2": 0.5,
-    "weight_decay": 0.5,
-    "warmup_steps": 4,
-    "gradient_clip": 0.01,
-    "dropout": 0.2,
-    "precision": "bfloat16",
-    "schedule": "constant",
-    "parametrization": "completep",
-    "log_every": 2,
-    "evaluate_every": 2,
-    "test_sequences": 5,
-}
+VALUES = yaml.safe_load(Path(__file__).with_name("axes.yaml").read_text(encoding="utf-8"))
+SHAPES, RECIPES = VALUES["shape"], VALUES["training"]
 OTHERS: dict[str, Any] = {"corpus": "other", "seed": 1, "budget": Budget("flops", 1e9)}
 LEARNING_NOTHING_ELSE = ("corpus", "budget", "log_every", "evaluate_every")
 NOT_HERE = ("vocab_size", "patch_embedding", "precision")  # other tokens, or a GPU

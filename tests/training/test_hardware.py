@@ -1,18 +1,19 @@
 """What one run of a process leaves to the next."""
 
-from __future__ import annotations
-
 import gc
+import os
 import platform
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from shapelaw.errors import UserError
 from shapelaw.specs.making import make_shape
-from shapelaw.training.hardware import choose_device, machine, micro_batch_size, start_afresh
+from shapelaw.training import hardware
+from shapelaw.training.hardware import choose_device, compiling_in, machine, micro_batch_size, start_afresh
 
 
 class Held:
@@ -27,6 +28,21 @@ def unfrozen() -> Iterator[None]:
     """The collector as it was."""
     yield
     gc.unfreeze()
+
+
+def test_the_compiler_gets_an_empty_folder_which_goes_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was killed while it compiled has left half a library there, at which the next would stop."""
+    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", False)
+    half = tmp_path / "compiled" / "half.so"
+    half.parent.mkdir()
+    half.touch()
+    with compiling_in(half.parent, torch.device("cpu")):
+        assert not half.exists()
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(half.parent)
+    assert not half.parent.exists()
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
 
 
 def test_what_a_run_has_left_goes_when_the_next_one_starts() -> None:

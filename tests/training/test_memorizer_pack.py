@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from memorizer_options import OPTIONS, RUN, SMALL, losses_of, of_other_shapes, varied
 
 from shapelaw.models.kernels import cpp
-from shapelaw.models.memorizer import (
-    cut_down,
-    filled_up,
-    forward,
-    initial_parameters,
-    losses,
-    positions,
-)
+from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, losses, positions
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.training.memorizer_pack import NONE, MemorizerPack, draw_examples, example_order
 from shapelaw.training.optimizer import packed_rate
@@ -113,10 +106,7 @@ def test_a_pack_takes_the_shape_of_the_models_that_are_left() -> None:
 
 @pytest.mark.parametrize("context_type", ["shared", pytest.param("per_example", marks=pytest.mark.slow)])
 def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
-    runs = [
-        replace(run, precision="float64", context_type=context_type)  # type: ignore[arg-type]
-        for run in of_other_shapes(RUN)
-    ]
+    runs = [replace(run, precision="float64", context_type=context_type) for run in of_other_shapes(RUN)]
     together = MemorizerPack(runs, CPU, compiled=False)
     losses_of(together, 30)
     state = {name: copy.deepcopy(value) for name, value in together.state().items()}
@@ -136,7 +126,7 @@ def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
 @pytest.mark.slow
-@pytest.mark.usefixtures("compiling")
+@pytest.mark.usefixtures("traced")
 def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
     """Of models of several shapes, and of the two of one shape that are left, which fill nothing up."""
     from torch._dynamo.utils import counters

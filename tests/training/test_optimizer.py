@@ -25,10 +25,7 @@ def drawn() -> list[torch.Tensor]:
 
 
 def ours_of(parameters: list[torch.Tensor], decoupled: bool) -> Optimizer:
-    groups = [
-        ParameterGroup(parameters[:2], DECAY),
-        ParameterGroup(parameters[2:], 0.0, FACTOR, OF_EPS),
-    ]
+    groups = [ParameterGroup(parameters[:2], DECAY), ParameterGroup(parameters[2:], 0.0, FACTOR, OF_EPS)]
     return Optimizer(groups, decoupled, 1e-2, BETAS)
 
 

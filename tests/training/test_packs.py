@@ -3,22 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from small import PYTHON, SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
-from shapelaw.training import checkpoint
+from shapelaw.training import checkpoint, hardware
 from shapelaw.training.driver import Stopped, stores_in, train_job
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.packs import can_compile
 from shapelaw.training.trainer import Runtime
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
@@ -100,17 +94,6 @@ def test_in_a_pack_of_other_members_a_model_ends_as_if_undisturbed(
     assert checkpoints_of(killed) == []
 
 
-def test_models_of_several_packs_go_on_in_one(tmp_path: Path, stepped: Stepped, undisturbed: Path) -> None:
-    killed = tmp_path / "killed"
-    stepped.train([A, B], killed, stop_after=16)
-    stepped.train([C, D], killed, stop_after=46)
-    assert stepped.train([C, A], killed) == 2 * 14 + 30
-    assert stepped.train([B, D], killed) == 2 * 14 + 30
-    for run in (C, D):  # A and B are alone for their last 30 steps, and round differently there
-        assert history(killed, run) == history(undisturbed, run)
-    assert checkpoints_of(killed) == []
-
-
 def test_the_furthest_of_several_is_taken_and_killed_again_it_goes_on(
     tmp_path: Path, stepped: Stepped, undisturbed: Path
 ) -> None:
@@ -157,6 +140,21 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Pat
     assert stepped.train([A, C], tmp_path) == 2 * 50 + 10
 
 
+def test_what_a_pack_compiles_lies_beside_its_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, step = set(), MemorizerPack.step
+
+    def seen(pack: MemorizerPack) -> None:
+        folders.add(os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
+        step(pack)
+
+    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", False)
+    monkeypatch.setattr(MemorizerPack, "step", seen)
+    train_job([[replace(RUN, steps=1)]], tmp_path, stores_in(tmp_path), Runtime("cpu", threads=1))
+    assert [Path(folder).parents[1] for folder in folders] == [tmp_path / "checkpoints"]
+
+
 def test_members_that_can_not_be_read_are_told(
     tmp_path: Path, stepped: Stepped, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,43 +164,3 @@ def test_members_that_can_not_be_read_are_told(
     path.write_text("{")
     assert stepped.train([A, C], tmp_path) == 120
     assert f"{path} can't be read" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="torch.compile needs a C++ compiler")
-@pytest.mark.slow
-def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library that the compiler was writing is cut short; the next attempt must not find it."""
-
-    def command(out: Path, how: str) -> list[str]:
-        options = ["--heads", "3", "--examples", "60", "--context", "6", "--head-dim", "4", "--width", "16"]
-        options += ["--value-dim", "1", "--steps", "40", "--evaluate-every", "20", "--seeds", "2", how]
-        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
-
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for name in ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS"):  # PyTorch sets the first itself
-        monkeypatch.delenv(name, raising=False)
-    subprocess.run(command(whole, "--no-compile"), check=True, capture_output=True)
-    compiling = command(killed, "--compile")
-    process = subprocess.Popen(compiling, stderr=subprocess.DEVNULL, start_new_session=True)
-    # a kernel: the first files only probe the CPU
-    while not list(killed.glob("checkpoints/pack-*/compiled/**/*.main.cpp")):
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    (folder,) = killed.glob("checkpoints/pack-*/compiled")
-    for source in folder.rglob("*.main.cpp"):
-        source.with_suffix(".so").touch()  # as the compiler leaves it
-    subprocess.run(compiling, check=True, capture_output=True)
-    assert not folder.exists()
-    histories = list(whole.glob("runs/*/history.parquet"))
-    assert len(histories) == 2
-    for path in histories:
-        plain, compiled = (
-            records.read_record((root / path.relative_to(whole)).parent).history for root in (whole, killed)
-        )
-        assert compiled.column_names == plain.column_names
-        for column in plain.column_names:
-            np.testing.assert_allclose(
-                compiled[column].to_numpy(), plain[column].to_numpy(), rtol=1e-4, atol=1e-6
-            )

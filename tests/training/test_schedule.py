@@ -70,9 +70,7 @@ def test_every_part_of_every_step_has_its_own_dropout() -> None:
 CPU = torch.device("cpu")
 
 
-def test_a_window_may_begin_anywhere_up_to_the_last_that_fits(
-    stores: tuple[TokenStore, TokenStore],
-) -> None:
+def test_a_window_may_begin_anywhere_up_to_the_last_that_fits(stores: tuple[TokenStore, TokenStore]) -> None:
     batches = Batches(stores[0], 32, CPU)
     assert batches.windows == len(stores[0].tokens) - 32
     (last,) = batches.gather(np.array([batches.windows - 1])).tolist()

@@ -5,13 +5,11 @@ Where a change is meant to schedule old results again, `python tests/finished.py
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from finished import FinishedProject
 
-from shapelaw.storage.pool import read_asked
 from shapelaw.storage.records import read_record
 
 TRAINING = {"train_large", "train_medium", "train_small"}
@@ -21,10 +19,6 @@ TRAINING = {"train_large", "train_medium", "train_small"}
 def project(tmp_path_factory: pytest.TempPathFactory) -> FinishedProject:
     """With nothing changed."""
     return FinishedProject(tmp_path_factory.mktemp("finished"))
-
-
-def test_nothing_is_trained_again(project: FinishedProject) -> None:
-    assert not TRAINING & set(project.planned()), project.reasons()
 
 
 def test_nothing_is_to_be_done(project: FinishedProject) -> None:
@@ -57,16 +51,6 @@ def test_every_job_took_some_time(project: FinishedProject) -> None:
     noted = [json.loads(path.read_text()) for path in (project.folder / ".snakemake" / "metadata").iterdir()]
     assert len(noted) > 300
     assert {one["rule"] for one in noted if one["endtime"] <= one["starttime"]} == set()
-
-
-def test_a_deleted_record_is_made_again(tmp_path: Path) -> None:
-    """What was made of it is still there: it is asked for itself."""
-    project = FinishedProject(tmp_path)
-    record = project.folder / "results/runs" / min(read_asked(project.folder / "results")["depth_width"])
-    shutil.rmtree(record)
-    planned = project.planned()
-    assert len([rule for rule in planned if rule in TRAINING]) == 1, project.reasons()
-    assert {"import_runs", "depth_width", "log_study"} <= set(planned)
 
 
 def test_a_command_that_is_written_differently_schedules_nothing(project: FinishedProject) -> None:

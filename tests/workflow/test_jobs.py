@@ -1,28 +1,20 @@
 """Jobs of several runs, in the real Snakemake: a later start asks for the same ones, and trains only what is new."""
 
-import json
 import re
-import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
-from project import CONFIG, GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
+from project import GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
-CHANGED = key_of(2, 8)
 TABLE = "results/depth_width/runs.parquet"
 WIDER = {**GRID, "widths": {1: [4, 6, 8, 12], 2: [4, 8]}}
 
 
 class SharedProject(Project):
     """A project whose runs share jobs two by two."""
-
-    def read(self, name: str) -> dict[str, bytes]:
-        """A file of every record, by key."""
-        folder = self.folder / "results/runs"
-        return {path.parent.name: path.read_bytes() for path in folder.glob(f"*/{name}")}
 
     def counted(self) -> str:
         """What the plan says of the pool."""
@@ -83,62 +75,6 @@ def test_an_added_width_makes_one_job_and_touches_no_other_run(project: SharedPr
     project.configure()
     project.snakemake(TABLE, "--quiet", "rules")
     assert project.times() == after
-
-
-def test_a_run_whose_record_is_gone_is_trained_again_alone(project: SharedProject) -> None:
-    before = project.read("summary.json")
-    shutil.rmtree(project.folder / "results/runs" / CHANGED)
-    assert project.counted() == "6 runs: 5 in the pool, 1 to train"
-    assert project.planned(TABLE).count("train_small") == 1
-    project.snakemake(*records_of([CHANGED]), "--quiet", "rules")
-    after = project.read("summary.json")
-    assert {key for key in before if after[key] != before[key]} == {CHANGED}
-    project.snakemake(TABLE, "--quiet", "rules")
-    assert project.planned(TABLE) == []
-    assert project.read("summary.json") == after
-
-
-def test_a_run_that_is_a_target_is_trained_alone(tmp_path: Path, with_corpus: Path) -> None:
-    """Its job leaves it out then; a run that began is not begun again."""
-    project = SharedProject(tmp_path, with_corpus, execution=TWO_A_JOB)
-    project.snakemake(*records_of([CHANGED]), "--quiet", "rules")
-    assert set(project.trained()) == {CHANGED}
-    assert project.counted() == "6 runs: 1 in the pool, 5 to train"
-    project.snakemake(*records_of(KEYS - {CHANGED}), "--quiet", "rules")
-    assert set(project.trained()) == KEYS
-
-
-def test_a_new_text_trains_every_run_again(project: SharedProject) -> None:
-    before = project.read("summary.json")
-    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
-    project.snakemake(TABLE, "--quiet", "rules")
-    after = project.read("summary.json")
-    for key in KEYS:
-        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
-        assert stores[0]["sha256"] != stores[1]["sha256"]
-
-
-def test_a_new_recipe_makes_new_runs_and_keeps_the_others(project: SharedProject) -> None:
-    before = project.read("history.parquet")
-    project.configure(training=(slower := {**CONFIG["training"], "learning_rate": 2e-3}))
-    assert project.planned(TABLE).count("train_small") == 3
-    one = key_of(1, 4, training=slower)
-    project.snakemake(*records_of([one]), "--quiet", "rules")
-    after = project.read("history.parquet")
-    assert after[one] not in before.values()
-    assert {key: after[key] for key in before} == before  # those of before stay in the pool
-    project.configure()
-    assert project.planned(*records_of(KEYS)) == []
-
-
-def test_records_that_no_ledger_names_are_looked_at_and_left_as_they_are(project: SharedProject) -> None:
-    """As records of before there was a ledger, or that were copied here."""
-    before = project.times()
-    shutil.rmtree(project.folder / "results/jobs")
-    assert project.planned(TABLE).count("train_small") == 1
-    project.snakemake(TABLE, "--quiet", "rules")
-    assert project.times() == before
-    assert project.planned(TABLE) == []
 
 
 def test_a_job_that_the_config_has_not_is_a_sentence(project: SharedProject) -> None:

@@ -1,7 +1,4 @@
-"""Every kind of study beside depth and width in one run of the real Snakemake, from its section to tables and MLflow.
-
-Decoders with attention of a degree and of today's blocks, product networks, memorizers, separation ranks, extras.
-"""
+"""Every kind of study beside depth and width in one run of the real Snakemake, from its section to its tables."""
 
 import json
 from pathlib import Path
@@ -10,85 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from mlflow.tracking import MlflowClient
-from project import CONFIG, Project
+from project import Project
 from small import REPOSITORY
 
 from shapelaw.storage.pool import read_asked
+from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.separation_rank.tables import KEPT
 from shapelaw.tracking.command import default_uri
 
 pytestmark = pytest.mark.slow
 
-BYTES: dict[str, Any] = {"vocab_size": 257, "context_length": 16}
-DEGREES: dict[str, Any] = {
-    **BYTES,
-    "widths": {1: [16]},
-    "heads": 1,
-    "axes": {"attention_degree": [None, 2, 3], "attention_dim": "equal_params"},
-    "seeds": 2,
-}
-TODAYS: dict[str, Any] = {
-    **BYTES,
-    "axes": {"block": ["gpt2", "llama"], "steps": [20], "learning_rate": [1e-3, 4e-3]},
-    "schedule": "constant",
-    "evaluate_every": 10,
-    "widths": {1: [8, 12, 16, 20], 2: [8, 12, 16]},
-    "repeated": {1: [12]},
-    "repeated_seeds": 2,
-}
-LOOPED: dict[str, Any] = {
-    **BYTES,
-    "axes": {"loops": [1, 2]},
-    "block": "llama",
-    "optimizer": "muon",
-    "widths": {1: [8, 12, 16, 20]},
-    "seeds": 2,
-}
-PRODUCTS: dict[str, Any] = {
-    "target_ranks": [2],
-    "degrees": [2, 3],
-    "mixtures": [3],
-    "mixture_shares": [0.5, 0.9],
-    "matrices": 6,
-    "width": 8,
-    "inputs": 4,
-    "batch_size": 32,
-    "learning_rates": [0.01, 0.03, 1e30],
-    "seeds": 2,
-    "steps": 60,
-    "evaluate_every": 20,
-}
-DIGITS = {**PRODUCTS, "target": "digits", "degrees": [3], "mixtures": [], "learning_rates": [0.01]}
-SIZES: dict[str, Any] = {"context": [4], "head_dim": [8], "examples": [20, 40], "steps": 60}
-HEADS: dict[str, Any] = {**SIZES, "heads": [1, 2, 3], "seeds": 2}
-RANKS: dict[str, Any] = {"depth": [1, 2], "width": [1, 2], "tokens": [2, 4]}
-ASSUMPTIONS: dict[str, Any] = {
-    "models": ["decoder"],
-    "source": "folder:texts",
-    "examples": 256,
-    "trials": 20,
-    "sensitivity_trials": 10,
-    "curve_trials": 3,
-}
-SECTIONS: dict[str, Any] = {
-    "training": {**CONFIG["training"], "steps": 20, "evaluate_every": 10, "warmup_steps": 1},
-    "grids": {"attention_degree": DEGREES, "todays_decoder": TODAYS, "looped": LOOPED},
-    "block_degree": [PRODUCTS, DIGITS],
-    "memorization": {"width": 8, "classes": 5, "batch_size": 16, "evaluate_every": 20},
-    "memorization_heads": [HEADS],
-    "memorization_saturation": [{**SIZES, "heads": [2], "to_the_end": True}],
-    "separation_rank": [RANKS],
-    "degree_budget": [{"blocks": "product", "width": [2], "budget": [6]}],
-    "fractional_degree": [{"blocks": "attention", "width": [1], "degrees": [2, 3], "budget": [7]}],
-    "assumptions": ASSUMPTIONS,
-}
-STUDIES = [
-    *("attention_degree", "todays_decoder", "looped", "block_degree"),
-    *("memorization_heads", "memorization_saturation", "separation_rank"),
-]
-EXTRAS = ["assumptions", "relu", "committed_runs"]
-JOBS = {"job_minutes": 1.0, "models_per_pack": 3}
+SECTIONS: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("studies.yaml").read_text(encoding="utf-8")
+)
+(HEADS,), (RANKS,) = SECTIONS["memorization_heads"], SECTIONS["separation_rank"]
 COMMITTED = "docs/results/h200_llama.csv"
 RECORDS = "results/memorization_heads/runs.parquet"
 
@@ -114,8 +48,7 @@ class StudiesProject(Project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> StudiesProject:
     """After a whole run."""
-    sections = {**SECTIONS, "studies": STUDIES, "extras": EXTRAS, "execution": JOBS}
-    project = StudiesProject(tmp_path_factory.mktemp("studies"), with_corpus, **sections)
+    project = StudiesProject(tmp_path_factory.mktemp("studies"), with_corpus, **SECTIONS)
     committed = pd.read_csv(REPOSITORY / COMMITTED)
     (project.folder / COMMITTED).parent.mkdir(parents=True)
     committed[committed["depth"] <= 2].to_csv(project.folder / COMMITTED, index=False)
@@ -127,53 +60,43 @@ def test_a_second_call_does_nothing(project: StudiesProject) -> None:
     assert project.planned() == []
 
 
-def test_every_degree_of_attention_and_softmax_are_trained_and_compared(project: StudiesProject) -> None:
-    runs = project.table("attention_degree/runs.parquet")
-    assert len(runs) == 3 * 2
-    assert set(runs["status"]) == {"FINISHED"}
-    assert set(runs["attention_degree"].dropna()) == {2, 3}
-    assert runs["attention_degree"].isna().sum() == 2
-    assert runs["test_loss"].between(1, 6).all()
-    assert runs["block_params"].max() / runs["block_params"].min() < 1.04
-    fit = project.fit("attention_degree")
-    assert fit["status"] == "converged"
-    assert len(fit["differences"]) == 4
+def test_every_study_has_its_runs_its_tables_and_its_figures(project: StudiesProject) -> None:
+    trained = {"attention_degree": 6, "todays_decoder": 16, "looped": 8, "block_degree": 18}
+    trained |= {"memorization_heads": 12, "memorization_saturation": 2}
+    for name, number in trained.items():
+        runs = project.table(f"{name}/runs.parquet")
+        assert len(runs) == number
+        assert set(runs["status"]) == {"FINISHED"}
+    for name in (*SECTIONS["studies"], *SECTIONS["extras"]):
+        folder = project.folder / "results" / name
+        study = STUDIES.get(name)
+        wanted = ("effects", "losses") if study is None else study.tables
+        assert {f"{table}.csv" for table in wanted} <= {path.name for path in folder.iterdir()}
+        assert project.fit(name)
+        for figure in () if study is None else study.figures:
+            assert (folder / f"{figure}.svg").is_file()
 
 
-def test_todays_blocks_budgets_and_observations_end_in_tables(project: StudiesProject) -> None:
+def test_what_decoders_differ_in_reaches_their_table(project: StudiesProject) -> None:
+    degrees = project.table("attention_degree/runs.parquet")["attention_degree"]
+    assert sorted(degrees.fillna(0)) == [0, 0, 2, 2, 3, 3]
     runs = project.table("todays_decoder/runs.parquet")
-    assert len(runs) == 2 * 2 * (7 + 1)
-    assert set(runs["status"]) == {"FINISHED"}
     assert set(runs["block"].dropna()) == {"llama"}
-    assert set(runs["schedule"]) == {"constant"}
     for text, loss in zip(runs["observations"], runs["test_loss"], strict=True):
         observed = dict(pair.split(":") for pair in text.split())
         assert list(observed) == ["10", "20"]
         assert float(observed["20"]) == loss
-    budgets = project.table("todays_decoder/losses.csv")["budget"]
-    assert set(budgets) == {"20 steps, undecayed"}
-    crossings = project.table("todays_decoder/crossings.csv")
-    assert len(crossings) == 2 * 3  # blocks, two rates and the best
-    assert project.fit("todays_decoder")["study"] == "todays_decoder"
-
-
-def test_loops_are_an_axis_like_any_other_and_muon_a_recipe(project: StudiesProject) -> None:
     runs = project.table("looped/runs.parquet").fillna({"loops": 1})
-    assert len(runs) == 2 * 4 * 2
     assert set(runs["optimizer"]) == {"muon"}
-    assert runs["test_loss"].between(1, 6).all()
     once, twice = (runs[runs["loops"] == loops].sort_values(["width", "seed"]) for loops in (1, 2))
     assert list(once["total_params"]) == list(twice["total_params"])
     assert (once["step_flops"].to_numpy() < twice["step_flops"].to_numpy()).all()
-    assert set(project.table("looped/effects.csv")["axis"]) == {"loops"}
 
 
 def test_product_networks_that_diverge_are_a_finding_and_mixtures_have_their_degree(
     project: StudiesProject,
 ) -> None:
     runs = project.table("block_degree/runs.parquet")
-    assert len(runs) == 4 * 3 * 2 + 2
-    assert set(runs["status"]) == {"FINISHED"}
     assert set(runs["degrees"]) == {"2.2.2", "3.3"}
     assert runs.loc[runs["target"] == "digits", "accuracy"].between(0.1, 1).all()
     wild = runs["learning_rate"] > 1
@@ -195,8 +118,6 @@ def test_product_networks_that_diverge_are_a_finding_and_mixtures_have_their_deg
 
 def test_memorizers_are_in_tables_and_mlflow(project: StudiesProject) -> None:
     runs = project.table(RECORDS.removeprefix("results/"))
-    assert len(runs) == 12
-    assert (runs["status"] == "FINISHED").all()
     assert set(runs["key"]) == set(project.records())
     assert runs["accuracy"].between(0, 1).all()
     points = project.table("memorization_heads/points.csv")
@@ -228,14 +149,8 @@ def test_separation_ranks_are_in_tables_figures_and_mlflow(project: StudiesProje
     (logged,) = client.search_runs([experiment.experiment_id])
     names = {path.name for path in results.glob(f"mlartifacts/**/{logged.info.run_id}/artifacts/**/*")}
     assert {"theorems.json", "degree_budget.json", "fit.json"} <= names
-    for figure in ("degree", "rank_depth"):
-        assert any(name.startswith(f"figures~{figure}+step+0") for name in names)
-    assert not {
-        name for name in names if name.endswith((".csv", ".html", ".svg", ".md", ".tex"))
-    }  # the same again
-    assert {"tables.md", "tables.tex", "rank_depth.svg", "rank_depth.png"} <= {
-        path.name for path in (results / "separation_rank").iterdir()
-    }
+    assert any(name.startswith("figures~rank_depth+step+0") for name in names)
+    assert not {name for name in names if name.endswith((".csv", ".html", ".svg", ".md"))}  # the same again
 
 
 @pytest.mark.parametrize(
@@ -251,34 +166,12 @@ def test_a_study_without_text_needs_no_corpus(
     assert set(project.planned(f"results/{study}/fit.json", "--forceall")) == {study, *training}
 
 
-def test_the_assumptions_are_tables_and_a_figure(project: StudiesProject) -> None:
-    verdicts = project.table("assumptions/verdicts.csv")
-    assert set(verdicts["layer"]) == {"layer 0", "layer 1"}
-    assert set(verdicts["ours"]) <= {"holds", "fails"}
-    assert len(project.table("assumptions/layers.csv")) == 2
-    assert (project.folder / "results/assumptions/pass_rate.svg").stat().st_size > 1000
-
-
 def test_every_attention_network_has_a_relu_network_beside_it(project: StudiesProject) -> None:
     table = project.table("relu/relu.csv")
     both = table.merge(project.table(RECORDS.removeprefix("results/")), on=["heads", "examples", "seed"])
     assert len(both) == len(table) == 12
     assert (both["attention"] - both["accuracy"]).abs().max() < 1e-9
     assert (table["relu_params"] <= table["attention_params"]).all()
-
-
-def test_the_committed_runs_are_analysed(project: StudiesProject) -> None:
-    table = project.table("committed_runs/transitions.csv")
-    row = table[(table["depth"] == 1) & (table["method"] == "bootstrap")].iloc[0]
-    assert row["status"] == "crossing"
-    assert row["width"] == pytest.approx(29, abs=1)
-
-
-def test_a_further_degree_trains_its_own(project: StudiesProject) -> None:
-    project.configure(block_degree=[{**PRODUCTS, "degrees": [1, 2, 3]}, DIGITS])
-    planned = project.planned("results/block_degree/runs.parquet")
-    assert planned.count("train_small") == 1
-    project.configure()
 
 
 def test_a_changed_grid_measures_the_ranks_that_are_new(project: StudiesProject) -> None:
@@ -317,7 +210,7 @@ def test_one_more_number_of_heads_trains_its_runs_alone(project: StudiesProject)
 
 
 def test_extras_are_made_again_where_the_config_asks_for_others(project: StudiesProject) -> None:
-    project.configure(assumptions={**ASSUMPTIONS, "trials": 30})
+    project.configure(assumptions={**SECTIONS["assumptions"], "trials": 30})
     assert {"assumptions", "measure_assumptions"} <= set(project.planned())
     project.configure(memorization_heads=[{**HEADS, "seeds": 1}], extras=["relu"])
     kept = {path: path.stat().st_mtime_ns for path in project.folder.glob("results/checkpoints/*/relu.json")}

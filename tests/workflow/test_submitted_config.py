@@ -5,12 +5,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import CONFIG, GRID, KEYS, Project, key_of, records_of
+from project import GRID, KEYS, Project, records_of
 
-from shapelaw.campaign.submission import latest_submission
 from shapelaw.jobs.ledger import done_path, read_ledger
 
 EDIT = """
@@ -104,42 +102,6 @@ def test_a_profile_may_replace_the_config_too(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_is_of_its_own_config_after_another_one_ran(project: Project) -> None:
-    started: list[str] = []
-    for name, width in (("first", 4), ("second", 8)):
-        grid = {"axes": {"depth": [1], "width": [width]}, "vocab_size": 300}
-        sections = {"grids": {"mine": grid}, "studies": ["mine"]}
-        (project.folder / f"{name}.yaml").write_text(yaml.safe_dump(sections))
-        project.snakemake("--configfile", f"{name}.yaml", "--quiet", "rules")
-        started.append(str(latest_submission(project.folder / "results")))
-    report, first = project.folder / "report.html", ("--configfile", "first.yaml")
-
-    def refused(*targets: str) -> list[str]:
-        """The commands that a refused report of the first config tells."""
-        report.unlink(missing_ok=True)
-        said = project.snakemake(
-            "--report", "report.html", *targets, *first, "--quiet", "all", ok=False
-        ).stderr
-        assert not report.exists()
-        return [line.rpartition(": ")[2] for line in said.splitlines() if "make it anew" in line]
-
-    def shown() -> list[bool]:
-        return [Path(one).name in report.read_text() for one in started]
-
-    for of in ((), ("--configfile", "second.yaml")):
-        project.snakemake("--report", "report.html", *of, "--quiet", "all")
-        assert shown() == [False, True]
-    tables = refused()[0]
-    assert refused("results/mine/fit.json") == [tables]
-    project.snakemake(*first, "--touch", "--quiet", "all")
-    assert project.planned(*first) == []
-    assert refused()[0] == tables
-    project.carry_out(tables)
-    project.snakemake("--report", "report.html", *first, "--quiet", "all")
-    assert shown() == [True, False]
-
-
-@pytest.mark.slow
 def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> None:
     key = min(KEYS)
     project.snakemake(*records_of([key]), "--quiet", "rules")
@@ -161,16 +123,3 @@ def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> N
     said = job(project, None, ok=False)
     assert "Another version of shapelaw submitted this job" in said
     assert "Traceback" not in said
-
-
-@pytest.mark.slow
-def test_a_table_has_the_runs_that_are_asked_for_and_no_others_of_the_pool(project: Project) -> None:
-    """As those of a job of an earlier workflow that ended after its successor, or that were copied from elsewhere."""
-    table, slow = "results/depth_width/runs.parquet", {**CONFIG["training"], "learning_rate": 1e-4}
-    one = {**GRID, "widths": {1: [4]}, "repeated": {}}
-    keys = [key_of(1, 4, training=slow), key_of(1, 4)]
-    for key, training in zip(keys, (slow, CONFIG["training"]), strict=True):
-        project.configure(grids={"depth_width": one}, training=training)
-        project.snakemake(table, "--quiet", "rules")
-        assert pq.read_table(project.folder / table)["key"].to_pylist() == [key]
-    assert set(project.trained()) == set(keys)

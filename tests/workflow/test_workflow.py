@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from gpt2_files import PAIRS, vocabulary_json
 from job_server import warm_python
 from project import CONFIG, GRID, KEYS, Project, key_of, records_of
-from small import REPOSITORY
 from snakemake_server import run_snakemake
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
     """After a whole run."""
-    project = Project(tmp_path_factory.mktemp("project"), with_store)
+    project = Project(tmp_path_factory.mktemp("project"), with_corpus)
     done = project.snakemake("--quiet", "rules")
     (project.folder / "said.txt").write_text(done.stdout)
     return project
@@ -89,6 +89,19 @@ def test_the_report_opens_with_what_was_found_and_its_panels_have_something_to_s
     assert not {name for name in shown if name.endswith(".csv")}  # which would be downloaded
 
 
+@pytest.mark.slow
+def test_a_report_of_files_of_another_config_is_refused(project: Project) -> None:
+    (project.folder / "other.yaml").write_text(
+        yaml.safe_dump({"grids": {"depth_width": {"widths": {1: [4]}}}})
+    )
+    report = ("--report", "other.html", "--configfile", "other.yaml", "--quiet", "all")
+    for target in ((), ("results/depth_width/fit.json",)):
+        assert (
+            "make it anew, then the report: snakemake" in project.snakemake(*target, *report, ok=False).stderr
+        )
+    assert not (project.folder / "other.html").exists()
+
+
 def test_a_second_run_does_nothing(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("--quiet", "rules").stderr
 
@@ -123,32 +136,6 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
     assert project.planned() == []
 
 
-@pytest.mark.slow
-def test_one_changed_width_trains_one_run(project: Project) -> None:
-    before = project.trained()
-    project.configure(grids={"depth_width": {**GRID, "widths": {1: [4, 8, 12], 2: [4, 10]}}})
-    assert project.planned().count("train_small") == 1
-    project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
-    after = project.trained()
-    assert set(after) - set(before) == {key_of(2, 10)}
-    assert {key: after[key] for key in before} == before
-    keys = set(pd.read_parquet(project.folder / "results/depth_width/runs.parquet")["key"])
-    assert keys == KEYS - {key_of(2, 8)} | {key_of(2, 10)}
-    project.configure()
-
-
-@pytest.mark.slow
-def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Project) -> None:
-    key = key_of(2, 8)
-    page = (REPOSITORY / "results" / "README.md").read_text()
-    command = next(line for line in page.splitlines() if line.startswith("rm -r results/"))
-    before = project.trained()
-    project.carry_out(command.replace("<key>", key))
-    after = project.trained()
-    assert {key for key in before if after[key] != before[key]} == {key}
-    assert project.planned() == []
-
-
 def test_other_steps_train_every_run_again(project: Project) -> None:
     project.configure(training={**CONFIG["training"], "steps": 31})
     assert project.planned().count("train_small") == len(KEYS)
@@ -169,27 +156,10 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
     assert f"(did you mean {key_of(2, 4)}?)" in said
 
 
-@pytest.mark.slow
-def test_two_studies_that_ask_for_one_network_train_it_once(tmp_path: Path, with_corpus: Path) -> None:
-    widths = {1: [4, 8], 2: [4]}
-    one = {**GRID, "widths": widths, "repeated": {}}
-    again = {**one, "axes": {"steps": [30], "learning_rate": [3e-3]}}
-    grids = {"depth_width": one, "undertraining": again}
-    project = Project(tmp_path, with_corpus, studies=list(grids), grids=grids)
-    tables = [f"results/{study}/runs.parquet" for study in ("depth_width", "undertraining")]
-    assert project.planned(*tables).count("train_small") == 3
-    project.snakemake(*tables, "--quiet", "rules")
-    first, second = (pd.read_parquet(project.folder / table) for table in tables)
-    assert list(first["key"]) == list(second["key"]) == sorted(project.trained())
-    assert set(first["run_id"]).isdisjoint(second["run_id"])  # a copy in each experiment
-    assert list(first["test_loss"]) == list(second["test_loss"])
-
-
-@pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
-def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.configure(training={**CONFIG["training"], "steps": 0, "batchsize": 3})
-    done = project.snakemake(*arguments, ok=False)
+    done = project.snakemake(ok=False)
     assert "The config has 2 problems:" in done.stderr
     assert "training.steps is 0" in done.stderr
     assert "training.batchsize is not a key (did you mean batch_size?)" in done.stderr
@@ -214,26 +184,6 @@ def test_plan_says_what_it_would_cost(project: Project) -> None:
     assert said.splitlines()[0] == f"depth_width: {len(KEYS)} runs, all in the pool"
     assert said.splitlines()[-1] == f"Together {len(KEYS)} runs, all in the pool"
     assert "Building DAG" not in plan.stderr
-
-
-@pytest.mark.parametrize(
-    ("sources", "read"),
-    [
-        (["wiki"], ["wiki", "gensim"]),
-        (["wiki", "gensim"], ["wiki", "gensim"]),
-        (["wiki", "gcide", "bible"], ["wiki", "gcide", "bible"]),
-    ],
-)
-def test_leads_alone_get_articles_at_the_largest_vocabulary(
-    tmp_path: Path, sources: list[str], read: list[str]
-) -> None:
-    project = Project(tmp_path)
-    project.configure(
-        corpus={"name": "text", "sources": sources, "tokenizer_50257": "trained"},
-        grids={"depth_width": {**GRID, "vocab_size": 50257}},
-    )
-    said = project.snakemake("-n", "-p", "results/corpora/text/documents.parquet").stdout
-    assert re.findall(r"--source (\w+)", said) == read
 
 
 @pytest.mark.slow

@@ -1,0 +1,398 @@
+"""The answer for one size: as data, in words, as JSON, for a budget, and as configs for libraries that train it."""
+
+import ast
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from commands import output_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.advice.answer import allocation, answer
+from shapelaw.advice.answer.costs import Best, Question, ask, evidence_of
+from shapelaw.advice.answer.formats import config_of, shape_for
+from shapelaw.advice.answer.numbers import as_json
+from shapelaw.advice.answer.sizes import Counting
+from shapelaw.advice.answer.text import ends, paragraph, text_of
+from shapelaw.advice.evidence.predicted import allocation_law
+from shapelaw.advice.evidence.public import public_allocation, public_answer, public_evidence, shipped_models
+from shapelaw.specs.sizes import SizeAxis
+from shapelaw.studies.study import published_json
+
+CONTENT = published_json("evidence")
+EVIDENCE = evidence_of(CONTENT)
+LAW = answer.transitions_of(CONTENT["law"])
+LLAMA = Counting(vocab_size=32000)
+
+
+def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> answer.ShapeAnswer:
+    question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
+    laws = more.pop("laws", [LAW])
+    return answer.answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
+
+
+def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
+    found = answered(1.3e9)
+    assert 5 <= len(found.rows) <= 7
+    assert found.advised is not None
+    assert found.best.low < found.advised.shape.depth < found.best.high
+    assert found.advised.fits
+    assert 25 <= found.best.depth <= 50
+    assert [one.name for one in found.witnesses] == [EVIDENCE.name, LAW.source]
+    assert len(found.shipped) == 3
+    assert all((one.cost is None) == bool(one.network.origin) for one in found.shipped)
+    assert found.equal_times["MI250X"].depth < found.best.depth
+    assert found.by == EVIDENCE.name
+
+
+def test_gpt_2_s_block_hears_the_law_first() -> None:
+    found = answered(1.3e9, counting=Counting(block="gpt2"))
+    assert [one.name for one in found.witnesses] == [LAW.source, EVIDENCE.name]
+    assert found.witnesses[0].beyond > 3
+
+
+def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:
+    small = 1e6
+    own = replace(LAW, own=True, sizes=(1e5, 1e7), source="mine")
+    found = answered(small, counting=Counting(vocab_size=257), laws=[own, LAW])
+    assert found.by == "mine"
+    assert found.rows == ()
+    witness = next(one for one in found.witnesses if one.name == "mine")
+    assert found.best.low < witness.low
+    assert found.best.high > witness.high
+    far = answered(small, counting=Counting(vocab_size=257), laws=[replace(own, sizes=(1e8, 1e9)), LAW])
+    assert far.by == ""
+
+
+def test_a_weak_law_says_why() -> None:
+    weak = replace(LAW, p_value=1.6e-8, count=3, own=True, source="mine")
+    (first, *_) = [one for one in answered(1.3e9, laws=[weak]).witnesses if one.name == "mine"]
+    assert "don't lie on it (p < 0.001)" in first.remarks[0]
+    assert "rests on 3 transitions" in first.remarks[1]
+
+
+def test_a_given_shape_is_priced_at_its_own_size() -> None:
+    """24 layers of width 1,957 give away 0.004 to 0.010 nats, 16 layers 0.02, 12 layers 0.034 to 0.042 (first look)."""
+    counting = Counting(vocab_size=50304)
+    costs = ask(EVIDENCE, Question(1.3e9, counting, 3e10, EVIDENCE.clock))
+    for depth, low, high in ((24, 0.002, 0.011), (16, 0.012, 0.026), (12, 0.028, 0.046)):
+        width = counting.width_at(1.3e9, depth)
+        found = answer.price(
+            answer.Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs
+        )
+        assert found.cost is not None
+        assert low <= found.cost.value <= high
+
+
+def test_a_shipped_model_is_priced_at_its_own_tokens_and_not_if_it_was_made_from_another() -> None:
+    models = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
+    few, unknown, distilled = models["Cerebras-GPT-111M"], models["GPT-2-small"], models["gemma-3-270m"]
+    assert (few.tokens, unknown.tokens, distilled.origin) == (2.22e9, None, "distilled")
+    at = {tokens: ask(EVIDENCE, Question(1.3e9, LLAMA, tokens, EVIDENCE.clock)) for tokens in (2.22e9, 3e11)}
+    assert {answer.price(few, costs).best_depth for costs in at.values()} == {
+        answer.price(few, at[2.22e9]).best_depth
+    }
+    assert answer.price(unknown, at[3e11]).best_depth > answer.price(unknown, at[2.22e9]).best_depth
+    assert answer.price(distilled, at[3e11]).cost is None
+
+
+def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:
+    found = answered(1.25e8)
+    assert len({(one.network.depth, one.network.width) for one in found.shipped}) == 3
+    assert all(abs(math.log(one.size / 1.25e8)) < 0.2 for one in found.shipped)
+
+
+def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
+    for one in shipped_models(SizeAxis.TOTAL):
+        assert one.size() == one.total_params
+        tables = 1 if one.counting.tied else 2
+        made = one.block_params + tables * one.counting.vocab_size * one.width
+        assert made == pytest.approx(one.total_params, rel=0.03), one.name
+
+
+def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
+    """33 million other parameters have 3,145,728 of vocabulary by the derivative."""
+    low, high = answer.vocabulary_of_law(33e6, 512)
+    assert min(abs(one - 3_145_728 / 512) for one in (low, high)) < 1.0
+    assert 0.7 < low / high <= 1.0
+
+
+def test_factors_are_written_in_two_digits() -> None:
+    assert [answer.times(one) for one in (3.87, 27.4, 512.0)] == ["3.9 times", "27 times", "510 times"]
+
+
+VOCAB_32K, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
+GIVEN = answer.Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
+
+
+def answered_by_text(
+    size: float, equal_time: bool = False, given: answer.Network | None = None, tokens: float = 3e10
+) -> answer.ShapeAnswer:
+    question = Question(size, VOCAB_32K, tokens, public_evidence().clock, equal_time=equal_time)
+    return public_answer(question, given=given)
+
+
+def test_the_text_has_the_costs_first_and_what_to_do_last() -> None:
+    text = text_of(answered_by_text(1.3e9, given=GIVEN), ["A note."])
+    order = [
+        "layers  width",
+        "Less than 0.005 nats:",
+        "Best depth: ",
+        "best depth by",
+        "Your shape, 16 layers",
+        "shipped at this size",
+        "A note.",
+        "Vocabulary: a published law",
+        "Take ",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "has 936 million where 1.3 billion was asked (-28%)" in text
+    assert "Levine et al. 2020" in text
+    assert "GPT-2, two heads" in text
+    assert all(len(line) <= 130 for line in text.splitlines())
+
+
+def _one_line(found: answer.ShapeAnswer) -> str:
+    return " ".join(text_of(found).split())
+
+
+def test_what_can_t_be_told_is_said_with_its_range() -> None:
+    found = answered_by_text(7e9)
+    text = text_of(found)
+    assert "Best depth: can't tell. What the evidence leaves open lies between" in text
+    assert "more than 3 times outside" in text.replace("\n", " ")
+    assert "Take " not in text
+    assert "`shapelaw fit`" in " ".join(paragraph(found))
+    numbers = as_json(found)
+    assert numbers["best"]["depth"] is None
+    assert numbers["best"]["low"] < numbers["best"]["high"]
+    assert numbers["costs"] == []
+    near = numbers["nearest_told"]
+    assert answered_by_text(near["size"]).by
+    assert not answered_by_text(1.05 * near["size"]).by
+    few = as_json(answered_by_text(1.3e9, tokens=1e6))["nearest_told"]
+    assert (few["size"], few["tokens"]) == (1.3e9, 1e9)
+    many = answered_by_text(1.3e9, tokens=1e13)
+    assert (many.nearest.question.size, many.nearest.question.tokens) == (
+        1.3e9,
+        pytest.approx(3.5e12, rel=0.01),
+    )
+    assert "Its losses end at 350 billion tokens: these are more than 10 times as many." in _one_line(many)
+    assert as_json(answered_by_text(1.3e9))["nearest_told"] is None
+
+
+def test_the_json_has_the_named_numbers() -> None:
+    numbers = json.loads(json.dumps(as_json(answered_by_text(1.3e9, given=GIVEN)), allow_nan=False))
+    assert numbers["best"]["low"] < numbers["best"]["depth"] < numbers["best"]["high"]
+    for row in numbers["costs"]:
+        assert set(row) >= {"depth", "width", "cost", "low", "high", "params_worth", "time"}
+    at_best = next(row for row in numbers["costs"] if row["depth"] == numbers["best"]["depth"])
+    assert (at_best["cost"], at_best["time"]) == (0.0, 1.0)
+    assert numbers["given"]["cost_low"] <= numbers["given"]["cost"] <= numbers["given"]["cost_high"]
+    assert numbers["shape"]["width"] == numbers["shape"]["heads"] * numbers["shape"]["head_dim"]
+
+
+def test_at_equal_time_sizes_stand_in_place_of_times() -> None:
+    found = answered_by_text(1.3e9, equal_time=True)
+    assert "others as slow" in text_of(found).splitlines()[0]
+    assert as_json(found)["size_means"] == "time"
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        (Best(41, 40.6, 41.4, 41, 41), (40, 42)),
+        (Best(37, 25.4, 58.6, 30, 50), (25, 59)),
+        (Best(1, 1.0, 1.2, 1, 1), (1, 2)),
+        (Best(2, 1.6, 2.2, 2, 2), (1, 3)),
+    ],
+)
+def test_an_interval_is_never_one_depth(best: Best, said: tuple[int, int]) -> None:
+    assert ends(best) == said
+
+
+POWERS = st.floats(0.2, 0.6)
+
+
+@settings(max_examples=30)
+@given(POWERS, POWERS, st.floats(1e18, 1e22))
+def test_a_law_of_losses_has_its_least_loss_at_the_size_that_it_names(
+    alpha: float, beta: float, flops: float
+) -> None:
+    factors = (400.0, 900.0)
+    size = allocation.law_of_losses("x", (alpha, beta), factors, (1.0, 2.0)).size(flops)
+
+    def loss(of: float) -> float:
+        return factors[0] * of**-alpha + factors[1] * (flops / (allocation.FLOPS_A_PARAMETER * of)) ** -beta
+
+    assert loss(size) < min(loss(0.9 * size), loss(1.1 * size))
+
+
+def test_published_laws_say_what_their_papers_say() -> None:
+    """Besiroglu et al. 2024: about 20 tokens a parameter at Chinchilla's 5.76e23 FLOPs, 70 billion parameters.
+
+    DeepSeek LLM (2024), section 3.2: M = 0.1715 C^0.5243 FLOPs a token, of which 6 are a parameter's.
+    """
+    refitted, deepseek = allocation.PUBLISHED
+    assert 60e9 < refitted.size(5.76e23) < 80e9
+    assert deepseek.size(1e20) == pytest.approx(
+        0.1715 * 1e20**0.5243 / allocation.FLOPS_A_PARAMETER, rel=0.001
+    )
+
+
+def test_no_other_size_of_the_same_flops_loses_less() -> None:
+    """By the mean of the draws, with the best depth of each size."""
+    found = public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
+    (low, high), (least, most) = found.interval, found.flat
+    assert low < least < found.size < most < high
+    used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
+    assert 1.0 < used / 1e20 < 1.2  # the embedding is not multiplied
+
+
+def test_laws_of_other_labs_widen_the_interval() -> None:
+    counting, evidence = Counting(vocab_size=32000), public_evidence()
+    size = allocation.allocation(evidence, counting, 1e20, 0.005, allocation.PUBLISHED).size
+    near = [replace(law, factor=law.factor * size / law.size(1e20)) for law in allocation.PUBLISHED]
+    far = [replace(law, factor=2.0 * law.factor) for law in near]
+    widths = []
+    for laws in (near, far):
+        found = allocation.allocation(evidence, counting, 1e20, 0.005, laws)
+        widths.append(math.log(found.interval[1] / found.interval[0]))
+    assert widths[0] < 0.5 < 2.0 * math.log(2.0) < widths[1]
+
+
+@pytest.mark.parametrize("flops", [1e17, 1e23])
+def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
+    found = public_allocation(Counting(vocab_size=32000), flops, 0.005)
+    assert found.interval is None
+    assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
+    assert "the laws' mean" in " ".join(allocation.allocation_text(found).split())
+
+
+def test_a_law_is_found_again_from_its_losses() -> None:
+    sizes, ratios = np.meshgrid(np.geomspace(7e7, 2e9, 6), [20.0, 40.0, 160.0])
+    runs = pd.DataFrame({"total_params": sizes.ravel(), "tokens": (sizes * ratios).ravel(), "told": 0.01})
+    loss = 1.8 + 480.0 * runs["total_params"] ** -0.35 + 2100.0 * runs["tokens"] ** -0.37
+    found = allocation_law(runs.assign(loss=loss + 0.01), "x")
+    true = allocation.law_of_losses("x", (0.35, 0.37), (480.0, 2100.0), found.flops)
+    assert found.exponent == pytest.approx(true.exponent, abs=0.01)
+    assert found.size(1e20) == pytest.approx(true.size(1e20), rel=0.02)
+
+
+def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
+    return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
+
+
+def test_a_budget_in_flops_or_hours_has_an_answer(tmp_path: Path) -> None:
+    by_flops = numbers(tmp_path, "--flops", "2.7648e20", "--vocab", "32k")
+    by_hours = numbers(tmp_path, "--hours", 24, "--gpus", 8, "--flops-per-gpu", "4e14", "--vocab", "32k")
+    assert by_flops == by_hours
+    assert by_flops["size"] == by_flops["budget"]["size"]
+    assert by_flops["tokens"] == by_flops["budget"]["tokens"]
+    assert by_flops["best"]["depth"] >= 20
+
+
+ASKED_FOR = ("350M", "--vocab", "32k", "--tokens", "30B")
+
+
+def built_params(folder: Path) -> int:
+    """Parameters of the model that transformers builds by a config.json, without memory."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
+    assert [type(model).__name__] == model.config.architectures
+    return int(sum(one.numel() for one in model.parameters()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--format", "hf"),
+        ("--format", "hf", "--kv-heads", 4, "--tied", "--context", 4096),
+        ("--format", "hf", "--block", "gpt2", "--tied", "--context", 1024),
+        ("--format", "nanochat"),
+        ("--format", "nanochat", "--kv-heads", 2, "--depth", 16),
+    ],
+)
+def test_transformers_builds_the_config_in_the_size_that_was_asked(
+    tmp_path: Path, options: tuple[object, ...]
+) -> None:
+    (tmp_path / "config.json").write_text(
+        output_of("shape", *ASKED_FOR, *options, cwd=tmp_path), encoding="utf-8"
+    )
+    near = 0.02 if "hf" in options else 0.08  # nanochat's width alone makes the size, in steps of 64
+    assert built_params(tmp_path) == pytest.approx(350e6, rel=near)
+
+
+@given(st.sampled_from([6, 12, 24, 48]), st.floats(3e7, 3e9), st.sampled_from([None, 4]))
+def test_torchtitan_makes_the_feed_forward_width_again(depth: int, size: float, kv_heads: int | None) -> None:
+    """`models/llama3/model/args.py` and `model.py: FeedForward` of pytorch/torchtitan at 183f6fce."""
+    shape = shape_for("torchtitan", size, depth, Counting(SizeAxis.BLOCK, 32000, kv_heads=kv_heads))
+    call = ast.parse(config_of(shape, "torchtitan", 2048), mode="eval").body
+    assert isinstance(call, ast.Call)
+    args = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    assert set(args) <= {
+        *("dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of", "ffn_dim_multiplier"),
+        "max_seq_len",
+    }
+    hidden = int(args["ffn_dim_multiplier"] * int(2 * 4 * args["dim"] / 3))
+    step = args["multiple_of"]
+    assert step * ((hidden + step - 1) // step) == shape.hidden_width
+    assert (args["dim"], args["n_layers"], args["n_heads"]) == (shape.width, shape.depth, shape.heads)
+
+
+@given(st.sampled_from([6, 12, 24]), st.floats(3e7, 3e9), st.integers(2, 8))
+def test_nanochat_s_heads_are_shared_out_among_its_heads_of_keys(
+    depth: int, size: float, kv_heads: int
+) -> None:
+    shape = shape_for("nanochat", size, depth, Counting(vocab_size=32000, kv_heads=kv_heads))
+    assert shape.heads % kv_heads == 0
+    assert shape.heads * shape.attention_dim == shape.width
+
+
+def test_litgpt_has_the_fields(tmp_path: Path) -> None:
+    """`litgpt/config.py: Config` of Lightning-AI/litgpt at 0006c973, of which it reads a model_config.yaml."""
+    config = yaml.safe_load(output_of("shape", *ASKED_FOR, "--format", "litgpt", "--depth", 24, cwd=tmp_path))
+    fields = {
+        *(
+            "name",
+            "block_size",
+            "vocab_size",
+            "padded_vocab_size",
+            "n_layer",
+            "n_embd",
+            "n_head",
+            "n_query_groups",
+        ),
+        *(
+            "head_size",
+            "intermediate_size",
+            "rotary_percentage",
+            "parallel_residual",
+            "bias",
+            "norm_class_name",
+        ),
+        "mlp_class_name",
+    }
+    assert set(config) == fields
+    d, queries, keys = config["n_embd"], config["n_head"], config["n_query_groups"]
+    block = d * config["head_size"] * 2 * (queries + keys) + 3 * d * config["intermediate_size"]
+    assert config["n_layer"] * block + 2 * config["padded_vocab_size"] * d == pytest.approx(350e6, rel=0.01)
+    assert config["parallel_residual"] is config["bias"] is False
+
+
+def test_a_budget_has_a_config_too(tmp_path: Path) -> None:
+    found = json.loads(
+        output_of("shape", "--flops", "1e20", "--vocab", "32k", "--format", "hf", cwd=tmp_path)
+    )
+    assert found["num_hidden_layers"] > 20

@@ -1,0 +1,409 @@
+"""The public evidence: its surface, its fits, what they predict of what was left out, and the commands that make it."""
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import output_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.advice.answer.costs import DEPTHS, evidence_of
+from shapelaw.advice.evidence import fit
+from shapelaw.advice.evidence import losses as formula
+from shapelaw.advice.evidence.checks import (
+    Miss,
+    against_law,
+    best_depths,
+    between,
+    costs_between,
+    growth,
+    left_out_losses,
+    log_blocks_at,
+    spread_between_sources,
+    without_each_shape,
+)
+from shapelaw.advice.evidence.predicted import by_budget, predicted, size_terms
+from shapelaw.advice.evidence.public import public_evidence
+from shapelaw.errors import UserError
+from shapelaw.studies.study import REFERENCE, published_json
+
+CONTENT = published_json("evidence")
+DRAWS = evidence_of(CONTENT).draws
+assert isinstance(DRAWS, formula.Draws)
+
+
+@given(st.sampled_from(formula.PENALTIES), st.floats(-3, 3), st.floats(-2, 2))
+def test_a_penalty_is_zero_on_the_ridge_and_grows_away_from_it(kind: str, t: float, skew: float) -> None:
+    near, far, ridge = (float(formula.penalty(kind, np.array([x]), skew)[0]) for x in (t, 1.5 * t, 0.0))
+    assert ridge == 0.0
+    assert near >= 0.0
+    assert far >= near
+    assert formula.penalty(kind, np.array([t]), 0.0) == pytest.approx(t**2, abs=1e-3)  # without skew a square
+
+
+def test_a_power_law_is_a_line_where_its_exponent_is_zero() -> None:
+    x = np.linspace(-2, 2, 5)
+    assert formula.power(np.array(0.0), x) == pytest.approx(x, abs=1e-5)
+    assert formula.power(np.array(0.5), x) == pytest.approx((1 - np.exp(-0.5 * x)) / 0.5)
+
+
+def test_all_parameters_are_those_of_the_evidence_s_networks() -> None:
+    """28 layers of width 1,024: 440,460,288 in blocks of 15 d², 543,482,880 with two tables of 50,304 and norms."""
+    found = float(np.exp(formula.log_total(np.log([440_460_288.0]), np.log([28.0])))[0])
+    assert found == pytest.approx(543_482_880, rel=2e-4)
+    assert (
+        pytest.approx(found, rel=2e-4) == 28 * formula.BLOCK_SHARE * 1024**2 + formula.TABLE * 1024
+    )  # but for norms
+
+
+def test_the_committed_draws_are_those_of_their_groups() -> None:
+    groups = CONTENT["groups"]
+    assert len(DRAWS) == sum(len(group["draws"]) for group in groups) == 400
+    assert CONTENT["columns"] == list(formula.COLUMNS)
+    assert {group["set"] for group in groups} == {"full rate", "half rate"}
+    for series in {group["series"] for group in groups}:
+        mine = [group for group in groups if group["series"] == series]
+        for size in ("block", "total"):
+            part = [group for group in mine if group["size"] == size]
+            assert sum(group["weight"] for group in part) == pytest.approx(1.0, abs=0.01)
+            assert sum(len(group["draws"]) for group in part) == 40
+
+
+@pytest.mark.parametrize("tokens", [1e9, 3e10, 3e11, 1e13])
+def test_the_best_of_a_larger_size_is_better_in_every_draw(tokens: float) -> None:
+    """Down to a third of the smallest network and up to three times the largest."""
+    grid = np.linspace(0.0, 6.2, 250)
+    best = [
+        formula.lowest(DRAWS.losses(np.full_like(grid, math.log(size)), grid, math.log(tokens)), grid)[1]
+        for size in (7.5e6, 2e7, 6e7, 3e8, 1.3e9, 5.3e9)
+    ]
+    assert np.isfinite(best).all()
+    assert (np.diff(best, axis=0) < 0).all()
+
+
+def test_the_slope_goes_on_along_its_tangent_outside_of_the_tokens() -> None:
+    """And where tokens are few, it and the ridge bend by a term of their own."""
+    low, high = DRAWS.tokens
+    at = np.log([1e8, 1e9]), np.log([16.0, 16.0])
+    straight = DRAWS.by_levels()
+    straight = replace(straight, values=straight.values * (np.array(formula.COLUMNS) != "c3"))
+    for draws, end in ((DRAWS, high), (straight, low)):
+        slopes = [np.diff(draws.losses(*at, math.log(end) + step)) for step in (-0.01, 0.0, 0.01)]
+        assert slopes[0] - slopes[1] == pytest.approx(slopes[1] - slopes[2], abs=1e-4)
+    assert DRAWS.losses(*at, math.log(formula.FEW_TOKENS)) == pytest.approx(
+        straight.losses(*at, math.log(formula.FEW_TOKENS))
+    )
+    assert (DRAWS.losses(*at, math.log(2e9)) != straight.losses(*at, math.log(2e9))).all()
+
+
+def test_a_scaled_penalty_costs_so_much_more() -> None:
+    """At equal blocks and tokens, in nats."""
+    grid = np.linspace(0.5, 6.0, 221)
+    size = np.full_like(grid, math.log(4e8))
+    rows = DRAWS.in_nats & ~DRAWS.of_total
+    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
+    once = formula.Draws(*kept, DRAWS.tokens)
+    losses = [
+        draws.losses(size, grid, math.log(3e10))
+        for draws in (once, once.scaled(np.full(len(once), math.log(2.0))))
+    ]
+    costs = [one - one.min(axis=1, keepdims=True) for one in losses]
+    assert costs[1] == pytest.approx(2.0 * costs[0])
+
+
+def test_a_shift_moves_the_ridge_by_itself() -> None:
+    grid = np.linspace(0.5, 6.0, 1101)
+    size = np.full_like(grid, math.log(4e8))
+    rows = ~DRAWS.of_total
+    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
+    blocks = formula.Draws(*kept, DRAWS.tokens)
+    here, moved = (
+        formula.lowest(blocks.losses(size, grid, math.log(3e10), np.full(len(blocks), shift)), grid)[0]
+        for shift in (0.0, 0.3)
+    )
+    assert moved - here == pytest.approx(np.full(len(blocks), 0.3), abs=0.02)
+
+
+@given(st.floats(2.0, 4.5), st.floats(0.1, 2.0))
+@settings(max_examples=20)
+def test_the_lowest_of_a_parabola_is_found_between_points(place: float, bend: float) -> None:
+    grid = np.linspace(1.0, 6.0, 26)
+    at, loss = formula.lowest((bend * (grid - place) ** 2)[None], grid)
+    assert at[0] == pytest.approx(place, abs=1e-6)
+    assert loss[0] == pytest.approx(0.0, abs=1e-6)
+
+
+# the depths and widths of Gemstones
+_SHAPES = """
+    23x256 3x768 27x256 13x384 11x512 12x512 13x512 14x512 16x512 71x256 36x384 80x256 7x1792 15x1280 45x768
+    28x1024 8x2560 18x1792 36x1280 12x3072 27x2048 50x1536
+"""
+SHAPES = [tuple(map(int, shape.split("x"))) for shape in _SHAPES.split()]
+SERIES = [name for names in fit.SETS.values() for name in names]
+
+
+def best_at(size: float) -> float:
+    """The log depth that is best in the made losses."""
+    return math.log(22.0) + 0.35 * math.log(size / 4e8)
+
+
+def made_table(
+    scatter: float, seed: int = 0, budgets: tuple[float, ...] = (1e10, 3e10, 1e11)
+) -> pd.DataFrame:
+    """Losses with a ridge and a penalty of 0.03 t² nats; each shape is off by a number of its own at all budgets."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for depth, width in SHAPES:
+        size = 15.0 * depth * width**2
+        off = scatter * rng.standard_normal()
+        for tokens in budgets:
+            loss = 2.5 + 0.6 * (size / 4e8) ** -0.18 * (tokens / 3e10) ** 0.05 + 0.3 * (tokens / 3e10) ** -0.4
+            loss += 0.03 * (math.log(depth) - best_at(size)) ** 2 + off
+            for series in SERIES:
+                rows.append(
+                    {
+                        "depth": depth,
+                        "width": width,
+                        "block_params": size,
+                        "total_params": size + 2 * 50304 * width,
+                        "tokens": tokens,
+                        "loss": loss,
+                        "series": series,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+DEPTHS_TRIED = np.linspace(0.5, 5.5, 201)
+
+
+def one_series(scatter: float, seed: int = 0) -> fit.Losses:
+    return fit.losses_of(made_table(scatter, seed), "made")[0]
+
+
+def drawn_depths(draws: formula.Draws, size: float) -> np.ndarray:
+    """(D,) log depths that are best at equal blocks."""
+    losses = draws.losses(np.full_like(DEPTHS_TRIED, math.log(size)), DEPTHS_TRIED, math.log(3e10))
+    return formula.lowest(losses, DEPTHS_TRIED)[0]
+
+
+def test_a_known_ridge_is_found_where_nothing_scatters() -> None:
+    losses = one_series(0.0)
+    assert (losses.shapes, losses.budgets) == (len(SHAPES), 3)
+    assert formula.log_total(losses.log_blocks, losses.log_depth) == pytest.approx(losses.log_total, abs=1e-9)
+    part = losses.only(losses.log_blocks < math.log(5e8))
+    assert part.shapes == sum(15 * depth * width**2 < 5e8 for depth, width in SHAPES)
+    group = fit.fit_group(losses, "nats square", "block")
+    assert group.error < 1e-3
+    fitted = fit.Fitted(((group, 1.0, fit.drawn(group, 10, np.random.default_rng(0))),))
+    for size in (6e7, 4e8, 1.3e9):
+        assert drawn_depths(fitted.surface(SERIES), size) == pytest.approx(best_at(size), abs=0.05)
+
+
+def test_forms_that_fit_have_the_weight_and_all_find_the_ridge() -> None:
+    fitted = fit.fit_evidence([one_series(0.003)], 40)
+    weights = {(group.size, group.form): weight for group, weight, _ in fitted.of_series(SERIES[:1])}
+    for size in ("block", "total"):
+        assert sum(weight for (of, _), weight in weights.items() if of == size) == pytest.approx(1.0)
+    in_nats = sum(
+        weight for (size, form), weight in weights.items() if size == "block" and form.startswith("nats")
+    )
+    assert in_nats > 0.6  # as the losses were made
+    depths = drawn_depths(fitted.surface(SERIES[:1]), 4e8)
+    assert np.median(depths) == pytest.approx(best_at(4e8), abs=0.12)
+
+
+def test_68_percent_intervals_hold_what_is_true() -> None:
+    """Over made tables the interval of one form holds the true best depth in half to nearly all of them."""
+    held = []
+    for seed in range(12):
+        group = fit.fit_group(one_series(0.008, seed), "nats square", "block")
+        draws = fit.Fitted(((group, 1.0, fit.drawn(group, 60, np.random.default_rng(seed))),)).surface(SERIES)
+        for size in (6e7, 4e8, 1.3e9):
+            low, high = np.quantile(drawn_depths(draws, size), (0.16, 0.84))
+            held.append(low <= best_at(size) <= high)
+    assert 0.5 <= np.mean(held) <= 0.92
+
+
+def test_a_shape_that_is_left_out_is_predicted() -> None:
+    group = fit.fit_group(one_series(0.006), "nats square", "block")
+    assert group.without.shape == (len(SHAPES), len(formula.COLUMNS))
+    assert 0.004 < group.error < 0.02
+    assert 0.004 < group.scale < 0.02
+    assert len(group.densities) == len(SHAPES)
+
+
+def test_the_runs_of_another_lab_say_what_few_tokens_change() -> None:
+    """Its levels, its scale of costs and a ridge that is steeper in log tokens below ten billion, by 0.4, come back."""
+    rng, rows = np.random.default_rng(0), []
+    for tokens, budget in ((2e9, "a"), (4e9, "a"), (8e9, "b"), (2e10, "b"), (4e10, "b")):
+        for depth in (3, 5, 8, 12, 18, 26):
+            width = 64 * round(math.sqrt(tokens / 40.0 / (12.0 * depth)) / 64 * rng.uniform(0.9, 1.1))
+            total = 12.0 * depth * width**2 + 2 * 50432 * width
+            size = 12.0 * depth * width**2
+            best = best_at(size) + 0.4 * min(math.log(tokens / 1e10), 0.0)
+            loss = 3.0 + 0.6 * (size / 4e8) ** -0.18 - 0.2 * math.log(tokens / 1e10)
+            loss += 1.5 * 0.03 * (math.log(depth) - best) ** 2
+            rows.append((budget, depth, width, 50432, total, tokens, loss))
+    columns = ["budget", "depth", "width", "vocab_size", "total_params", "tokens", "loss"]
+    other = fit.losses_of_other(pd.DataFrame(rows, columns=columns), "another lab")
+    both = one_series(0.0).joined(other)
+    assert (both.shapes, both.budgets) == (len(SHAPES) + other.shapes, 3 + 5)
+    assert both.tokens == pytest.approx((1e10, 1e11))  # of levels
+    group = fit.fit_group(both, "nats square", "block")
+    values = dict(
+        zip(formula.COLUMNS, fit.drawn(group, 5, np.random.default_rng(0)).mean(axis=0), strict=True)
+    )
+    assert values["c3"] == pytest.approx(0.4, abs=0.05)
+    assert math.exp(values["p0"]) == pytest.approx(
+        0.03 * math.sqrt(1.5), rel=0.1
+    )  # of a recipe in the middle
+    assert group.without.shape == (both.shapes, len(formula.COLUMNS))
+
+
+def test_a_wrong_table_is_a_sentence() -> None:
+    table = made_table(0.0, budgets=(1e10,))
+    for wrong, sentence in (
+        (table.drop(columns="tokens"), "lacks tokens; it has the columns"),
+        (table[table["series"] != "cool_end"], "has no series cool_end"),
+        (table.assign(loss=[math.nan, *table["loss"][1:]]), "row 1: loss must be a finite number"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            fit.losses_of(wrong, "made.csv")
+
+
+@cache
+def fitted() -> fit.Fitted:
+    """By one form."""
+    series = fit.losses_of(made_table(0.004), "made")
+    groups = [fit.fit_group(losses, "nats square", "block") for losses in series]
+    return fit.Fitted(
+        tuple(
+            (group, 1.0, fit.drawn(group, 20, np.random.default_rng(index)))
+            for index, group in enumerate(groups)
+        )
+    )
+
+
+def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
+    blocks = log_blocks_at(1e8, "equal total")
+    assert (np.diff(blocks) > 0).all()
+    assert (blocks < math.log(1e8)).all()
+    assert log_blocks_at(1e8, "equal blocks") == pytest.approx(np.full_like(DEPTHS, math.log(1e8)))
+
+
+def test_series_of_the_same_networks_predict_each_other() -> None:
+    found = between(*(fitted().surface(fit.SETS[name]) for name in ("full rate", "half rate")))
+    assert max(abs(one.off) for misses in found.values() for one in misses) < 0.1
+    at_equal_blocks = found["equal blocks"]
+    assert [one.moved for one in at_equal_blocks] == pytest.approx([1.0] * len(at_equal_blocks), abs=0.05)
+    # an untied vocabulary holds the best depth of a small network
+    assert min(one.moved for one in found["equal total"]) < 0.8
+
+
+def test_costs_of_the_same_networks_come_out_as_said() -> None:
+    misses, scale = costs_between(fitted().surface(fit.SETS["full rate"]), fitted(), fit.SETS["half rate"])
+    assert scale == pytest.approx(1.0, abs=0.1)
+    assert np.sqrt(np.mean([one.off**2 for one in misses])) < 0.01
+    assert np.mean([one.held() for one in misses]) > 0.5
+
+
+def test_left_out_shapes_are_held_about_as_often_as_said_and_a_jackknife_is_about_as_wide_as_the_draws() -> (
+    None
+):
+    held = np.mean([one.held() for one in left_out_losses(fitted(), fit.SETS["full rate"])])
+    assert 0.55 <= held <= 0.85
+    misses = without_each_shape(fitted(), fit.SETS["half rate"])["equal blocks"]
+    ratio = [one.off / one.own for one in misses]
+    assert 0.3 < np.median(ratio) < 2.0
+
+
+def test_another_source_that_is_off_by_a_known_amount_gives_its_spread() -> None:
+    misses = against_law(fitted(), lambda size: math.exp(best_at(size) + 0.4))
+    assert [one.off for one in misses] == pytest.approx([0.4] * len(misses), abs=0.12)
+    own = float(np.mean([one.own**2 for one in misses]))
+    off = float(np.mean([one.off**2 for one in misses]))
+    assert spread_between_sources([misses]) == pytest.approx(math.sqrt((off - own) / 2.0))
+    none = [Miss(0.0, 0.0, 0.0, 0.0)]
+    assert spread_between_sources([misses, none]) == pytest.approx(math.sqrt((off - own) / 4.0))
+    same = against_law(
+        fitted(), lambda size: math.exp(best_depths(fitted().surface(SERIES), size, 3e10, "equal blocks")[0])
+    )
+    assert spread_between_sources([same]) == 0.0
+
+
+def test_growth_is_what_errors_have_beyond_the_draws() -> None:
+    one = Miss(0.5, 0.3, -0.3, 0.3, 2.0)
+    assert growth([[one, one]]) == pytest.approx(0.4 / 2.0)
+    assert growth([[Miss(0.1, 0.3, -0.3, 0.3, 2.0)]]) == 0.0
+    assert growth([[Miss(0.1, 0.3, -0.3, 0.3, 2.0)], [one]]) == pytest.approx(0.2)  # the worst of the groups
+    with pytest.raises(UserError, match="too few sizes or budgets"):
+        growth([[Miss(0.1, 0.3, -0.3, 0.3, 0.1)]])
+    off = Miss(0.35, 0.2, -0.2, 0.2, 0.0, 1.0)
+    assert (off.held(), off.held(0.3)) == (False, True)  # a moved interval holds more
+
+
+def with_times(table: pd.DataFrame) -> pd.DataFrame:
+    """Times of a machine whose FLOP/s go as work^0.25 and depth^-0.4."""
+    work = table["block_params"] + (50304 + 2 * 2048 * table["depth"]) * table["width"]
+    seconds = work * 4e6 / (8 * work**0.25 * table["depth"] ** -0.4)
+    return table.assign(vocab_size=50304, batch_tokens=4e6, nodes=8, seconds_per_step=seconds)
+
+
+@pytest.mark.slow
+def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> None:
+    losses = made_table(0.004, budgets=(1e10, 3e10, 5e10, 1e11, 2e11, 3e11))
+    losses = losses[losses.groupby(["depth", "width"]).ngroup() % 3 == 0].reset_index(
+        drop=True
+    )  # fewer to leave out
+    with_times(losses).to_csv(tmp_path / "losses.csv", index=False)
+    given = ("--table", "losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20)
+    output_of("evidence", *given, cwd=tmp_path)
+    content = json.loads((tmp_path / "made" / "evidence.json").read_text(encoding="utf-8"))
+    assert sum(len(group["draws"]) for group in content["groups"]) == 5 * 20
+    assert content["time"]["work"] == pytest.approx(0.25, abs=1e-3)
+    assert content["time"]["depth"] == pytest.approx(-0.4, abs=1e-3)
+    assert content["command"] == "shapelaw evidence --table losses.csv"
+    checks = pd.read_csv(tmp_path / "checks.csv")
+    assert set(checks["left_out"]) >= {
+        "all runs of the half rate",
+        "Levine et al. 2020, table 4a",
+        "all runs of Bian et al. 2025, 20N",
+        "each shape of Bian et al. 2025, 20N",
+    }
+    assert checks["held"].dropna().between(0, 1).all()
+    assert content["range"]["tokens"][0] == 1610612736 < content["range"]["level_tokens"][0] == 10**10
+    text = json.dumps(content)
+    assert "loss" not in content["groups"][0]
+    assert str(losses["loss"][0])[:8] not in text  # fits, not losses
+
+
+RUNS = pd.read_csv(REFERENCE / "bian_morph.csv", comment="#")
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_losses_that_are_as_told_leave_nothing_and_have_their_factor(factor: float) -> None:
+    told = predicted(RUNS, public_evidence(), "x")
+    loss = 3.0 - 0.2 * np.log(RUNS["total_params"] / 1e8) - 0.1 * np.log(RUNS["tokens"] / 1e10)
+    found = by_budget(predicted(RUNS.assign(loss=loss + factor * told["told"]), public_evidence(), "x"))
+    assert found["factor"].to_numpy() == pytest.approx(factor)
+    assert (found["size_alone"] > 0.01).all()
+    if factor == 1.0:
+        assert found["with_told"].to_numpy() == pytest.approx(0.0, abs=1e-9)
+        assert (found["held"] == 1.0).all()
+
+
+def test_runs_are_compared_at_equal_tokens() -> None:
+    """A constant for each number of tokens takes whatever they do to the loss."""
+    part = RUNS[RUNS["budget"] == "20N"]
+    terms = size_terms(part)
+    assert terms.shape == (35, part["tokens"].nunique() + 1)
+    shifted = RUNS.assign(loss=RUNS["loss"] + RUNS["tokens"].rank(method="dense"))
+    before, after = (by_budget(predicted(runs, public_evidence(), "x")) for runs in (RUNS, shifted))
+    pd.testing.assert_frame_equal(before, after)

@@ -1,0 +1,23 @@
+"""Shared by the training tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    """torch.compile without its C++, which the compiled loss has a test with: it traces and differentiates."""
+    import torch
+
+    from shapelaw.models import functions
+
+    def choose(backend: object) -> None:
+        torch.compiler.set_default_backend(backend)
+        functions._compiled.cache_clear()
+        torch.compiler.reset()
+
+    before = torch.compiler.get_default_backend()
+    choose("aot_eager")
+    yield
+    choose(before)
