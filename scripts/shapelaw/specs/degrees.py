@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Keyed
 
-# raise it when a change of the code changes what a spec trains to
-DEGREE_VERSION = 1
+# raise the first when a change of the code changes what a spec trains to, the second where that is until_converged alone
+DEGREE_VERSION, CONVERGED_VERSION = 1, 2
 KIND = "degree"
 Target = Literal["separable", "signs", "digits"]
 Activation = Literal["none", "relu", "gelu"]
@@ -28,7 +28,7 @@ MIXER_MATRICES = 3  # of a Mixer's layer: its two maps over tokens have as many 
 HALF = 0.5  # the share of the last factor that a mixture begins with by default
 # share by which the last half of the steps lowers the loss of a network that has not converged
 CONVERGED = 0.05
-LEAST = 1 / 16  # of the most steps, before which nothing has converged: some losses begin on a plateau
+LEAST = 1 / 4  # of the most steps, before which nothing has converged: some losses begin on a plateau
 FALL = 0.25  # of the steps before, in which the rate then falls
 BLOCK = ("activation", "residual", "normalization", "heads")  # options of a layer
 LATER = ("initial_share", *BLOCK, "mixer_tokens")  # options that older specs lack
@@ -220,7 +220,8 @@ class DegreeRun(Keyed):
             for name in names:
                 if fields[name] == owner.__dataclass_fields__[name].default:
                     del fields[name]
-        return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
+        version = CONVERGED_VERSION if self.until_converged else DEGREE_VERSION
+        return {"kind": KIND, "training_version": version, **values}
 
     def flat(self) -> dict[str, Any]:
         """The run without sections, with the sizes that follow from it."""
