@@ -37,12 +37,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine import alternate, machine, ratio
+from machine import alternate, machine
 from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape
@@ -239,50 +238,6 @@ def _several(step: Step, count: int, synchronize: Callable[[], None]) -> Step:
     return steps
 
 
-def measure_head(setting: Setting, repeats: int) -> dict[str, Any]:
-    """Loss and gradients of the classifier alone, by compiled chunks and from all logits at once."""
-    hardware.start_afresh(setting.device)
-    n, d, v = setting.micro_batch * CONTEXT, setting.shape.width, setting.shape.vocab_size
-    x = torch.randn(n, d, device=setting.device, requires_grad=True)
-    w = (0.02 * torch.randn(v, d, device=setting.device)).requires_grad_()
-    targets = torch.randint(0, v, (n,), device=setting.device)
-
-    def chunked(columns_of: int | None = None) -> None:
-        with setting.autocast():
-            compiled = setting.device.type == "cuda"
-            loss = linear_cross_entropy(x, w, targets, compiled=compiled, columns_of=columns_of)
-        loss.backward()
-        setting.synchronize()
-
-    def unpadded() -> None:
-        chunked(1)
-
-    def whole() -> None:
-        with setting.autocast():
-            logits = torch.nn.functional.linear(x, w)
-            loss = torch.nn.functional.cross_entropy(logits.float(), targets)
-        loss.backward()
-        setting.synchronize()
-
-    memory = []
-    for action in (chunked, whole):
-        action()  # compiles
-        x.grad = w.grad = None
-        before = setting.allocated()
-        setting.forget_peak()
-        action()
-        memory.append(hardware.peak_memory_bytes(setting.device) - before)
-    ours, bare, all_at_once = alternate(chunked, unpadded, whole, rounds=repeats)
-    return {
-        "tokens": n,
-        "chunked_seconds": statistics.median(ours),
-        "unpadded_seconds": statistics.median(bare),
-        "whole_seconds": statistics.median(all_at_once),
-        "ratio": ratio(all_at_once, ours),
-        "memory_share": memory[0] / memory[1],
-    }
-
-
 def store_of(vocab_size: int, given: Path | None, folder: Path) -> tuple[TokenStore, str]:
     """Tokens of that vocabulary: those given, scale gpu's corpus or the default one, or random ones; and a sentence."""
     stores = [Path(f"results/corpora/{corpus}/V{vocab_size}/train.json") for corpus in ("prose", "wiki")]
@@ -335,22 +290,6 @@ def table(results: dict[str, Any]) -> str:
             lines.append(
                 f"\n{way} can't run at ({case['depth']}, {case['width']}), V = {case['vocab_size']}: {why}"
             )
-    heads = [case for case in results["cases"] if case.get("head")]
-    if heads:
-        lines += [
-            "",
-            "Loss and gradients of the classifier alone, by chunks against all logits at once:",
-            "",
-            "| width | V | tokens | chunks, ms | without padding of V, ms | whole, ms | ratio | memory |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-    for case in heads:
-        head = case["head"]
-        lines.append(
-            f"| {case['width']} | {case['vocab_size']} | {head['tokens']} | {1000 * head['chunked_seconds']:.3g} "
-            f"| {1000 * head['unpadded_seconds']:.3g} | {1000 * head['whole_seconds']:.3g} "
-            f"| {head['ratio']:.2f} | {head['memory_share']:.1%} |"
-        )
     return "\n".join(lines) + "\n"
 
 
@@ -441,8 +380,6 @@ def main() -> int:
                 return 3
             case["ways"] |= found
             case["failed"] = case.get("failed", {}) | failed
-            if not on_cpu and vocab_size > 2000:
-                case["head"] = measure_head(setting, arguments.repeats)
             results["cases"] = list(done.values())
             results["notes"] = list(dict.fromkeys([*results["notes"], note, *notes]))
             write(results, arguments.out)

@@ -1,4 +1,4 @@
-"""Model-steps a CPU-second of packed memorizers, against one model at a time and against the pack without each idea.
+"""Model-steps a CPU-second of packed memorizers, against one model at a time.
 
     PYTHONPATH=scripts python benchmarks/packed_memorization.py [--rounds 7] [--device cpu] [--peer FOLDER]
 
@@ -10,10 +10,7 @@ thread, by turns; medians of CPU time (of wall time on a GPU). The peers:
   with its loss and torch.optim.Adam; its data loader, scheduler and logging are left out, which take time too
 - one at a time: the same folded algebra as the pack's, one model, autograd, torch.optim.Adam, eager
 
-The second table is the pack without each of its ideas: what it takes against the same pack with that idea. Where an
-idea is left out, no gradients are written out for what is left: both sides of the pair are then by autograd.
-
-The third table is a step of models of several shapes: in a pack for each shape, and in one pack, filled up with zeros.
+The second table is a step of models of several shapes: in a pack for each shape, and in one pack, filled up with zeros.
 """
 
 from __future__ import annotations
@@ -24,9 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import machine
+from machine import machine, ratio
 from naive_memorizer import NaiveMemorizer
-from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
@@ -56,14 +52,6 @@ CASES = [
 ]
 SEVERAL = (1, 5, 10, 20, 30)  # heads of models in one pack
 LEAST_SECONDS = 0.3  # of a measurement
-IDEAS = {  # without it, with it: names of steps behind "pack of N"
-    "the compiled step": (", in PyTorch", ", compiled"),
-    "gradients written out": (", autograd", ", in PyTorch"),
-    "the kernel": (", in PyTorch", ", kernel"),
-    "keys once a step, not once an example": (", keys for each example", ", in PyTorch"),
-    "W_Q W_K and W_O W_D folded": (", autograd, no folds", ", autograd"),
-    "the query's output alone": (", autograd, all outputs", ", autograd"),
-}
 
 
 def run_of(heads: int, head_dim: int, examples: int, context_type: str, seed: int = 0) -> MemorizationRun:
@@ -151,7 +139,6 @@ def packed(
 def steps_of(
     case: tuple[int, int, int, str],
     sizes: list[int],
-    without: int,
     device: torch.device,
     peer: Path | None,
 ) -> dict[str, tuple[Step, int]]:
@@ -162,7 +149,7 @@ def steps_of(
         steps["public"] = (public(run, device, peer), 1)
     steps["one at a time"] = (alone(run, device), 1)
     shared = case[-1] == SHARED
-    for models in sorted({*sizes, *([1, without] if without else [])}):
+    for models in sizes:
         runs = [run_of(*case, seed) for seed in range(models)]
         name = f"pack of {models}"
         steps[f"{name}, autograd"] = (packed(runs, device, False, memorizer.gradients), models)
@@ -175,9 +162,6 @@ def steps_of(
             )
             if not shared and device.type == "cpu":
                 steps[f"{name}, kernel"] = (packed(runs, device, False), models)
-        if models == without and shared:
-            for other, by in WITHOUT.items():
-                steps[f"{name}, {other}"] = (packed(runs, device, False, by), models)
     return steps
 
 
@@ -204,10 +188,7 @@ def main() -> None:
     )
     parser.add_argument("--models", type=int, nargs="+", default=[1, 4, 8], help="sizes of packs")
     parser.add_argument(
-        "--without", type=int, default=4, help="size of the pack that lacks an idea each (0: no such table)"
-    )
-    parser.add_argument(
-        "--several", type=int, nargs="*", default=[1, 4], help="models of each shape in the third table"
+        "--several", type=int, nargs="*", default=[1, 4], help="models of each shape in the second table"
     )
     parser.add_argument("--peer", type=Path, help="a checkout of the paper's public code")
     parser.add_argument("--target", default="native", help="whose instructions the kernel uses, as haswell")
@@ -221,9 +202,8 @@ def main() -> None:
     peers = ["naive", *(["public"] if arguments.peer else []), "one at a time"]
     print("| H | d_h | T | context | what | ms | " + " | ".join(f"x {peer}" for peer in peers) + " |")
     print("|" + "---|" * (6 + len(peers)))
-    rows = []
     for case in (CASES[place] for place in arguments.cases):
-        steps = steps_of(case, arguments.models, arguments.without, device, arguments.peer)
+        steps = steps_of(case, arguments.models, device, arguments.peer)
         for step, _ in steps.values():
             for _ in range(3):
                 step()
@@ -238,13 +218,6 @@ def main() -> None:
                 f"{where} | {name} | {1000 * statistics.median(values):.2f} | {against} |",
                 flush=True,
             )
-        rows += [f"{where} {row}" for row in ideas(times, arguments.without)]
-    if rows:
-        print(f"\nA pack of {arguments.without} without each idea, and how many times slower than with it.\n")
-        print(
-            "| H | d_h | T | context | without | model-steps/s | with it | times |\n|---|---|---|---|---|---|---|---|"
-        )
-        print("\n".join(rows))
     heads = ", ".join(map(str, SEVERAL))
     print(
         f"\nA step of models with {heads} heads (d_h = 64, T = 2000, shared): in packs apart, in one filled up.\n"
@@ -273,25 +246,6 @@ def several_shapes(device: torch.device, models: int, rounds: int) -> str:
         f"| {models} | {1000 * statistics.median(one):.2f} | {1000 * statistics.median(other):.2f} | "
         f"{ratio(one, other):.2f} | {filled / alone:.2f} |"
     )
-
-
-def ratio(one: list[float], other: list[float]) -> float:
-    """The median of how many times longer `one` took than `other`, round by round."""
-    return statistics.median(a / b for a, b in zip(one, other, strict=True))
-
-
-def ideas(times: dict[str, list[float]], models: int) -> list[str]:
-    """A row for each idea that was measured: model-steps per second without and with it."""
-    name = f"pack of {models}"
-    pairs = {idea: (name + without, name + with_it) for idea, (without, with_it) in IDEAS.items()}
-    best = next((way for way in (", kernel", ", compiled") if name + way in times), ", in PyTorch")
-    pairs["the pack: one model at a time"] = (f"pack of 1{best}", name + best)
-    return [
-        f"| {idea} | {1 / statistics.median(times[without]):,.0f} | {1 / statistics.median(times[with_it]):,.0f} | "
-        f"{ratio(times[without], times[with_it]):.2f} |"
-        for idea, (without, with_it) in pairs.items()
-        if without in times and with_it in times
-    ]
 
 
 if __name__ == "__main__":

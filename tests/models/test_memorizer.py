@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_memorizer import NaiveMemorizer
-from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor
 
@@ -122,17 +121,6 @@ def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool)
     assert list(found) == list(expected) == list(memorizer.parameter_shapes(m))
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", WITHOUT)
-def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
-    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    p, place = pack(m, 2), memorizer.positions(m, torch.float64)
-    queries, contexts, labels = problem(m, 2, 7, True)
-    loss, found = WITHOUT[name](p, m, place, queries, contexts, labels)
-    expected_loss, expected = memorizer.gradients(p, m, place, queries, contexts, labels)
-    torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_the_loss_is_nats_or_squared_error() -> None:
