@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Keyed
 
-# raise the first when a change of the code changes what a spec trains to, the second where that is until_converged alone
+# raise the first when a change of the code changes what a spec trains to, the second where only until_converged does
 DEGREE_VERSION, CONVERGED_VERSION = 1, 2
 KIND = "degree"
 Target = Literal["separable", "signs", "digits"]
