@@ -1,6 +1,6 @@
 """Do small networks tell the best depth of large ones? One surface of the loss over size, depth, tokens and vocabulary.
 
-    PYTHONPATH=scripts python benchmarks/one_law.py GEMSTONES.csv [--out FILE]
+    PYTHONPATH=scripts python benchmarks/one_law.py GEMSTONES.csv [--out FILE.csv] [--figure FILE.svg]
 
 Within a group of runs of one text, vocabulary and number of tokens (in all or per parameter) the log loss is a
 parabola in the log size, of the group's own, and exp(k0 + k1 x) (z - z*)² more; z is the log depth, x the log of the
@@ -23,7 +23,7 @@ every shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,10 @@ import pandas as pd
 from scipy import optimize
 
 from shapelaw.errors import command_line
+from shapelaw.report.charts import Band, Chart, Panel, Points, Span
+from shapelaw.report.plots import ACCENT, FOURTH, INK, MUTED, SECOND, THIRD, save_figure
+from shapelaw.studies.study import published_log_width
+from shapelaw.studies.transitions.analysis import analyse_runs, published_transitions
 
 Floats = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "docs/results"
@@ -42,6 +46,7 @@ MISFIT = 0.002  # of log loss, by which a shape is off any smooth surface: the l
 PRIOR, SPREAD = np.array([-4.0, 0.0, 1.5, 0.5, 0.0, 0.0]), np.array([2.0, 0.3, 2.0, 0.4, 0.4, 1.5])
 FLAT = np.array([-50.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # no penalty of any depth
 DEPTHS = np.geomspace(1, 1000, 600)
+EQUAL_TOKENS, EQUAL_RATIO = "bytes, 49 million", "bytes, 100 per parameter"  # groups of our runs
 SERIES, BUDGETS = "hot_100b+", (10, 30, 100, 350)  # of Gemstones, in billions of tokens
 # where best depths are told: parameters of the blocks, tokens, vocabulary
 SIZES = {
@@ -51,6 +56,7 @@ SIZES = {
 }
 TOKENS = {"Gemstones": 1e11, "Bian et al. 2025": 1e10, "Levine et al. 2020": 6.55e10}
 WORDS = {"Gemstones": 50304, "Bian et al. 2025": 50432, "Levine et al. 2020": 2000}
+RANGES = {"Gemstones": (2.3e7, 1.8e9), "Bian et al. 2025": (4e7, 1.6e9)}  # of parameters of their blocks
 NAMES = ("k0", "k1", "c0", "c1", "c2", "c3")
 DRAWS = 200
 
@@ -61,9 +67,9 @@ def small_runs() -> pd.DataFrame:
     axes = axes[(axes["vocab_size"] == 2000) & (axes["heads"] == 2) & axes["embedding_rank"].isna()]
     more = pd.read_csv(RESULTS / "laptop_more_tokens.csv")
     found = [
-        pd.read_csv(RESULTS / "h200_llama.csv").assign(group="bytes, 49 million"),
+        pd.read_csv(RESULTS / "h200_llama.csv").assign(group=EQUAL_TOKENS),
         axes.assign(group="2,000, 49 million"),
-        pd.read_csv(RESULTS / "laptop_equal_tokens.csv").assign(group="bytes, 100 per parameter"),
+        pd.read_csv(RESULTS / "laptop_equal_tokens.csv").assign(group=EQUAL_RATIO),
         more.assign(group=more["vocab_size"].astype(str) + ", 30 per parameter"),
     ]
     return pd.concat(found).rename(columns={"test_loss": "loss", "tokens_trained": "tokens"})
@@ -163,10 +169,71 @@ def drawn_depth(
 
 
 def published_depth(size: float) -> float:
-    """The depth that is best at a size by Levine et al. 2020: √2 L where L and 2 L tie, log d = 5.039 + 0.0555 L."""
+    """The depth that is best at a size by the law of Levine et al. 2020: √2 L where L and 2 L tie."""
     depths = np.geomspace(1, 200, 2000)
-    sizes = 12 * depths * np.exp(2 * (5.039 + 0.0555 * depths))
-    return float(2**0.5 * depths[np.abs(sizes - size).argmin()])
+    sizes = [12 * depth * np.exp(2 * published_log_width(depth)) for depth in depths]
+    return float(2**0.5 * depths[np.abs(np.subtract(sizes, size)).argmin()])
+
+
+def transitions_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """The transitions of one group's runs at equal blocks, with the width and the size at their mid-depths."""
+    found = analyse_runs(runs.dropna(axis="columns", how="all")).transitions
+    return at_mid_depth(found[(found["method"] == "bootstrap") & (found["status"] == "crossing")])
+
+
+def at_mid_depth(found: pd.DataFrame) -> pd.DataFrame:
+    """Transitions with the width, and the size, of the network of their mid-depth."""
+    middle = (found["depth"] * found["deeper_depth"]) ** 0.5
+    size = 12 * found["depth"] * found["width"] ** 2
+    return found.assign(middle=middle, size=size, at_middle=(size / middle / 12) ** 0.5)
+
+
+def marks_of(label: str, found: pd.DataFrame, x: str, y: str, color: str, marker: str) -> Points:
+    """Transitions in a panel, with the errors of their widths or sizes."""
+    share = found["width_err"] / found["width"]
+    bars = {"x_err": 2 * share * found["size"]} if x == "size" else {"err": share * found[y]}
+    return Points(found[x], found[y], label, color, marker, **bars, more={"markersize": 4})
+
+
+def ridges(fits: Mapping[str, tuple[Floats, Floats]]) -> Iterator[Points | Band]:
+    """What each lab's own losses and what our small runs say of the best depth over the lab's sizes."""
+    for (lab, sizes), color in zip(RANGES.items(), (THIRD, FOURTH), strict=True):
+        x = np.geomspace(*sizes, 30)
+        at = [{"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]} for size in x]
+        own, ours = ([best_depth(fits[name][0], one, "V") for one in at] for name in (lab, "our runs"))
+        drawn = np.array([drawn_depth(fits["our runs"], one, "V")[1:] for one in at])
+        yield Band(x, drawn[:, 0], drawn[:, 1], color=color, alpha=0.15)
+        yield Points(x, ours, f"{lab}, told by our runs (68%)", color, line="--")
+        yield Points(x, own, f"{lab}, by its own losses", color, line="-")
+
+
+def figure(small: pd.DataFrame, fits: Mapping[str, tuple[Floats, Floats]]) -> Chart:
+    """Widths of transitions against depth, and best depth against size, of all sources."""
+    groups = dict(tuple(small.groupby("group")))
+    gpt2 = pd.read_parquet(RESULTS / "laptop_depth_width.parquet").rename(columns={"test_loss": "loss"})
+    found = {
+        "Llama's block, bytes, 49 million tokens": (transitions_of(groups[EQUAL_TOKENS]), ACCENT, "o"),
+        "Llama's block, bytes, 100 tokens per parameter": (transitions_of(groups[EQUAL_RATIO]), SECOND, "s"),
+        "GPT-2's block, bytes, 8 million tokens": (transitions_of(gpt2), INK, "D"),
+        "Levine et al. 2020: GPT-2's block, V = 2,000": (at_mid_depth(published_transitions()), MUTED, "^"),
+    }
+    width, depth = Span("width at the transition", "log"), Span("depth (geometric mean of the two)", "log")
+    size = Span("parameters of the blocks", "log")
+    left, right = (
+        [marks_of(label, *one[:1], x, y, *one[1:]) for label, one in found.items()]
+        for x, y in (("middle", "at_middle"), ("size", "middle"))
+    )
+    panels = [Panel(left, depth, width), Panel([*ridges(fits), *right], size, Span("best depth", "log"))]
+    return Chart(panels, columns=2, height=3.6, legend=2)
+
+
+def choices(small: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Our shapes without one group, one layer or the narrowest, and with a larger floor of their errors."""
+    for group in small["group"].unique():
+        yield f"without {group}", small[small["group"] != group]
+    yield "without one layer", small[small["depth"] > 1]
+    yield "from width 24 on", small[small["width"] >= 24]
+    yield "with 0.01 as error", small.assign(error=np.hypot(small["error"], 0.01))
 
 
 def compared(
@@ -175,10 +242,8 @@ def compared(
     """Best depths and losses of each lab beside what our runs, all runs and its own say; parameters are printed."""
     ours = Surface(small, vocabulary).fitted()
     both = Surface(pd.concat([small, *labs.values()]), vocabulary).fitted()
-    groups = small["group"].unique()
-    without = [Surface(small[small["group"] != group], vocabulary).fitted() for group in groups]
-    said = {"our runs": ours, "all": both}
-    said |= {f"ours without {group}": fit for group, fit in zip(groups, without, strict=True)}
+    others = {name: Surface(shapes, vocabulary).fitted() for name, shapes in choices(small)}
+    said = {"our runs": ours, "all": both} | {f"our runs {name}": fit for name, fit in others.items()}
     rows = []
     for lab, sizes in SIZES.items():
         nats: dict[str, float] = {}
@@ -189,21 +254,21 @@ def compared(
             nats = {f"nats_{name}": surface.nats(values) for name, values in each.items()}
         for size in sizes:
             at = {"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]}
-            row: dict[str, object] = {"lab": lab, "vocabulary": vocabulary, **at}
+            row: dict[str, object] = {"lab": lab, "vocabulary": vocabulary, "millions": size / 1e6, **at}
             for name, fit in {"ours": ours, "all": both, "own": said.get(lab)}.items():
                 if fit is not None:
                     row[name], row[f"{name}_low"], row[f"{name}_high"] = drawn_depth(fit, at, vocabulary)
                 else:
                     row[name] = published_depth(size)
-            others = [best_depth(fit[0], at, vocabulary) for fit in without]
-            rows.append({**row, "ours_least": min(others), "ours_most": max(others), **nats})
+            moved = [best_depth(fit[0], at, vocabulary) for fit in others.values()]
+            rows.append({**row, "ours_least": min(moved), "ours_most": max(moved), **nats})
     for name, (values, covariance) in said.items():
         numbers = zip(NAMES, values, np.sqrt(np.diag(covariance)), strict=True)
         print(
             f"{vocabulary}, {name}:",
             ", ".join(f"{one} {value:.2f} ± {error:.2f}" for one, value, error in numbers),
         )
-    return rows
+    return rows, said
 
 
 def main() -> None:
@@ -211,13 +276,18 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("gemstones", type=Path)
     parser.add_argument("--out", type=Path, help="CSV file")
+    parser.add_argument("--figure", type=Path, help="SVG file")
     arguments = parser.parse_args()
-    small = shapes_of(small_runs())
-    labs = {name: shapes_of(runs) for name, runs in public_runs(arguments.gemstones).items()}
-    table = pd.DataFrame([row for one in VOCABULARIES for row in compared(one, small, labs)])
+    runs = small_runs()
+    labs = {name: shapes_of(found) for name, found in public_runs(arguments.gemstones).items()}
+    found = {one: compared(one, shapes_of(runs), labs) for one in VOCABULARIES}
+    table = pd.DataFrame([row for rows, _ in found.values() for row in rows])
     print(table.to_markdown(index=False, floatfmt=".4g"))
     if arguments.out is not None:
         table.to_csv(arguments.out, index=False, float_format="%.5g")
+    if arguments.figure is not None:
+        _, png = save_figure(figure(runs, found["V"][1]).figure(), arguments.figure.with_suffix(""))
+        png.unlink()
 
 
 if __name__ == "__main__":

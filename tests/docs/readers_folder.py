@@ -11,7 +11,6 @@ from project import copy_code, write_texts
 from rank_runs import rank_runs
 from ratio_runs import ratio_runs
 from redundancy_results import write_redundancies
-from scattered_shapes import Design, draw_shapes, symmetric
 from small import REPOSITORY, small_run
 
 from shapelaw.corpora.documents import Document, write_documents
@@ -59,12 +58,6 @@ def _write_tables(folder: Path) -> None:
         columns={"depth": "n_layer", "width": "d_model", "test_loss": "val_loss"}
     )
     runs[["n_layer", "d_model", "val_loss", "seed"]].to_csv(folder / "runs.csv", index=False)
-    shapes, _ = draw_shapes(symmetric, Design(12), 0)
-    table = pd.DataFrame(
-        {"depth": shapes.depth, "width": shapes.width, "val_loss": shapes.loss, "tokens": 2e11}
-    )
-    table["total_params"] = 12 * table["depth"] * table["width"] ** 2 + 2 * 50_257 * table["width"]
-    table.to_json(folder / "fineweb_edu_losses_combined.jsonl", orient="records", lines=True)
     (folder / "mine.csv").write_text("name,width,vocab_size,embedding_rank,why\nours,1024,9000,32,x\n")
     (folder / "FOLDER").mkdir()
     (folder / "FOLDER" / "config.json").write_text(json.dumps(MODEL))

@@ -1,0 +1,40 @@
+"""benchmarks/one_law.py: losses that follow a law give it back, at sizes a thousand times as large too."""
+
+import numpy as np
+import one_law
+import pandas as pd
+import pytest
+
+TRUTH = np.array([-4.0, -0.1, 1.4, 0.6, 0.15, -0.7])
+
+
+def shapes() -> pd.DataFrame:
+    """Mean log losses of networks of two vocabularies on the law, with levels and slopes of their own."""
+    rows = [
+        {"group": words, "level": words, "vocab_size": words, "depth": depth, "width": width, "error": 1e-3}
+        for words in (257, 2000)
+        for depth in (1, 2, 4, 8)
+        for width in (16, 24, 32, 48, 64)
+    ]
+    found = pd.DataFrame(rows)
+    found["block_params"] = 12 * found["depth"] * found["width"] ** 2
+    found["tokens"] = np.where(found["vocab_size"] == 257, 5e7, 30 * found["block_params"])
+    terms = one_law.ridge_terms(found, "V")
+    off = np.log(found["depth"]) - TRUTH[2:] @ terms
+    level = found["vocab_size"].map({257: 0.6, 2000: 1.0}) - 0.05 * terms[1] + 0.002 * terms[1] ** 2
+    return found.assign(mean=level + np.exp(TRUTH[:2] @ terms[:2]) * off**2)
+
+
+def test_losses_on_a_law_give_it_back() -> None:
+    values, covariance = one_law.Surface(shapes(), "V").fitted()
+    assert values == pytest.approx(TRUTH, abs=0.02)
+    assert np.sqrt(np.diag(covariance)).max() < 0.2
+    at = {"size": 4.4e8, "per_param": 200.0, "words": 50304.0}
+    assert one_law.best_depth(values, at, "V") == pytest.approx(one_law.best_depth(TRUTH, at, "V"), rel=0.1)
+    assert one_law.Surface(shapes(), "V").nats(TRUTH) == pytest.approx(0, abs=1e-9)
+    assert one_law.Surface(shapes(), "V").nats(one_law.FLAT) > 0.01
+
+
+def test_the_published_law_says_the_best_depth_of_a_size() -> None:
+    tie = 12 * 12 * np.exp(2 * (5.039 + 0.0555 * 12))  # of 12 and 24 layers
+    assert one_law.published_depth(tie) == pytest.approx(12 * 2**0.5, rel=0.01)
