@@ -1,6 +1,6 @@
 """Do small networks tell the best depth of large ones? One surface of the loss over size, depth, tokens and vocabulary.
 
-    PYTHONPATH=scripts python benchmarks/one_law.py GEMSTONES.csv [--out FILE.csv] [--figure FILE.svg]
+    PYTHONPATH=scripts python benchmarks/one_law.py GEMSTONES.csv [--out DIR] [--figure FILE.svg]
 
 Within a group of runs of one text, vocabulary and number of tokens (in all or per parameter) the log loss is a
 parabola in the log size, of the group's own, and exp(k0 + k1 x) (z - z*)² more; z is the log depth, x the log of the
@@ -23,7 +23,7 @@ every shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,7 @@ from shapelaw.studies.study import published_log_width
 from shapelaw.studies.transitions.analysis import analyse_runs, published_transitions
 
 Floats = npt.NDArray[np.float64]
+Fit = tuple[Floats, Floats]  # six parameters, and their covariance
 RESULTS = Path(__file__).parents[1] / "docs/results"
 BIAN = Path(__file__).parents[1] / "workflow/reference/bian_morph.csv"
 VOCABULARIES = ("V", "V / width", "absent")
@@ -57,6 +58,7 @@ SIZES = {
 TOKENS = {"Gemstones": 1e11, "Bian et al. 2025": 1e10, "Levine et al. 2020": 6.55e10}
 WORDS = {"Gemstones": 50304, "Bian et al. 2025": 50432, "Levine et al. 2020": 2000}
 RANGES = {"Gemstones": (2.3e7, 1.8e9), "Bian et al. 2025": (4e7, 1.6e9)}  # of parameters of their blocks
+OURS, ALL = "our runs", "ours and both labs"
 NAMES = ("k0", "k1", "c0", "c1", "c2", "c3")
 DRAWS = 200
 
@@ -138,7 +140,7 @@ class Surface:
         """Root mean square of what is left, in nats."""
         return float(np.sqrt(((self.left(values) / self.weights * np.exp(self.losses)) ** 2).mean()))
 
-    def fitted(self) -> tuple[Floats, Floats]:
+    def fitted(self) -> Fit:
         """The parameters that leave least, from several starts, and their covariance by what they leave."""
 
         def left(values: Floats) -> Floats:
@@ -159,9 +161,7 @@ def best_depth(values: Floats, at: Mapping[str, float], vocabulary: str) -> floa
     return float(DEPTHS[np.abs(np.log(DEPTHS) - values[2:] @ ridge_terms(shapes, vocabulary)).argmin()])
 
 
-def drawn_depth(
-    fit: tuple[Floats, Floats], at: Mapping[str, float], vocabulary: str
-) -> tuple[float, float, float]:
+def drawn_depth(fit: Fit, at: Mapping[str, float], vocabulary: str) -> tuple[float, float, float]:
     """The best depth by a fit, and the bounds of 68% of its draws."""
     draws = np.random.default_rng(0).multivariate_normal(*fit, DRAWS)
     low, high = np.percentile([best_depth(one, at, vocabulary) for one in draws], [16, 84])
@@ -195,19 +195,19 @@ def marks_of(label: str, found: pd.DataFrame, x: str, y: str, color: str, marker
     return Points(found[x], found[y], label, color, marker, **bars, more={"markersize": 4})
 
 
-def ridges(fits: Mapping[str, tuple[Floats, Floats]]) -> Iterator[Points | Band]:
+def ridges(fits: Mapping[str, Fit]) -> Iterator[Points | Band]:
     """What each lab's own losses and what our small runs say of the best depth over the lab's sizes."""
     for (lab, sizes), color in zip(RANGES.items(), (THIRD, FOURTH), strict=True):
         x = np.geomspace(*sizes, 30)
         at = [{"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]} for size in x]
-        own, ours = ([best_depth(fits[name][0], one, "V") for one in at] for name in (lab, "our runs"))
-        drawn = np.array([drawn_depth(fits["our runs"], one, "V")[1:] for one in at])
+        own, ours = ([best_depth(fits[name][0], one, "V") for one in at] for name in (lab, OURS))
+        drawn = np.array([drawn_depth(fits[OURS], one, "V")[1:] for one in at])
         yield Band(x, drawn[:, 0], drawn[:, 1], color=color, alpha=0.15)
         yield Points(x, ours, f"{lab}, told by our runs (68%)", color, line="--")
         yield Points(x, own, f"{lab}, by its own losses", color, line="-")
 
 
-def figure(small: pd.DataFrame, fits: Mapping[str, tuple[Floats, Floats]]) -> Chart:
+def figure(small: pd.DataFrame, fits: Mapping[str, Fit]) -> Chart:
     """Widths of transitions against depth, and best depth against size, of all sources."""
     groups = dict(tuple(small.groupby("group")))
     gpt2 = pd.read_parquet(RESULTS / "laptop_depth_width.parquet").rename(columns={"test_loss": "loss"})
@@ -228,65 +228,76 @@ def figure(small: pd.DataFrame, fits: Mapping[str, tuple[Floats, Floats]]) -> Ch
 
 
 def choices(small: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Our shapes without one group, one layer or the narrowest, and with a larger floor of their errors."""
+    """Our shapes by other choices: without a group, one layer or the narrowest, and with more error of each."""
     for group in small["group"].unique():
-        yield f"without {group}", small[small["group"] != group]
-    yield "without one layer", small[small["depth"] > 1]
-    yield "from width 24 on", small[small["width"] >= 24]
-    yield "with 0.01 as error", small.assign(error=np.hypot(small["error"], 0.01))
+        yield f"ours without {group}", small[small["group"] != group]
+    yield "ours without one layer", small[small["depth"] > 1]
+    yield "ours from width 24 on", small[small["width"] >= 24]
+    yield "ours with an error of 0.01", small.assign(error=np.hypot(small["error"], 0.01))
 
 
-def compared(
-    vocabulary: str, small: pd.DataFrame, labs: Mapping[str, pd.DataFrame]
-) -> list[dict[str, object]]:
-    """Best depths and losses of each lab beside what our runs, all runs and its own say; parameters are printed."""
-    ours = Surface(small, vocabulary).fitted()
-    both = Surface(pd.concat([small, *labs.values()]), vocabulary).fitted()
-    others = {name: Surface(shapes, vocabulary).fitted() for name, shapes in choices(small)}
-    said = {"our runs": ours, "all": both} | {f"our runs {name}": fit for name, fit in others.items()}
-    rows = []
+def fits_of(vocabulary: str, small: pd.DataFrame, labs: Mapping[str, pd.DataFrame]) -> dict[str, Fit]:
+    """Fits of ours, of all, of each lab, and of ours by other choices."""
+    shapes = {OURS: small, ALL: pd.concat([small, *labs.values()]), **labs, **dict(choices(small))}
+    return {name: Surface(one, vocabulary).fitted() for name, one in shapes.items()}
+
+
+def fit_row(vocabulary: str, name: str, fit: Fit, labs: Mapping[str, pd.DataFrame]) -> dict[str, object]:
+    """A fit's parameters with their errors, and what it leaves of each lab's losses."""
+    errors = dict(zip((f"{one}_err" for one in NAMES), np.sqrt(np.diag(fit[1])), strict=True))
+    nats = {
+        f"nats_{lab.split()[0].lower()}": Surface(one, vocabulary).nats(fit[0]) for lab, one in labs.items()
+    }
+    return {
+        "vocabulary": vocabulary,
+        "fitted_to": name,
+        **dict(zip(NAMES, fit[0], strict=True)),
+        **errors,
+        **nats,
+    }
+
+
+def depth_rows(vocabulary: str, fits: Mapping[str, Fit], other: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Best depths by ours, by all and by the lab itself, at each lab's sizes."""
     for lab, sizes in SIZES.items():
-        nats: dict[str, float] = {}
-        if lab in labs:
-            surface = Surface(labs[lab], vocabulary)
-            said[lab] = surface.fitted()
-            each = {"without_depth": FLAT, "ours": ours[0], "all": both[0], "own": said[lab][0]}
-            nats = {f"nats_{name}": surface.nats(values) for name, values in each.items()}
         for size in sizes:
             at = {"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]}
             row: dict[str, object] = {"lab": lab, "vocabulary": vocabulary, "millions": size / 1e6, **at}
-            for name, fit in {"ours": ours, "all": both, "own": said.get(lab)}.items():
+            for name, fit in {"ours": fits[OURS], "all": fits[ALL], "own": fits.get(lab)}.items():
                 if fit is not None:
                     row[name], row[f"{name}_low"], row[f"{name}_high"] = drawn_depth(fit, at, vocabulary)
                 else:
                     row[name] = published_depth(size)
-            moved = [best_depth(fit[0], at, vocabulary) for fit in others.values()]
-            rows.append({**row, "ours_least": min(moved), "ours_most": max(moved), **nats})
-    for name, (values, covariance) in said.items():
-        numbers = zip(NAMES, values, np.sqrt(np.diag(covariance)), strict=True)
-        print(
-            f"{vocabulary}, {name}:",
-            ", ".join(f"{one} {value:.2f} ± {error:.2f}" for one, value, error in numbers),
-        )
-    return rows, said
+            moved = [best_depth(fits[name][0], at, vocabulary) for name in other]
+            yield {**row, "ours_least": min(moved), "ours_most": max(moved)}
 
 
 def main() -> None:
-    """Fit, predict, compare and print; write the table if asked."""
+    """Fit, predict, compare and print; write the tables and the figure if asked."""
     parser = command_line(__doc__)
     parser.add_argument("gemstones", type=Path)
-    parser.add_argument("--out", type=Path, help="CSV file")
+    parser.add_argument("--out", type=Path, help="folder of one_law.csv and one_law_fits.csv")
     parser.add_argument("--figure", type=Path, help="SVG file")
     arguments = parser.parse_args()
     runs = small_runs()
-    labs = {name: shapes_of(found) for name, found in public_runs(arguments.gemstones).items()}
-    found = {one: compared(one, shapes_of(runs), labs) for one in VOCABULARIES}
-    table = pd.DataFrame([row for rows, _ in found.values() for row in rows])
-    print(table.to_markdown(index=False, floatfmt=".4g"))
-    if arguments.out is not None:
-        table.to_csv(arguments.out, index=False, float_format="%.5g")
+    small, labs = (
+        shapes_of(runs),
+        {name: shapes_of(one) for name, one in public_runs(arguments.gemstones).items()},
+    )
+    found = {vocabulary: fits_of(vocabulary, small, labs) for vocabulary in VOCABULARIES}
+    other = [name for name, _ in choices(small)]
+    fits, depths = [], []
+    for vocabulary, of_form in found.items():
+        named = {"nothing of depth": (FLAT, np.zeros((6, 6))), **of_form}
+        fits += [fit_row(vocabulary, name, fit, labs) for name, fit in named.items()]
+        depths += depth_rows(vocabulary, of_form, other)
+    tables = {"one_law": pd.DataFrame(depths), "one_law_fits": pd.DataFrame(fits)}
+    for name, table in tables.items():
+        print(table.to_markdown(index=False, floatfmt=".4g"), end="\n\n")
+        if arguments.out is not None:
+            table.to_csv(arguments.out / f"{name}.csv", index=False, float_format="%.5g")
     if arguments.figure is not None:
-        _, png = save_figure(figure(runs, found["V"][1]).figure(), arguments.figure.with_suffix(""))
+        _, png = save_figure(figure(runs, found["V"]).figure(), arguments.figure.with_suffix(""))
         png.unlink()
 
 

@@ -65,6 +65,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
     "h200_llama_flops": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv", "--size", "flops"],
+    "laptop_equal_tokens": ["fit_transitions.py", "--runs", RESULTS / "laptop_equal_tokens.csv"],
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
     "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),
@@ -95,7 +96,6 @@ WORDS = {  # column: how a page says its values
         "cells off by twice the noise": "groups off by twice the noise",
     },
     "needed": {"found": "about", "at least": "more than"},  # the heads that memorize T
-    "truth": {"line": "exponential law", "root": "square root"},
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
 Row = Mapping[str, Any]

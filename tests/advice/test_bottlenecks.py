@@ -131,7 +131,9 @@ def test_the_command_makes_the_committed_table_and_the_page_shows_it(tmp_path: P
     assert len(lines) > len(ARCHITECTURES)
     printed("--out", tmp_path / "all.md")
     assert (tmp_path / "all.csv").read_bytes() == TABLE.read_bytes()
-    assert (tmp_path / "all.md").read_text(encoding="utf-8") in PAGE.read_text(encoding="utf-8")
+    written = (tmp_path / "all.md").read_text(encoding="utf-8").splitlines()
+    binding = "\n".join(line for line in written if "| none " not in line)
+    assert binding in PAGE.read_text(encoding="utf-8")
 
 
 def test_numbers_on_the_command_line() -> None:
