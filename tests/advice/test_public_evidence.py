@@ -44,14 +44,6 @@ def test_the_published_law_says_where_it_was_measured() -> None:
     assert laws.best_depth_at(LAW, 6e7) == pytest.approx(23.8, abs=0.3)
 
 
-def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
-    law: laws.Law = laws.read_law(str(written(tmp_path, [1, 2, 4, 8])))
-    assert law.depths == (1, 8)
-    assert law.source == str(tmp_path / "transitions.csv")
-    assert laws.best_depth_at(law, 1e9) < laws.best_depth_at(LAW, 1e9)  # it rises more steeply
-    assert laws.own_law(str(tmp_path))["block"] == "your own"
-
-
 def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> None:
     """Loss rises as the square of the distance to the best depth, which is 0.005 N^0.6 layers, in log depth."""
     pairs = [(1, 2), (2, 4), (4, 8), (8, 12)]
