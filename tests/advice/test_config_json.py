@@ -3,22 +3,13 @@
 from pathlib import Path
 
 import pytest
+from listed import listed
 
 from shapelaw.advice.models.config_json import config_file, local_path, number_in, read_config
 from shapelaw.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("adapter_config.json", "it is an adapter's folder; give the folder of the model that it adapts"),
-        ("model_index.json", "it is a pipeline of diffusers"),
-        ("modules.json", "it is a folder of sentence-transformers"),
-        ("tokenizer.json", "it is a tokenizer's folder"),
-        ("params.json", "Meta's or Mistral's own format"),
-        ("llama.Q4_K_M.gguf", "give the folder of the model that transformers reads"),
-    ],
-)
+@pytest.mark.parametrize(("name", "words"), listed("advice/architectures.yaml", "folders"))
 def test_a_folder_without_a_config_is_named_for_what_it_is(name: str, words: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("{}")
     with pytest.raises(UserError) as caught:
