@@ -2,8 +2,6 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from commands import script
 from listed import listed
 from made_records import ask, make_run, write_finished, write_live
-from places import SCRIPTS, Place, free_port, web_server
+from places import Place, free_port, web_server
 from stored import dump
 
 from shapelaw.tracking.command import redact
@@ -116,14 +114,6 @@ def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:p%40ss%20word@host")
     assert redact(text) == shown
     assert redact(text.replace("hush", "quiet"), "http://me:quiet@host").count("quiet") == 0
-
-
-@pytest.mark.parametrize("name", ["import_runs.py", "follow_runs.py", "log_study.py"])
-def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
-    command = [sys.executable, "-X", "importtime", str(SCRIPTS / name), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Exit codes: 0 done" in done.stdout
-    assert "mlflow.entities" not in done.stderr
 
 
 def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:
