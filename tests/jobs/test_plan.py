@@ -10,8 +10,10 @@ import pytest
 import torch
 from made_runs import BEGINNING, DECODERS, LARGE, MEMORIZERS, RATE, a_memorization_run, a_run, workload_of
 from shipped import SCALES, shipped
+from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
 from shapelaw.jobs import plan
 from shapelaw.jobs.ledger import State
@@ -69,7 +71,7 @@ def test_the_speed_is_the_rate_or_the_model_of_the_config(tmp_path: Path) -> Non
     path = tmp_path / "cost.json"
     path.write_text(json.dumps(model_to_dict(MODEL)))
     config = config_of(cost_model=str(path))
-    assert plan.speed_of(config, tmp_path) == MODEL
+    assert plan.speed_of(config, tmp_path) == submission_of(config, REPOSITORY, tmp_path).speed == MODEL
     path.unlink()
     with pytest.raises(UserError, match="can't be read"):
         plan.speed_of(config, tmp_path)
