@@ -480,19 +480,6 @@ def test_a_misfit_is_no_divergence(tmp_path):
         assert "kept" not in notes
 
 
-def test_a_run_off_every_surface_at_a_depth_without_neighbours_is_left_out(tmp_path):
-    """It left a best depth "above 16.1, at a bound", and shapes predicted to 2.5 nats."""
-    lone = RUNS[:1].assign(depth=16, width=RUNS["width"].median(), test_loss=7.8)
-    path = written(tmp_path, pd.concat([RUNS, lone]))
-    left, notes = read(path)
-    assert len(left) == len(RUNS)
-    assert (
-        f"1 run far off every surface through the losses of the other shapes is left out: line {len(RUNS) + 2}"
-        in notes
-    )
-    assert read(path, "--keep")[0]["loss"].max() == 7.8
-
-
 def test_seeds_of_64_bits_are_told_apart(tmp_path):
     runs = many(2).assign(seed=lambda table: [2**63 + int(seed) for seed in table["seed"]])
     assert len(read(written(tmp_path, runs))[0]) == len(runs)

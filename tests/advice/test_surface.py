@@ -39,6 +39,15 @@ def decays(theta, x, z):
 MODEL = Separable(decays, np.array([0.0]), np.array([5.0]))
 
 
+def test_parameters_of_exact_data_come_back():
+    truth = np.array([[-1.0], [0.5], [1.0]])
+    coefficients = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 4.0]])
+    y = MODEL.values(truth, coefficients, T, NONE)
+    found = solve(MODEL, T, NONE, y, np.full_like(y, 1e-3), np.zeros((3, 1)))
+    np.testing.assert_allclose(found.theta, truth, atol=1e-4)
+    np.testing.assert_allclose(found.coefficients, coefficients, atol=1e-3)
+
+
 def test_it_agrees_with_a_search_over_all_parameters():
     rng = np.random.default_rng(0)
     y = 1.0 + 2.0 * np.exp(-0.7 * T) + 0.02 * rng.standard_normal(15)
