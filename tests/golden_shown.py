@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,14 @@ from positional_runs import positional_runs
 from rank_runs import rank_runs
 from rates_runs import todays_runs, undertraining_runs
 from ratio_runs import analysed as of_ratios
+from scattered_shapes import Design, budget_of
 from transition_runs import analysed as of_depths
 from transition_runs import refitted
 from vocabulary_runs import analysed as of_vocabularies
 from vocabulary_runs import of_series, vocabulary_runs
 
+from shapelaw.advice.surface import analysis as surface
+from shapelaw.advice.surface.results import present_surface
 from shapelaw.fits.inputs import check_runs
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
@@ -84,6 +88,13 @@ def by_size(size: SizeAxis) -> Results:
     blocks = 12.0 * runs["depth"] * runs["width"] ** 2
     runs = runs.assign(params=blocks, total_params=blocks + 300 * runs["width"], step_flops=6 * blocks)
     return transitions(analyse_runs(check_runs(runs, "made", size=size), Options(draws=300, size=size)))
+
+
+def of_surface(count: int) -> Results:
+    """A surface of so many shapes, at a size of theirs and beyond; not its rule of sizes: zeros but for rounding."""
+    options = surface.Options(sizes=(3e8, 1e10), draws=300)
+    found = present_surface(surface.analyse_surface(budget_of(Design(count)), options))
+    return replace(found, fit={name: one for name, one in found.fit.items() if name != "size_rule"})
 
 
 def in_turn() -> Results:
@@ -261,6 +272,8 @@ CASES: dict[str, Callable[[], Results]] = {
     "saturation_alone": lambda: saturated(("s0", 40, 4), ("s1", 40, 4), ("small", 30, 4), ("big", 50, 8)),
     "separation_rank": of_ranks,
     "assumptions": lambda: of_layers(made_rows()),
+    "surface": partial(of_surface, 24),
+    "surface_of_few_shapes": partial(of_surface, 5),
 }
 
 

@@ -1,9 +1,14 @@
 """Runs made for tests: decoders and memorizers of many sizes, and one of each kind with all of its options."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
+from shapelaw.jobs.ledger import State
+from shapelaw.jobs.workload import Workload
+from shapelaw.settings.sections import Execution
 from shapelaw.specs.degrees import DegreeRun, ProductShape
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Budget, Run, Training
@@ -35,6 +40,20 @@ memorization_runs = st.builds(
     a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
 )
 memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
+
+DECODERS = [a_run(2, 64, seed=seed) for seed in range(5)]
+LARGE = a_run(48, 1600, steps=10**6)
+MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
+BEGINNING = State((), (), lambda name, job: False, lambda key: False)  # nothing is done yet
+
+
+def workload_of(some: list[AnyRun], state: State = BEGINNING, **execution: Any) -> Workload:
+    """The runs by study and key, as a config has them: a study of decoders and one of memorizers."""
+    by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
+    for run in some:
+        by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
+    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)
+
 
 LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
     "wiki",

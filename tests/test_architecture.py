@@ -69,16 +69,28 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert "mlflow" not in tops
 
 
-def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> None:
-    """What `scripts/train.py` really loads."""
+THEORY = "torch scipy pandas pydantic mlflow"
+
+
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        ("train.py --help", "mlflow pandas lmfit yaml pydantic tokenizers scipy"),
+        ("shapelaw/cli.py --help", "torch numpy pandas pydantic snakemake"),
+        ("memorization_capacity.py --heads 4 --context 32 --head-dim 8", THEORY),
+        ("separation_rank.py --depth 1 --width 2", THEORY),
+        *((f"{name}.py --help", "mlflow.entities") for name in ("import_runs", "follow_runs", "log_study")),
+    ],
+)
+def test_a_command_loads_nothing_heavy(command: str, heavy: str) -> None:
+    """What it really loads: training runs where only torch, NumPy and PyArrow are installed."""
     code = (
-        "import runpy, sys; sys.argv = ['train.py', '--help']\n"
-        "try: runpy.run_path('train.py', run_name='__main__')\n"
-        "except SystemExit: print([m for m in ('mlflow', 'pandas', 'lmfit', 'yaml', 'pydantic', 'tokenizers', 'scipy')"
-        " if m in sys.modules])"
+        f"import runpy, sys; sys.argv = {command.split()}\n"
+        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        f"except SystemExit: print([one for one in {heavy.split()} if one in sys.modules])"
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert done.stdout.strip().splitlines()[-1] == "[]"
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(

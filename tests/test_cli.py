@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import PYTHON, REPOSITORY, SCRIPTS, command_path
+from small import PYTHON, REPOSITORY, command_path
 
 from shapelaw.cli import COMMANDS, SNAKEMAKE, help_text, main
 
@@ -80,14 +80,6 @@ def test_a_wrong_config_is_told_before_snakemake_starts(
     monkeypatch.chdir(REPOSITORY)
     assert main(["plan", "--config", "training.steps=2000"]) == 2
     assert "--config training='{steps: 2000}'" in capsys.readouterr().err
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = "import sys; from shapelaw.cli import main; main(['--help']); print(sorted(sys.modules), file=sys.stderr)"
-    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert not any(
-        f"'{name}'" in done.stderr for name in ("torch", "numpy", "pandas", "pydantic", "snakemake")
-    )
 
 
 @pytest.mark.slow

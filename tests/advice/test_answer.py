@@ -38,26 +38,6 @@ def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **mo
     return answer.answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
 
 
-def test_a_size_has_a_table_a_shape_witnesses_and_what_people_ship() -> None:
-    found = answered(1.3e9)
-    assert 5 <= len(found.rows) <= 7
-    assert found.advised is not None
-    assert found.best.low < found.advised.shape.depth < found.best.high
-    assert found.advised.fits
-    assert 25 <= found.best.depth <= 50
-    assert [one.name for one in found.witnesses] == [EVIDENCE.name, LAW.source]
-    assert len(found.shipped) == 3
-    assert all((one.cost is None) == bool(one.network.origin) for one in found.shipped)
-    assert found.equal_times["MI250X"].depth < found.best.depth
-    assert found.by == EVIDENCE.name
-
-
-def test_gpt_2_s_block_hears_the_law_first() -> None:
-    found = answered(1.3e9, counting=Counting(block="gpt2"))
-    assert [one.name for one in found.witnesses] == [LAW.source, EVIDENCE.name]
-    assert found.witnesses[0].beyond > 3
-
-
 def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:
     small = 1e6
     own = replace(LAW, own=True, sizes=(1e5, 1e7), source="mine")
@@ -78,35 +58,9 @@ def test_a_weak_law_says_why() -> None:
     assert "rests on 3 transitions" in first.remarks[1]
 
 
-def test_a_given_shape_is_priced_at_its_own_size() -> None:
-    """24 layers of width 1,957 give away 0.004 to 0.010 nats, 16 layers 0.02, 12 layers 0.034 to 0.042 (first look)."""
-    counting = Counting(vocab_size=50304)
-    costs = ask(EVIDENCE, Question(1.3e9, counting, 3e10, EVIDENCE.clock))
-    for depth, low, high in ((24, 0.002, 0.011), (16, 0.012, 0.026), (12, 0.028, 0.046)):
-        width = counting.width_at(1.3e9, depth)
-        found = answer.price(
-            answer.Network("it", depth, round(width), 12 * depth * width**2, 1.3e9, counting), costs
-        )
-        assert found.cost is not None
-        assert low <= found.cost.value <= high
-
-
-def test_a_shipped_model_is_priced_at_its_own_tokens_and_not_if_it_was_made_from_another() -> None:
-    models = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
-    few, unknown, distilled = models["Cerebras-GPT-111M"], models["GPT-2-small"], models["gemma-3-270m"]
-    assert (few.tokens, unknown.tokens, distilled.origin) == (2.22e9, None, "distilled")
-    at = {tokens: ask(EVIDENCE, Question(1.3e9, LLAMA, tokens, EVIDENCE.clock)) for tokens in (2.22e9, 3e11)}
-    assert {answer.price(few, costs).best_depth for costs in at.values()} == {
-        answer.price(few, at[2.22e9]).best_depth
-    }
-    assert answer.price(unknown, at[3e11]).best_depth > answer.price(unknown, at[2.22e9]).best_depth
-    assert answer.price(distilled, at[3e11]).cost is None
-
-
-def test_models_of_the_nearest_sizes_have_each_their_own_shape() -> None:
-    found = answered(1.25e8)
-    assert len({(one.network.depth, one.network.width) for one in found.shipped}) == 3
-    assert all(abs(math.log(one.size / 1.25e8)) < 0.2 for one in found.shipped)
+def test_a_model_that_was_made_from_another_is_not_priced() -> None:
+    made = next(one for one in shipped_models(SizeAxis.TOTAL) if one.origin)
+    assert answer.price(made, ask(EVIDENCE, Question(1.3e9, LLAMA, 3e11, EVIDENCE.clock))).cost is None
 
 
 def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
@@ -124,10 +78,6 @@ def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
     assert 0.7 < low / high <= 1.0
 
 
-def test_factors_are_written_in_two_digits() -> None:
-    assert [answer.times(one) for one in (3.87, 27.4, 512.0)] == ["3.9 times", "27 times", "510 times"]
-
-
 VOCAB_32K, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
 GIVEN = answer.Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
 
@@ -139,25 +89,9 @@ def answered_by_text(
     return public_answer(question, given=given)
 
 
-def test_the_text_has_the_costs_first_and_what_to_do_last() -> None:
-    text = text_of(answered_by_text(1.3e9, given=GIVEN), ["A note."])
-    order = [
-        "layers  width",
-        "Less than 0.005 nats:",
-        "Best depth: ",
-        "best depth by",
-        "Your shape, 16 layers",
-        "shipped at this size",
-        "A note.",
-        "Vocabulary: a published law",
-        "Take ",
-    ]
-    places = [text.index(part) for part in order]
-    assert places == sorted(places)
+def test_a_given_shape_of_another_size_is_told_with_its_own() -> None:
+    text = text_of(answered_by_text(1.3e9, given=GIVEN))
     assert "has 936 million where 1.3 billion was asked (-28%)" in text
-    assert "Levine et al. 2020" in text
-    assert "GPT-2, two heads" in text
-    assert all(len(line) <= 130 for line in text.splitlines())
 
 
 def _one_line(found: answer.ShapeAnswer) -> str:
@@ -187,17 +121,6 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
     )
     assert "Its losses end at 350 billion tokens: these are more than 10 times as many." in _one_line(many)
     assert as_json(answered_by_text(1.3e9))["nearest_told"] is None
-
-
-def test_the_json_has_the_named_numbers() -> None:
-    numbers = json.loads(json.dumps(as_json(answered_by_text(1.3e9, given=GIVEN)), allow_nan=False))
-    assert numbers["best"]["low"] < numbers["best"]["depth"] < numbers["best"]["high"]
-    for row in numbers["costs"]:
-        assert set(row) >= {"depth", "width", "cost", "low", "high", "params_worth", "time"}
-    at_best = next(row for row in numbers["costs"] if row["depth"] == numbers["best"]["depth"])
-    assert (at_best["cost"], at_best["time"]) == (0.0, 1.0)
-    assert numbers["given"]["cost_low"] <= numbers["given"]["cost"] <= numbers["given"]["cost_high"]
-    assert numbers["shape"]["width"] == numbers["shape"]["heads"] * numbers["shape"]["head_dim"]
 
 
 def test_at_equal_time_sizes_stand_in_place_of_times() -> None:
@@ -255,18 +178,6 @@ def test_no_other_size_of_the_same_flops_loses_less() -> None:
     assert low < least < found.size < most < high
     used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
     assert 1.0 < used / 1e20 < 1.2  # the embedding is not multiplied
-
-
-def test_laws_of_other_labs_widen_the_interval() -> None:
-    counting, evidence = Counting(vocab_size=32000), public_evidence()
-    size = allocation.allocation(evidence, counting, 1e20, 0.005, allocation.PUBLISHED).size
-    near = [replace(law, factor=law.factor * size / law.size(1e20)) for law in allocation.PUBLISHED]
-    far = [replace(law, factor=2.0 * law.factor) for law in near]
-    widths = []
-    for laws in (near, far):
-        found = allocation.allocation(evidence, counting, 1e20, 0.005, laws)
-        widths.append(math.log(found.interval[1] / found.interval[0]))
-    assert widths[0] < 0.5 < 2.0 * math.log(2.0) < widths[1]
 
 
 @pytest.mark.parametrize("flops", [1e17, 1e23])

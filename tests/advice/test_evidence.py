@@ -53,15 +53,6 @@ def test_a_power_law_is_a_line_where_its_exponent_is_zero() -> None:
     assert formula.power(np.array(0.5), x) == pytest.approx((1 - np.exp(-0.5 * x)) / 0.5)
 
 
-def test_all_parameters_are_those_of_the_evidence_s_networks() -> None:
-    """28 layers of width 1,024: 440,460,288 in blocks of 15 d², 543,482,880 with two tables of 50,304 and norms."""
-    found = float(np.exp(formula.log_total(np.log([440_460_288.0]), np.log([28.0])))[0])
-    assert found == pytest.approx(543_482_880, rel=2e-4)
-    assert (
-        pytest.approx(found, rel=2e-4) == 28 * formula.BLOCK_SHARE * 1024**2 + formula.TABLE * 1024
-    )  # but for norms
-
-
 def test_the_committed_draws_are_those_of_their_groups() -> None:
     groups = CONTENT["groups"]
     assert len(DRAWS) == sum(len(group["draws"]) for group in groups) == 400
@@ -100,34 +91,6 @@ def test_the_slope_goes_on_along_its_tangent_outside_of_the_tokens() -> None:
         straight.losses(*at, math.log(formula.FEW_TOKENS))
     )
     assert (DRAWS.losses(*at, math.log(2e9)) != straight.losses(*at, math.log(2e9))).all()
-
-
-def test_a_scaled_penalty_costs_so_much_more() -> None:
-    """At equal blocks and tokens, in nats."""
-    grid = np.linspace(0.5, 6.0, 221)
-    size = np.full_like(grid, math.log(4e8))
-    rows = DRAWS.in_nats & ~DRAWS.of_total
-    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
-    once = formula.Draws(*kept, DRAWS.tokens)
-    losses = [
-        draws.losses(size, grid, math.log(3e10))
-        for draws in (once, once.scaled(np.full(len(once), math.log(2.0))))
-    ]
-    costs = [one - one.min(axis=1, keepdims=True) for one in losses]
-    assert costs[1] == pytest.approx(2.0 * costs[0])
-
-
-def test_a_shift_moves_the_ridge_by_itself() -> None:
-    grid = np.linspace(0.5, 6.0, 1101)
-    size = np.full_like(grid, math.log(4e8))
-    rows = ~DRAWS.of_total
-    kept = (values[rows] for name, values in vars(DRAWS).items() if name != "tokens")
-    blocks = formula.Draws(*kept, DRAWS.tokens)
-    here, moved = (
-        formula.lowest(blocks.losses(size, grid, math.log(3e10), np.full(len(blocks), shift)), grid)[0]
-        for shift in (0.0, 0.3)
-    )
-    assert moved - here == pytest.approx(np.full(len(blocks), 0.3), abs=0.02)
 
 
 @given(st.floats(2.0, 4.5), st.floats(0.1, 2.0))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from listed import listed
 from loss_surfaces import grid_of, simulate
-from mlflow.tracking import MlflowClient
 
 from shapelaw.advice.own_runs.columns import find_columns, unit_of_loss
 from shapelaw.advice.own_runs.exports import read_exports
@@ -98,38 +98,15 @@ def test_parameters_of_no_rule_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    "name", ["steps", "max_updates", "n_epochs", "config.train.iterations", "token_budget"]
-)
-def test_lengths_of_training_that_differ_between_shapes_are_asked_about(name):
-    with pytest.raises(UserError, match=rf"'{name}' differs between shapes \(10, .*--only {name}=10"):
-        own_runs(FIVE.assign(**{name: LENGTHS}), "runs.csv")
-
-
-@pytest.mark.parametrize("name", ["warmup_steps", "eval_interval_steps", "tokens_per_second", "best_step"])
-def test_other_steps_and_tokens_are_no_lengths(name):
-    assert len(own_runs(FIVE.assign(**{name: LENGTHS}), "runs.csv").table) == len(FIVE)
-
-
-@pytest.mark.parametrize(
     "name", ["num_train_tokens", "config.train.max_tokens", "tokens_processed", "n_tokens"]
 )
 def test_tokens_are_known_by_whatever_name(name):
     assert "tokens" in own_runs(FIVE.assign(**{name: 1e9}), "runs.csv").table
 
 
-@pytest.mark.parametrize(
-    ("column", "words", "left"),
-    [
-        ("state", ["TrialState.COMPLETE", "TrialState.PRUNED", "TrialState.FAIL"], 1),
-        ("status", ["COMPLETED", "CANCELLED by 1001", "OUT_OF_MEMORY"], 1),
-        ("status", ["Succeeded", "Pending", "succeeded"], 2),
-        ("finished", [1, 0, 1], 2),
-        ("completed", ["yes", "no", "yes"], 2),
-        ("status", ["baseline", "baseline", "baseline"], 3),  # tells no run from another
-    ],
-)
-def test_the_words_of_trackers_and_schedulers_say_which_runs_finished(column, words, left):
-    table = FIVE.iloc[:3].assign(**{column: words})
+@pytest.mark.parametrize(("states", "left"), listed("advice/own_runs.yaml", "states"))
+def test_the_words_of_trackers_and_schedulers_say_which_runs_finished(states, left):
+    table = FIVE.iloc[:3].assign(**states)
     assert len(own_runs(table, "runs.csv").table) == left
 
 
@@ -279,32 +256,6 @@ def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
     assert notes[-1].endswith(few)
 
 
-@pytest.mark.slow
-def test_an_mlflow_experiment(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    uri = f"sqlite:///{tmp_path}/store.db"
-    client = MlflowClient(uri)
-    experiment = client.create_experiment("shapes")
-    for number, row in enumerate(RUNS.to_dict("records")):
-        run = client.create_run(experiment).info.run_id
-        client.log_param(run, "n_layer", int(row["depth"]))
-        client.log_param(run, "optimizer", "adam")
-        client.log_param(run, "d_model", int(row["width"]))
-        client.log_metric(run, "val_loss", 9.0, step=0)
-        client.log_metric(run, "val_loss", row["test_loss"], step=10)
-        client.set_terminated(run, "FINISHED" if number else "FAILED")
-    (one,), _ = given("--mlflow", uri, "--experiment", "shapes")
-    assert len(runs_of(one)) == len(RUNS) - 1
-    assert set(runs_of(one)["loss"]) < set(RUNS["test_loss"])
-    assert "has no experiment 'shape'; it has shapes, Default" in refused(
-        "--mlflow", uri, "--experiment", "shape"
-    )
-    absent = f"sqlite:///{tmp_path}/absent.db"
-    assert f"There are no tables of MLflow's at {absent}" in refused(
-        "--mlflow", absent, "--experiment", "shapes"
-    )
-
-
 def mixed():
     """Networks of two and of four heads, the latter with 0.05 nats more."""
     two = RUNS.assign(n_head=2, head_dim=RUNS["width"] / 2)
@@ -384,24 +335,9 @@ def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
     )
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "words"),
-    [
-        ("warmup", (0, 100), "warmup_steps"),
-        ("optimizer", ("adam", "lion"), r"optimizer \(adam, lion\)"),
-        ("augmentation", ("none", "flips"), r"augmentation \(flips, none\).*--column seed=augmentation"),
-        ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
-        ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
-        ("ckpt_step", (500, 1000), "ckpt_step"),
-        (
-            "config.data.seen",
-            (2e9, 5e9),
-            "explains; name the tokens with --column tokens=config.data.seen, as its",
-        ),
-        ("trial", (0, 1), "explains; name the seed with --column seed=trial, as its values look, or"),
-    ],
-)
-def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, column, values, words):
+@pytest.mark.parametrize(("values_of", "words"), listed("advice/own_runs.yaml", "unexplained"))
+def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, values_of, words):
+    ((column, values),) = values_of.items()
     runs = RUNS.drop(columns="seed")
     both = [
         runs.assign(**{column: value}, test_loss=runs["test_loss"] + 0.01 * at)
@@ -542,19 +478,6 @@ def test_a_misfit_is_no_divergence(tmp_path):
         _, notes = read(written(tmp_path, rows))
         assert "left out" not in notes
         assert "kept" not in notes
-
-
-def test_a_run_off_every_surface_at_a_depth_without_neighbours_is_left_out(tmp_path):
-    """It left a best depth "above 16.1, at a bound", and shapes predicted to 2.5 nats."""
-    lone = RUNS[:1].assign(depth=16, width=RUNS["width"].median(), test_loss=7.8)
-    path = written(tmp_path, pd.concat([RUNS, lone]))
-    left, notes = read(path)
-    assert len(left) == len(RUNS)
-    assert (
-        f"1 run far off every surface through the losses of the other shapes is left out: line {len(RUNS) + 2}"
-        in notes
-    )
-    assert read(path, "--keep")[0]["loss"].max() == 7.8
 
 
 def test_seeds_of_64_bits_are_told_apart(tmp_path):

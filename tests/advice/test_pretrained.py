@@ -261,15 +261,6 @@ def test_what_has_no_bottleneck_of_ours_is_said(family: str, words: str, tmp_pat
         described.architecture_of(found)
 
 
-def test_the_numbers_of_a_model_are_plain_json(tmp_path: Path) -> None:
-    found = read_model(written(tmp_path, {"model_type": "mixtral", "num_hidden_layers": 2}))
-    said = json.loads(json.dumps(described.model_json(found)))
-    assert said["kind"] == "mixture-of-experts"
-    assert said["heads"] * said["head_dim"] == found.attention_width == 4096
-    assert {"params", "active_params", "tied", "embedding_rank", "notes"} <= set(said)
-    assert f"{found.active_params:,} work on one token" in described.model_text(found)
-
-
 @settings(deadline=None, max_examples=25)
 @given(
     family=st.sampled_from(sorted(PLAIN)),

@@ -10,7 +10,6 @@ import pytest
 
 from shapelaw.advice.answer import laws
 from shapelaw.advice.evidence.public import MODELS, shipped_models
-from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
 from shapelaw.specs.sizes import SizeAxis
 
@@ -44,14 +43,6 @@ def test_the_published_law_says_where_it_was_measured() -> None:
     assert laws.best_depth_at(LAW, 6e7) == pytest.approx(23.8, abs=0.3)
 
 
-def test_own_transitions_are_a_law_too(tmp_path: Path) -> None:
-    law: laws.Law = laws.read_law(str(written(tmp_path, [1, 2, 4, 8])))
-    assert law.depths == (1, 8)
-    assert law.source == str(tmp_path / "transitions.csv")
-    assert laws.best_depth_at(law, 1e9) < laws.best_depth_at(LAW, 1e9)  # it rises more steeply
-    assert laws.own_law(str(tmp_path))["block"] == "your own"
-
-
 def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> None:
     """Loss rises as the square of the distance to the best depth, which is 0.005 N^0.6 layers, in log depth."""
     pairs = [(1, 2), (2, 4), (4, 8), (8, 12)]
@@ -65,18 +56,6 @@ def test_depths_that_tie_have_the_best_depth_between_them(tmp_path: Path) -> Non
     assert law.forms[0].name == "power law"
     for size in (2e4, 1e5, 5e5):
         assert laws.best_depth_at(law, size) == pytest.approx(0.005 * size**0.6, rel=0.03)
-
-
-def test_what_gives_no_law_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"has no transitions\.csv; give `published`"):
-        laws.read_law(str(tmp_path))
-    (tmp_path / "best_depth.csv").touch()
-    with pytest.raises(UserError, match="has a surface of `shapelaw fit`, which is no law"):
-        laws.read_law(str(tmp_path))
-    falling = pd.DataFrame({"depth": [1, 2, 4], "width": [300, 200, 100], "width_err": [1, 1, 1]})
-    falling.to_csv(tmp_path / "transitions.csv", index=False)
-    with pytest.raises(UserError, match="gives no law to advise by"):
-        laws.read_law(str(tmp_path))
 
 
 def test_points_off_their_law_have_a_small_chance_and_a_wider_interval(tmp_path: Path) -> None:

@@ -20,13 +20,6 @@ def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
     return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
 
 
-def test_numbers_are_read_in_several_ways(tmp_path: Path) -> None:
-    first = numbers(tmp_path, "1.3B", "--tokens", "30B")
-    for size in ("1300000000", "1,300,000,000", "1.3e9", "1300M"):
-        assert numbers(tmp_path, size, "--tokens", "30000000000")["best"] == first["best"]
-    assert numbers(tmp_path, "--params", "1.3e9", "--tokens", "30B")["best"] == first["best"]
-
-
 def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Path) -> None:
     found = numbers(tmp_path, "1.3B")
     defaults = [found[name] for name in ("tokens", "vocab_size", "tied", "block")]
@@ -44,14 +37,6 @@ def write_speed(folder: Path, rows: list[str]) -> None:
     (folder / "speed.csv").write_text(
         "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
     )
-
-
-def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
-    write_speed(tmp_path, [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)])
-    public = numbers(tmp_path, "350M", "--size", "time")
-    own = numbers(tmp_path, "350M", "--size", "time", "--speed", "speed.csv")
-    assert own["time_measured_on"] == "speed.csv"
-    assert own["best"]["depth"] < public["best"]["depth"]  # where depth is so slow
 
 
 def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
@@ -160,15 +145,6 @@ def test_a_verdict_at_equal_latency_is_of_decoding(tmp_path: Path) -> None:
     assert "train" not in last
 
 
-def test_memory_for_training_is_of_the_proposed_shape(tmp_path: Path) -> None:
-    shape = numbers(tmp_path, "1.3B", "--vocab", "32k")["shape"]
-    assert shape["state_bytes"] == 16 * shape["size"]
-    numbers_kept = shape["depth"] * (14 * shape["width"] + 4 * shape["ff_width"])
-    assert shape["activation_bytes_per_token"] == 2 * numbers_kept
-    said = output_of("shape", "1.3B", "--vocab", "32k", cwd=tmp_path)
-    assert f"takes {shape['state_bytes'] / 1e9:.3g} GB for weights" in " ".join(said.split())
-
-
 def test_a_shape_that_is_worse_and_slower_is_to_be_changed(tmp_path: Path) -> None:
     asked = ("1.3B", "--vocab", "32k", "--depth", 83)
     verdict = numbers(tmp_path, *asked)["verdict"]
@@ -206,12 +182,6 @@ def test_decoding_reads_exact_bytes_and_takes_their_time(tmp_path: Path) -> None
     said = output_of("shape", *asked, "--serve", serve, cwd=tmp_path)
     assert "KV per token" in said
     assert "at equal latency of decoding" in " ".join(said.split())
-
-
-def test_a_depth_alone_has_the_width_of_its_size(tmp_path: Path) -> None:
-    found = numbers(tmp_path, "1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24)["given"]
-    assert (found["depth"], found["width"]) == (24, 2048)
-    assert 0.0 < found["cost"] < 0.01
 
 
 def test_a_model_s_ties_and_positions_are_the_question_s(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from made_packages import DOWNLOADS
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.packages import ARTICLES
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 from shapelaw.settings.sections import Packaged
@@ -20,14 +19,6 @@ def default_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("wiki") / "documents.parquet"
     write_documents([read_source(Packaged("wiki"), DOWNLOADS)], path)
     return path
-
-
-@pytest.fixture(scope="session")
-def downloads_with_articles() -> Path:
-    """The folder with gensim's wheel, where a workflow at V = 50,257 has downloaded it (28 MB)."""
-    if not (DOWNLOADS / ARTICLES.filename).is_file():
-        pytest.skip("gensim's wheel is not downloaded")
-    return DOWNLOADS
 
 
 @pytest.fixture(scope="session")

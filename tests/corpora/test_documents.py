@@ -23,9 +23,7 @@ from shapelaw.corpora.documents import (
     title_hash,
     write_documents,
 )
-from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
-from shapelaw.settings.sections import Packaged
 
 TEXTS = [f"document number {number}" for number in range(200)]
 
@@ -279,29 +277,6 @@ def test_the_default_corpus(default_documents: Path) -> None:
     assert table.column("split").to_pylist().count("test") == 495
     by_hash = [by_text(text, 0.05) for text in table.column("text").to_pylist()]
     assert table.column("split").to_pylist() == by_hash
-
-
-def test_an_article_and_its_lead_are_in_one_split(
-    default_documents: Path, downloads_with_articles: Path, out: Path
-) -> None:
-    """The splits of the leads are those that they have without the articles."""
-    write_documents(
-        [read_source(Packaged(name), downloads_with_articles) for name in ("wiki", "gensim")], out
-    )
-    found = rows(out)
-    assert found[:10_033] == rows(default_documents)
-    leads, articles = (
-        {
-            title_hash(name.removeprefix(kind)): (text, split)
-            for text, name, split in found
-            if name.startswith(kind)
-        }
-        for kind in ("wiki:", "gensim:")
-    )
-    shared = leads.keys() & articles.keys()
-    assert (len(leads), len(articles), len(shared)) == (10_033, 106, 46)
-    assert all(leads[title][1] == articles[title][1] for title in shared)
-    assert sum(leads[title][1] != by_text(articles[title][0], 0.05) for title in shared) == 9
 
 
 NUMBERS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**56 - 1, 2**56, 2**56 + 1, 2**63, 2**64 - 1])

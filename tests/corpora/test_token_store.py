@@ -73,12 +73,6 @@ def test_a_failed_write_leaves_the_old_store_whole(path: Path) -> None:
     assert sorted(file.name for file in path.parent.iterdir()) == ["train.bin", "train.json"]
 
 
-def test_no_document_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no document to encode"):
-        write(tmp_path / "x.json")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_header_must_be_json_by_name(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"must end in \.json"):
         write(tmp_path / "x.bin", batch([0]))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import listed
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
@@ -82,15 +83,7 @@ def test_the_laptops_runs_give_a_plausible_machine() -> None:
     assert 350 < run_seconds(run, fit.model) < 700
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"tokens_per_second": None}, "no finished run"),
-        ({"tokens_per_second": -1.0}, "tokens_per_second must be above zero"),
-        ({"depth": 1.5}, "depth must be a whole number"),
-        ({"width": 33}, "row 1: width 33 is not divisible by 2 heads"),
-    ],
-)
+@pytest.mark.parametrize(("change", "sentence"), listed("fits/mistakes.yaml", "costs"))
 def test_what_is_wrong_with_the_runs_is_told(change: dict[str, float], sentence: str) -> None:
     table = runs_of(CostModel(1e-3, 3e-4, 4e-12, 4e-15, 0.0, 1.0)).assign(**change)
     with pytest.raises(UserError, match=sentence):

@@ -78,12 +78,6 @@ def test_sizes_must_grow_with_width_and_many_wrong_rows_are_counted():
         check_runs(many, "runs.csv")
 
 
-def test_csv_and_parquet_are_read_alike(tmp_path):
-    RUNS.to_csv(tmp_path / "runs.csv", index=False)
-    RUNS.to_parquet(tmp_path / "runs.parquet")
-    pd.testing.assert_frame_equal(read_table(tmp_path / "runs.csv"), read_table(tmp_path / "runs.parquet"))
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from listed import listed
 from rank_runs import TRUE, rank_runs
 from ratio_runs import TRUE as RATIO_TRUE
 from ratio_runs import ratio_runs
@@ -231,22 +232,13 @@ def test_results_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
         fitted_series(tmp_path / "out", SizeAxis.TOTAL)
 
 
-@pytest.mark.parametrize(
-    ("table", "change", "sentence"),
-    [
-        ("redundancy", {"redundancy": "most"}, "redundancy.csv, row 1, .*redundancy must be a number, or"),
-        ("redundancy", {"low": "none"}, "low must be a number, or empty"),
-        ("redundancy", {"rank_over_width": "a half"}, "rank_over_width must be a finite number"),
-        ("redundancy", {"rank_over_width": 0}, "rank_over_width must be above zero"),
-        ("losses", {"total_params": "many"}, "losses.csv, row 1, .*: total_params must be a finite number"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "sentence"), listed("fits/mistakes.yaml", "redundancies"))
 def test_wrong_numbers_in_results_get_one_sentence(
-    results: Path, tmp_path: Path, table: str, change: dict[str, object], sentence: str
+    results: Path, tmp_path: Path, changes: dict[str, dict[str, object]], sentence: str
 ) -> None:
     for name in ("redundancy", "losses"):
         rows = pd.read_csv(results / f"{name}.csv")
-        (rows.assign(**change) if name == table else rows).to_csv(tmp_path / f"{name}.csv", index=False)
+        rows.assign(**changes.get(name, {})).to_csv(tmp_path / f"{name}.csv", index=False)
     with pytest.raises(UserError, match=sentence):
         fitted_series(tmp_path, SizeAxis.BLOCK)
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from listed import listed
 from snakemake_executor_plugin_slurm import Executor
 
 from shapelaw.jobs import slurm, snakemake_door
@@ -282,46 +283,18 @@ def test_jobs_that_slurm_does_not_take_wait_and_are_submitted_as_others_end(
     assert len(caplog.messages) == 1
 
 
-@pytest.mark.parametrize(
-    ("state", "log", "expected"),
-    [
-        (
-            "FAILED",
-            "slurmstepd-n1: error: StepId=12.0 exceeded memory limit (3 > 1), being killed",
-            "OUT_OF_MEMORY",
-        ),
-        ("FAILED", "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0.", "OUT_OF_MEMORY"),
-        ("FAILED", "The loss exceeded memory limit of a person.", "FAILED"),
-        ("CANCELLED", "slurmstepd-n1: error: Exceeded job memory limit", "CANCELLED"),
-    ],
-)
-def test_memory_is_told_from_other_failures_by_slurms_own_line(state: str, log: str, expected: str) -> None:
+@pytest.mark.parametrize(("ended", "expected"), listed("jobs/slurm.yaml", "memory"))
+def test_memory_is_told_from_other_failures_by_slurms_own_line(ended: dict[str, str], expected: str) -> None:
+    ((state, log),) = ended.items()
     assert reason(state, f"Building DAG of jobs...\n{log}\n") == expected
     assert reason(state, "") == state
 
 
-POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
-FAILED = "Batch job submission failed: "
-
-
-@pytest.mark.parametrize(
-    ("said", "passes"),
-    [
-        (["QOSMaxSubmitJobPerUserLimit", FAILED + POLICY], True),
-        ([FAILED + "Unable to contact slurm controller (connect failure)"], True),
-        ([FAILED + "Required partition not available (inactive or drain)"], True),
-        (["AssocGrpSubmitJobsLimit", FAILED + POLICY], True),
-        (["QOSMaxSubmitJobPerAccount", FAILED + POLICY], True),
-        (["QOSMaxCpuPerUserLimit", FAILED + POLICY], False),
-        ([FAILED + "Invalid account or account/partition combination specified"], False),
-        ([FAILED + "Requested time limit is invalid (missing or exceeds some limit)"], False),
-        (["invalid partition specified: x", FAILED + "Invalid partition name specified"], False),
-    ],
-)
+@pytest.mark.parametrize(("said", "passes"), listed("jobs/slurm.yaml", "refusals"))
 def test_a_limit_on_jobs_and_a_busy_controller_pass_and_a_wrong_job_does_not(
     said: list[str], passes: bool
 ) -> None:
     lines = "\n".join(f"sbatch: error: {line}" for line in said)
     message = f"SLURM sbatch failed. The error message was '{lines}'.\n    sbatch call:\n        sbatch --submit x\n"
-    expected = "; ".join(line.removeprefix(FAILED) for line in said)
+    expected = "; ".join(line.removeprefix("Batch job submission failed: ") for line in said)
     assert refusal_of(message) == Refusal(expected, passes)

@@ -2,24 +2,25 @@
 
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from made_runs import RATE, a_memorization_run, a_run
+from made_runs import BEGINNING, DECODERS, LARGE, MEMORIZERS, RATE, a_memorization_run, a_run, workload_of
 from shipped import SCALES, shipped
+from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
 from shapelaw.jobs import plan
 from shapelaw.jobs.ledger import State
 from shapelaw.jobs.resources import JobResources
-from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import LEAST_STEP_SECONDS, CostModel, duration, model_to_dict
-from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage.pool import Counts
 
 MODEL = CostModel(overhead=1.0, per_layer=0.0, per_number=0.0, per_flop=0.0, extra_seconds=800.0, factor=1.25)
@@ -70,7 +71,7 @@ def test_the_speed_is_the_rate_or_the_model_of_the_config(tmp_path: Path) -> Non
     path = tmp_path / "cost.json"
     path.write_text(json.dumps(model_to_dict(MODEL)))
     config = config_of(cost_model=str(path))
-    assert plan.speed_of(config, tmp_path) == MODEL
+    assert plan.speed_of(config, tmp_path) == submission_of(config, REPOSITORY, tmp_path).speed == MODEL
     path.unlink()
     with pytest.raises(UserError, match="can't be read"):
         plan.speed_of(config, tmp_path)
@@ -108,17 +109,8 @@ def test_jobs_find_this_python_and_the_commands() -> None:
     assert (one["SUBMITTED"], one["CONFIG_HASH"]) == (str(submitted), "0123")
 
 
-DECODERS = [a_run(2, 64, seed=seed) for seed in range(5)]
-LARGE = a_run(48, 1600, steps=10**6)
-MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
-
-
-def workload_of(some: list[AnyRun], recorded: Collection[str] = (), **execution: object) -> Workload:
-    by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
-    for run in some:
-        by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
-    state = State(recorded, (), lambda name, job: False, lambda key: False)
-    return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE, {}, state)
+def recorded(runs: Iterable[AnyRun]) -> State:
+    return replace(BEGINNING, recorded=[run.key for run in runs])
 
 
 def test_each_rule_that_trains_has_its_jobs() -> None:
@@ -130,7 +122,7 @@ def test_each_rule_that_trains_has_its_jobs() -> None:
     }
     assert asks["train_large"].files == 8
     assert asks["train_small"].files == 10 * 3 + 5 * 5
-    half = workload_of([*DECODERS], [run.key for run in DECODERS[:3]], job_minutes=0.25)
+    half = workload_of([*DECODERS], recorded(DECODERS[:3]), job_minutes=0.25)
     assert sum(ask.runs for ask in plan.asks_of(half)) == 2
     ask = plan.Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
     assert plan.ask_line(ask) == (
@@ -148,7 +140,7 @@ def test_a_job_has_a_cpu_for_each_gpu(threads: int, gpus: int, cpus: int) -> Non
 
 def test_the_last_line_is_the_sum_of_what_is_left() -> None:
     runs = [*DECODERS, *MEMORIZERS]
-    some = workload_of(runs, [DECODERS[0].key])
+    some = workload_of(runs, recorded(DECODERS[:1]))
     asks = plan.asks_of(some)
     line = plan.total_line(some, Counts(10, 1, 0), asks)
     disk = plan.cost_of(DECODERS[1:], RATE).disk_bytes + plan.cost_of(MEMORIZERS, RATE).disk_bytes
@@ -157,7 +149,7 @@ def test_the_last_line_is_the_sum_of_what_is_left() -> None:
     assert f"at most {disk / 2**20:,.0f} MiB on disk in about {sum(ask.files for ask in asks)} files" in line
     hours = sum(plan.device_hours(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS))
     assert f"(about {duration(3600 * hours)} of one device, " in line
-    nothing = workload_of(runs, [run.key for run in runs])
+    nothing = workload_of(runs, recorded(runs))
     assert plan.total_line(nothing, Counts(10, 10, 0), []) == "Together 10 runs, all in the pool"
 
 

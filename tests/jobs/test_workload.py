@@ -10,11 +10,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_runs
+from made_runs import (
+    BEGINNING,
+    DECODERS,
+    LARGE,
+    MEMORIZERS,
+    RATE,
+    decoder_runs,
+    memorization_runs,
+    workload_of,
+)
 
 from shapelaw.errors import UserError
 from shapelaw.jobs import workload
-from shapelaw.jobs.ledger import State, read_job
+from shapelaw.jobs.ledger import read_job
 from shapelaw.jobs.resources import level_of, task_minutes
 from shapelaw.jobs.workload import (
     Workload,
@@ -28,33 +37,18 @@ from shapelaw.jobs.workload import (
     tokenizer_path,
 )
 from shapelaw.settings.sections import Corpus, Execution, Perplexity
-from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, spec_from_dict
+from shapelaw.specs.kinds import PackedRun, spec_from_dict
 from shapelaw.specs.runs import Run
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
-EXECUTION = Execution(
-    flops_per_second=RATE, models_per_pack=2, job_minutes=0.25
-)  # three small decoders a job
-STATE = State((), (), lambda name, job: False, lambda key: False)
-
-
-def workload_of(some: list[AnyRun], execution: Execution = EXECUTION, state: State = STATE) -> Workload:
-    """The runs by study and key, as a config has them: a study of decoders and one of memorizers."""
-    by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
-    for run in some:
-        by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
-    return Workload(by_study, execution, RATE, {}, state)
-
-
-LARGE = a_run(48, 1600, steps=10**6)
-DECODERS = [a_run(2, 64, seed=seed) for seed in range(5)]
-MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
-SOME = workload_of([*DECODERS, LARGE, *MEMORIZERS])
+THREE_A_JOB = {"models_per_pack": 2, "job_minutes": 0.25}  # of small decoders
+EXECUTION = Execution(flops_per_second=RATE, **THREE_A_JOB)
+SOME = workload_of([*DECODERS, LARGE, *MEMORIZERS], **THREE_A_JOB)
 
 
 @given(st.lists(decoder_runs, max_size=12), st.lists(memorization_runs, max_size=12))
 def test_every_run_has_a_job_that_ends_in_a_file(some: list[Run], packed: list[PackedRun]) -> None:
-    workload = workload_of([*some, *packed])
+    workload = workload_of([*some, *packed], **THREE_A_JOB)
     for run in [*some, *packed]:
         found = re.fullmatch(r"results/jobs/(small|medium|large)/(.+)\.done", workload.done_path(run.key))
         assert found
@@ -72,14 +66,14 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
         "memorization_heads": {run.key: run for run in MEMORIZERS},
         "memorization_head_dim": {run.key: run for run in MEMORIZERS},
     }
-    work = Workload(studies, EXECUTION, RATE, {}, STATE)
+    work = Workload(studies, EXECUTION, RATE, {}, BEGINNING)
     assert work.decoders == DECODERS
     assert list(work.left.values()) == [first, DECODERS[4:], MEMORIZERS, []]
     assert sorted(key for job in work.jobs.values() for key in job.keys) == sorted(work.pool)
     assert {work.done_path(run.key) for run in second} == set(work.done_paths("vocabulary"))
     assert work.done_paths("memorization_heads") == work.done_paths("memorization_head_dim")
     assert work.done_paths("ranks") == []
-    recorded = replace(STATE, recorded={run.key for run in first})
+    recorded = replace(BEGINNING, recorded={run.key for run in first})
     assert list(replace(work, state=recorded).left.values()) == [[], DECODERS[4:], MEMORIZERS, []]
 
 
@@ -104,9 +98,7 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    gpus = workload_of(
-        [*DECODERS, LARGE, *MEMORIZERS], EXECUTION.model_copy(update={"gpus": 2, "threads": 1})
-    )
+    gpus = workload_of([*DECODERS, LARGE, *MEMORIZERS], **THREE_A_JOB, gpus=2, threads=1)
     for work in (SOME, gpus):
         work.write_jobs(work.jobs)
         for name, job in work.jobs.items():
@@ -118,20 +110,20 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
     }
     assert [(ask.cpus, ask.gpus, len(ask.stores)) for ask in by_kind.values()] == [(2, 2, 4), (1, 1, 0)]
     assert SOME.resources["large"].at(1, 1, EXECUTION.most_minutes).minutes == 24 * 60
-    done = replace(STATE, done=set(SOME.jobs))
-    assert workload_of([*DECODERS, LARGE, *MEMORIZERS], state=done).jobs.keys() == SOME.jobs.keys()
+    done = replace(BEGINNING, done=set(SOME.jobs))
+    assert workload_of([*DECODERS, LARGE, *MEMORIZERS], done, **THREE_A_JOB).jobs.keys() == SOME.jobs.keys()
 
 
 def test_a_queued_job_trains_what_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where one of its runs is asked for no longer: its file stays as it was."""
     monkeypatch.chdir(tmp_path)
-    before = workload_of(DECODERS[:3])
+    before = workload_of(DECODERS[:3], **THREE_A_JOB)
     (name,) = before.jobs
     before.write_jobs([name])
     assert before.ledger_with([]) == {}
     file = tmp_path / f"results/jobs/{name}.json"
     content = file.read_bytes()
-    queued = replace(STATE, is_queued=lambda one, job: one == name)
+    queued = replace(BEGINNING, is_queued=lambda one, job: one == name)
     by_study = {"depth_width": {run.key: run for run in DECODERS[:2]}}
     after = Workload(by_study, EXECUTION, RATE, before.ledger_with([name]), queued)
     after.write_jobs([name])

@@ -18,16 +18,6 @@ def test_rotation_by_complex_numbers_is_the_plain_one_and_leaves_values_alone() 
     assert not torch.allclose(turned[:, 1:, :12], maps[:, 1:, :12])
 
 
-def test_scores_depend_on_the_distance_alone() -> None:
-    """The property that rotary positions are made for (Su et al. 2021, eq. 11)."""
-    rotary = functions.Rotary(64, 8, turned=1, kept=0)
-    q, k = torch.randn(1, 1, 8).expand(1, 64, 8), torch.randn(1, 1, 8).expand(1, 64, 8)
-    scores = rotary(q)[0] @ rotary(k)[0].T
-    for distance in (0, 1, 20):
-        along = scores.diagonal(distance)
-        torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-4, rtol=1e-4)
-
-
 @pytest.mark.parametrize("degree", [2, 3, 4, 5])
 def test_linear_attention_is_the_polynomial_of_its_degree(degree: int) -> None:
     """Against the sums written out, and homogeneous: twice the maps give 2^k times the output."""

@@ -1,6 +1,5 @@
 """Llama's kernel: right wherever it can be compiled, used where it is right, and kept for the next process."""
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from older_cpus import TARGETS
 from torch import Tensor
+from wrong_kernels import made_wrong
 
 from shapelaw.models import functions
 from shapelaw.models.decoder import Decoder, RMSNorm, initialise
@@ -43,15 +43,6 @@ def changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.
     yield monkeypatch
     for function in CHECKS:
         function.cache_clear()
-
-
-def made_wrong(kernel: Kernel, right: str, wrong: str, folder: Path, changed: pytest.MonkeyPatch) -> None:
-    """Let a kernel be compiled from a source with a fault."""
-    source = kernel.source.read_text()
-    assert right in source
-    (folder / kernel.source.name).write_text(source.replace(right, wrong))
-    shutil.copy(kernel.source.with_name("small_products.h"), folder)
-    changed.setattr(kernel, "source", folder / kernel.source.name)
 
 
 def in_float64(

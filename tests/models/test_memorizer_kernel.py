@@ -1,6 +1,5 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
-import shutil
 import threading
 from dataclasses import replace
 from functools import cache
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from older_cpus import TARGETS
 from torch import Tensor
+from wrong_kernels import made_wrong
 
 from shapelaw.models import memorizer
 from shapelaw.specs.memorizers import Memorizer
@@ -194,13 +194,10 @@ def test_labels_are_classes_or_numbers() -> None:
 def test_one_that_is_wrong_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = memorizer.KERNEL.source.read_text()
     # W_V's gradient is off by 2%
-    wrong = right.replace("spread + i, share)", "spread + i, REAL(1.02) * share)")
-    assert wrong != right
-    (tmp_path / memorizer.KERNEL.source.name).write_text(wrong)
-    shutil.copy(memorizer.KERNEL.source.with_name("small_products.h"), tmp_path)
-    monkeypatch.setattr(memorizer.KERNEL, "source", tmp_path / memorizer.KERNEL.source.name)
+    made_wrong(
+        memorizer.KERNEL, "spread + i, share)", "spread + i, REAL(1.02) * share)", tmp_path, monkeypatch
+    )
     shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
     assert not memorizer.is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err

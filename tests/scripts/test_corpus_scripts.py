@@ -5,7 +5,7 @@ from pydoc_data.topics import topics
 
 import pyarrow.parquet as pq
 import pytest
-from commands import script, sentence_of
+from commands import script
 
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import load_tokenizer
@@ -57,12 +57,3 @@ def test_several_sources(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     found = pq.read_table(tmp_path / "x.parquet").column("source").to_pylist()
     assert found == [f"rows.jsonl:{i + 1}" for i in range(50)] + [f"json:{i}" for i in range(50)]
-
-
-def test_what_can_not_be_trained_or_encoded_is_one_sentence(documents: Path, tmp_path: Path) -> None:
-    given, out = ("--documents", documents), ("--out", tmp_path / "x.json")
-    said = sentence_of("train_tokenizer", *given, "--vocab-size", 100_000, *out)
-    assert "can't fill a vocabulary of 100,000" in said
-    options = (*given, "--tokenizer", "gone.json", "--split", "test", *out)
-    assert "There is no tokenizer gone.json" in sentence_of("encode_corpus", *options)
-    assert "--workers is 0; it must be at least 1" in sentence_of("encode_corpus", *options, "--workers", 0)

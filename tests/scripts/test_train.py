@@ -1,6 +1,5 @@
 """The command that trains a job: one run that can't go on costs no other, and every sentence says what to do."""
 
-import fcntl
 import json
 import re
 import subprocess
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from commands import sentence_of
-from disks import fill, small_disk
 from job_server import warm_python
 from memorizer_options import RUN as MEMORIZER
 from small import small_run
@@ -59,16 +57,6 @@ def test_a_run_of_another_version_costs_no_other(stores: Stores, tmp_path: Path)
     assert records.read_record(record_of(tmp_path, SECOND)).status == records.FINISHED
 
 
-def test_a_run_that_another_process_trains_costs_no_other(stores: Stores, tmp_path: Path) -> None:
-    checkpoints_of(tmp_path, FIRST).mkdir(parents=True)
-    with (checkpoints_of(tmp_path, FIRST) / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = train(stores, tmp_path, [FIRST], [SECOND])
-    assert done.returncode == 1
-    assert "Another process is training the run of" in done.stderr
-    assert records.read_record(record_of(tmp_path, SECOND)).status == records.FINISHED
-
-
 def test_where_no_run_can_begin_the_input_is_wrong(stores: Stores, tmp_path: Path) -> None:
     for run in (FIRST, SECOND):
         records.write_json(checkpoints_of(tmp_path, run) / "spec.json", OTHER_VERSION)
@@ -82,15 +70,6 @@ def test_a_missing_token_store_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text(json.dumps({"tasks": [[FIRST.to_dict()]]}))
     said = sentence_of("train", "--job", tmp_path / "job.json", "--results", tmp_path)
     assert f"{tmp_path}/corpora/prose/V257/train.json" in said
-
-
-def test_a_full_disk_is_said_once(stores: Stores, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk") as disk:
-        line = [str(warm_python()), *job_command([[FIRST]], stores, disk)]
-        fill(disk)
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert "No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize(

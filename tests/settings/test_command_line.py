@@ -31,14 +31,6 @@ def test_what_is_right_is_left_to_snakemake(line: list[str]) -> None:
     assert command_line_problems(line) == []
 
 
-def test_another_file_with_the_config_that_is_not_text(tmp_path: Path) -> None:
-    path = tmp_path / "more.yaml"
-    path.write_bytes("scale: demo".encode("utf-16"))
-    assert command_line_problems(["--configfile", str(path)])[0].startswith(
-        f"The config {path} is not text in UTF-8"
-    )
-
-
 @pytest.mark.parametrize(
     "line",
     ["--config training.steps=2000", "--config scale", "--config s=3", "--configfile nowhere.yaml"],

@@ -6,7 +6,6 @@ import pytest
 from shipped import SCALES, shipped
 
 from shapelaw.campaign.config import load_config
-from shapelaw.errors import UserError
 from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source
 from shapelaw.studies.memorization.study import Memorization, MemorizationGrid
 
@@ -52,21 +51,3 @@ def test_a_study_gets_its_section_of_the_model_that_it_declares() -> None:
 )
 def test_a_source_on_one_line(line: str, source: Source) -> None:
     assert parse_source(line) == source
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("wikki", "unknown kind 'wikki'; did you mean 'wiki'"),
-        ("", "unknown kind ''; known are: wiki, gensim, .*, folder, huggingface"),
-        ("folder", "must begin with folder:NAME"),
-        ("wiki:en", "must begin with wiki"),
-        ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
-        ("huggingface:a,split", "unknown option 'split'; .* as OPTION=VALUE"),
-        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be at least 1"),
-        ("wiki,config=en", "unknown option 'config=en'; known are: none"),
-    ],
-)
-def test_a_wrong_line(line: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        parse_source(line)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from listed import listed
 
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import (
@@ -24,30 +25,9 @@ def run_of(shape: Shape, seed: int = 0) -> Run:
     return Run("wiki", shape, TRAINING, seed)
 
 
-@pytest.mark.parametrize(
-    ("shape", "recipe", "label"),
-    [
-        ({}, {}, "H2-t100"),
-        ({"embedding_rank": 16}, {}, "r16-H2-t100"),
-        ({"embedding_rank": 200}, {}, "r200-H2-t100"),
-        ({"attention_dim": 128, "ff_width": 1024}, {}, "H2-a128-f1024-t100"),
-        ({"gelu": "erf"}, {}, "H2-erf-t100"),
-        ({"block": "printed"}, {}, "H2-printed-t100"),
-        ({"block": "llama", "kv_heads": 1, "tied": True}, {}, "H2-llama-kv1-tied-t100"),
-        ({"block": "llama", "base_width": 64}, {}, "H2-llama-mu64-t100"),
-        ({"block": "llama", "base_width": 64, "base_attention_dim": 16}, {}, "H2-llama-mu64a16-t100"),
-        ({}, {"weight_decay": 0.0}, "H2-wd0-t100"),
-        ({}, {"parametrization": "completep"}, "H2-completep-t100"),
-        (
-            {},
-            {"learning_rate": 3e-5, "dropout": 0.1, "schedule": "constant"},
-            "H2-lr0.00003-do0.1-constant-t100",
-        ),
-    ],
-)
-def test_a_key_says_what_is_unusual_and_no_more(
-    shape: dict[str, Any], recipe: dict[str, Any], label: str
-) -> None:
+@pytest.mark.parametrize(("options", "label"), listed("specs/labels.yaml", "decoders"))
+def test_a_key_says_what_is_unusual_and_no_more(options: dict[str, dict[str, Any]], label: str) -> None:
+    shape, recipe = (options.get(part, {}) for part in ("shape", "recipe"))
     plain = make_shape(6, 128, 2, 500, 64)
     run = Run("wiki", replace(plain, **shape), replace(TRAINING, **recipe), 0)
     assert run.label == f"wiki-V500-L6-d128-{label}-s0"

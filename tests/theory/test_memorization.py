@@ -108,14 +108,6 @@ def test_equal_units_are_the_most_that_fit(params, context, width, outputs):
     assert units == 0 or relu_params(context, width, units, outputs) <= params
 
 
-def test_bounds_say_where_they_come_from():
-    first, second, third = capacity_bounds(20, 32, 64, 64)
-    assert (first.examples, first.lower, first.source) == (621, True, "theorem 1")
-    assert (second.examples, second.lower, second.source) == (621, False, "proposition 2")
-    assert (third.examples, third.lower, third.source) == (1261, False, "proposition 5")
-    assert capacity_bounds(20, 32, 64, 64, kruskal_rank=24)[0].source == "remark 1"
-
-
 @pytest.mark.parametrize(("sizes", "words"), listed("theory/mistakes.yaml", "capacity_bounds"))
 def test_sizes_that_cannot_be(sizes, words):
     with pytest.raises(UserError, match=words):
@@ -161,17 +153,6 @@ def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case
         assert rank.rank == expected
         assert rank.margin > MARGIN
     assert rank.rank <= expected
-
-
-@given(shapes)
-@settings(max_examples=20, deadline=None, derandomize=True)
-def test_without_that_condition_the_rank_is_full(case):
-    """What propositions 2 and 5 exclude is what makes the difference."""
-    context, heads, head_dim, beyond, seed = case
-    data = uniform_examples(9 * heads + beyond, context, 9, seed, shared=False)
-    rank = numerical_rank(head_outputs(*data, *random_heads(heads, 9, head_dim, seed)))
-    assert rank.rank == min(9 * heads, 9 * heads + beyond)
-    assert rank.margin > MARGIN
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 12), st.integers(0, 10**6))
@@ -259,17 +240,6 @@ def test_ranks_of_contexts():
     values = context_values(contexts)
     assert (values > TOLERANCE).sum(axis=1).tolist() == [5, 5, 5, 5, 4, 5, 0, 4, 5]
     assert (values[7] > 1e-4).sum() == 3
-
-
-@given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None, derandomize=True)
-def test_proposition_4_a_trivial_layer_keeps_each_context_s_rank(context, missing, seed):
-    """The layer adds to each token the mean of all, I + 1 1^T / n on the left, whose singular values are 1 and 2."""
-    contexts = gaussian(4, context, 8, seed=seed)
-    contexts[:, : min(missing, context)] = 0.0
-    before, after = context_values(contexts), context_values(contexts + contexts.mean(axis=1, keepdims=True))
-    assert ((before > TOLERANCE).sum(1) == (after > TOLERANCE / 4).sum(1)).all()
-    assert (after >= before / 2 - 1e-12).all()
 
 
 @pytest.mark.parametrize(("size", "trials"), [(0, 10), (11, 10), (3, 0)])

@@ -70,10 +70,6 @@ def test_bounds_beyond_all_counting_take_no_time():
     network = LinearAttention(200, 768, 1024)
     assert network.rank_bound().bit_length() > 10**7
     assert math.isinf(plan(network).needed.seconds)
-    with pytest.raises(UserError, match="degree of the output has 477 digits"):
-        LinearAttention(1000, 4, 4)
-    with pytest.raises(UserError, match="degree of the output has 301,030 digits"):
-        ProductNetwork(2, 10**6, 4)
 
 
 def measured_costs():

@@ -299,27 +299,6 @@ def status(place: Place, key: str) -> str | None:
     return run.info.status if run else None
 
 
-def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
-    done, run = make_run(0), make_run(1)
-    write_finished(any_place.results, done)
-    write_live(any_place.results, run, last=0)
-    ask(any_place.results, any_place.study, done, run)
-    importer = any_place.importer()
-    importer.look()
-    started = active_runs(any_place.store(), any_place.study)[run.key]
-    assert started.info.status == "RUNNING"
-    for last in (10, 30, 40):
-        folder = write_live(any_place.results, run, last=last)
-        importer.look()
-        assert curves(any_place.store(), started) == recorded_curves(folder)
-    folder = finish(any_place.results, run)
-    importer.look()
-    runs = active_runs(any_place.store(), any_place.study)
-    assert set(runs) == {done.key, run.key}
-    assert (runs[run.key].info.run_id, runs[run.key].info.status) == (started.info.run_id, "FINISHED")
-    assert curves(any_place.store(), runs[run.key]) == recorded_curves(folder)
-
-
 def test_a_run_that_a_second_study_asks_for_later_appears_there_too(place: Place) -> None:
     """Both copies then say so."""
     shared, own = make_run(0), make_run(1)

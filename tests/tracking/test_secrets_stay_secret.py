@@ -2,15 +2,14 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands import script
+from listed import listed
 from made_records import ask, make_run, write_finished, write_live
-from places import SCRIPTS, Place, free_port, web_server
+from places import Place, free_port, web_server
 from stored import dump
 
 from shapelaw.tracking.command import redact
@@ -109,51 +108,12 @@ def test_a_wrong_uri_does_not_show_it(run: Run) -> None:
         assert (code, shows(text)) == (2, False), text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("no secret here", "no secret here"),
-        ("http://me:hush@host:5000/api", "http://***@host:5000/api"),
-        ("mysql+pymysql://me:h:u/sh@host/db", "mysql+pymysql://***@host/db"),
-        ("http://me:h'u\"sh@host", "http://***@host"),
-        ("'https://host/x?token=hush' failed", "'https://host/x?***' failed"),
-        ("Bearer t0ps3cret was refused", "Bearer *** was refused"),
-        ("the password p@ss word is wrong", "the password *** is wrong"),
-        ("the password p%40ss%20word is wrong", "the password *** is wrong"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), listed("tracking/uris.yaml", "secrets"))
 def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: str) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:p%40ss%20word@host")
     assert redact(text) == shown
     assert redact(text.replace("hush", "quiet"), "http://me:quiet@host").count("quiet") == 0
-
-
-def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
-    run = make_run()
-    folder = write_finished(tmp_path, run)
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    arguments = ["--results", tmp_path, "--study", "depth_width", "--out", tmp_path / "runs.parquet"]
-    uri = f"http://me:hush@127.0.0.1:{free_port()}"
-    done = script("import_runs", *arguments, "--uri", uri, "--patience", 1)
-    assert done.returncode == 3, done.stderr
-    waiting, gave_up = done.stderr.splitlines()
-    assert waiting.startswith("Waiting up to 1 seconds for the tracker: http://***@127.0.0.1")
-    assert gave_up.startswith("Gave up after 1 seconds: http://***@127.0.0.1")
-    assert not [word for word in ("hush", "t0ps3cret", "Traceback") if word in done.stderr]
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    assert not (tmp_path / "runs.parquet").exists()
-
-
-@pytest.mark.parametrize("name", ["import_runs.py", "follow_runs.py", "log_study.py"])
-def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
-    command = [sys.executable, "-X", "importtime", str(SCRIPTS / name), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Exit codes: 0 done" in done.stdout
-    assert "mlflow.entities" not in done.stderr
 
 
 def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from listed import listed
 from made_records import make_rows, make_run, write_finished
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.tracking import MlflowClient
@@ -134,20 +135,7 @@ def test_what_is_no_store_of_this_mlflow_is_neither_read_nor_written_to(
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-@pytest.mark.parametrize(
-    ("uri", "sentence"),
-    [
-        ("", "The tracking URI '' is not that of a tracking store; use sqlite:///PATH.db"),
-        ("mlruns", "use sqlite:///PATH.db, http(s)://HOST:PORT"),
-        ("file://{folder}/mlruns", "is not that of a tracking store"),
-        ("gopher://host/x", "is not that of a tracking store"),
-        ("http://host:port", "is not valid; check its host and port"),
-        ("sqlite://nothing.db", "names no file"),
-        ("sqlite:///nothing.db", "There are no tables of MLflow's at sqlite:///nothing.db"),
-        ("sqlite:///mlruns", "unable to open database file"),
-        ("sqlite:///empty.db", "There are no tables of MLflow's at"),
-    ],
-)
+@pytest.mark.parametrize(("uri", "sentence"), listed("tracking/uris.yaml", "unreadable"))
 def test_a_store_that_can_not_be_read_is_a_sentence_and_nothing_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
 ) -> None:
@@ -207,6 +195,8 @@ def test_parameters_last_metrics_and_states_of_runs(place: Place) -> None:
     client.set_terminated(empty, "FINISHED")
     with pytest.raises(UserError, match="has no run with parameters and metrics"):
         read_experiment(place.uri, "empty")
+    with pytest.raises(UserError, match="has no experiment 'min'; it has empty, mine"):
+        read_experiment(place.uri, "min")
     table = read_experiment(place.uri, "mine")
     assert sorted(table.index) == ["run FAILED", "run FINISHED", "run RUNNING"]
     same = {"n_layer": 4, "text": "4a", "_step": 1}

@@ -95,8 +95,10 @@ def test_the_two_newest_are_kept(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time_has_the_lock(tmp_path: Path) -> None:
     said: list[str] = []
+    (tmp_path / ".step-0000000007.pt.half.tmp").touch()  # of a process that was killed
     with checkpoint.only_process(tmp_path, 0, said.append, lambda: False) as mine:
         assert mine
+        assert not list(tmp_path.glob(".*.tmp"))
         refused = checkpoint.only_process(tmp_path, 0, said.append, lambda: False)
         with pytest.raises(UserError, match=rf"Another process .* \(process {os.getpid()} on "), refused:
             pass

@@ -85,14 +85,6 @@ def test_a_run_without_a_cosine_keeps_its_test_losses_as_observations(stores: St
     assert history["learning_rate"][-1] == 5e-3
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(
-    stores: Stores, undisturbed: Path, tmp_path: Path
-) -> None:
-    for seed, same in ((0, True), (1, False)):
-        train(small_run(seed), stores, tmp_path / str(seed))
-        assert (history_bytes(tmp_path / str(seed)) == history_bytes(undisturbed)) == same
-
-
 @pytest.mark.parametrize(
     ("small", "optimizer", "stops"),
     [

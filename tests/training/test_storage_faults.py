@@ -92,13 +92,6 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, place: P
     assert "set aside as step-0000000050.pt.damaged, trying the one before" in said
 
 
-def test_without_any_checkpoint_that_can_be_read_it_begins_again(place: Path, finish: Finish) -> None:
-    for path in checkpoint_paths(checkpoints_of(place, RUN)):
-        os.truncate(path, 1000)
-    said = finish(place, None)
-    assert "can be read; training begins again at the first step" in said
-
-
 def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
     stores: Stores, place: Path, finish: Finish
 ) -> None:
@@ -297,32 +290,6 @@ def test_the_corpus_commands_say_that_the_disk_is_full(disk: Path, tmp_path: Pat
 
 
 # --- leftovers and rivals
-
-
-def test_what_a_killed_process_left_half_written_is_deleted(
-    stores: Stores, tmp_path: Path, undisturbed: bytes
-) -> None:
-    killed = (
-        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from shapelaw.storage.files import replacing\n"
-        "one, other, third = map(pathlib.Path, sys.argv[2:])\n"
-        "with replacing(one) as a, replacing(other) as b, replacing(third) as c:\n"
-        "    for temporary in (a, b, c): temporary.write_bytes(b'half')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    half = [
-        checkpoints_of(tmp_path, RUN) / "step-0000000007.pt",
-        record_of(tmp_path, RUN) / "summary.json",
-        tmp_path / "train.bin",
-    ]
-    done = subprocess.run([PYTHON, "-c", killed, str(SCRIPTS), *map(str, half)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert all([*path.parent.glob(".*.tmp")] for path in half)
-    with replacing(tmp_path / "train.bin") as temporary:
-        temporary.write_bytes(b"whole")
-    train(RUN, stores, tmp_path)
-    assert not list(tmp_path.rglob(".*.tmp"))
-    assert history_bytes(tmp_path) == undisturbed
 
 
 @pytest.mark.slow

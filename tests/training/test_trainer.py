@@ -39,6 +39,12 @@ def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Sto
     assert [one.numbers["diverged_at_step"] for one in later.ended()] == [8]
 
 
+def test_another_seed_has_other_weights_from_the_start(stores: Stores, tmp_path: Path) -> None:
+    ranks = Ranks(0, 1, torch.device("cpu"))
+    one, other = (Trainer(small_run(seed), *stores, tmp_path, CPU, ranks).model for seed in (0, 1))
+    assert not torch.equal(one.tokens.weight, other.tokens.weight)
+
+
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 def test_llamas_kernel_changes_the_rounding_alone_and_a_resumed_run_not_a_byte(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -75,9 +75,3 @@ def test_an_added_width_makes_one_job_and_touches_no_other_run(project: SharedPr
     project.configure()
     project.snakemake(TABLE, "--quiet", "rules")
     assert project.times() == after
-
-
-def test_a_job_that_the_config_has_not_is_a_sentence(project: SharedProject) -> None:
-    said = project.snakemake("results/jobs/small/mine-01234567.done", ok=False).stderr
-    assert "The config has no job mine-01234567; it has " in said
-    assert "KeyError" not in said

@@ -12,28 +12,6 @@ from gpt2_files import PAIRS, vocabulary_json
 from job_server import warm_python
 from project import ALL_IN_ONE, CONFIG, GRID, KEYS, Project, key_of, records_of
 
-from shapelaw.specs.cost import CostModel, model_to_dict
-
-
-@pytest.mark.slow
-def test_plan_tells_the_hours_of_the_model_and_what_is_wrong_with_its_file(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.configure(execution={"cost_model": "cost.json"})
-    said = project.snakemake("plan", ok=False)
-    assert "execution.cost_model: The cost model" in said.stderr + said.stdout
-    assert "Traceback" not in said.stderr
-    model = CostModel(10.0, 0.0, 0.0, 0.0, 300.0, 1.25)  # six runs of 30 steps: an hour
-    (project.folder / "cost.json").write_text(json.dumps(model_to_dict(model)))
-    said = project.snakemake("plan", "--quiet", "rules")
-    assert "6 runs" in said.stdout
-    assert (
-        "about 1.0 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said.stdout
-    )
-    # ten minutes of training each: no job may be given less
-    assert project.planned().count("train_small") == 6
-    (project.folder / "cost.json").write_text(json.dumps(model_to_dict(CostModel(20, 0, 0, 0, 300, 1))))
-    assert project.planned().count("train_medium") == 6
-
 
 @pytest.mark.slow
 def test_a_grid_has_its_line_its_targets_and_its_sentences(tmp_path: Path) -> None:

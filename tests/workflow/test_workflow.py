@@ -156,17 +156,6 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
     assert f"(did you mean {key_of(2, 4)}?)" in said
 
 
-def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.configure(training={**CONFIG["training"], "steps": 0, "batchsize": 3})
-    done = project.snakemake(ok=False)
-    assert "The config has 2 problems:" in done.stderr
-    assert "training.steps is 0" in done.stderr
-    assert "training.batchsize is not a key (did you mean batch_size?)" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (project.folder / "results").exists()
-
-
 def test_a_dry_run_ends_in_the_warnings_of_a_real_one(tmp_path: Path) -> None:
     project = Project(tmp_path)
     real = project.snakemake("plan", "--quiet", "rules").stderr.splitlines()
