@@ -27,7 +27,6 @@ from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.advice.surface.results import (
-    best_depth_figure,
     overtaking_table,
     penalty_figure,
     present_surface,
@@ -305,7 +304,7 @@ def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
     assert set(results.tables["best_depth"].frame["status"]) == {"too few shapes"}
     assert results.fit["status"] == "too few shapes"
     assert results.figures == {}
-    assert set(results.left_out) == {"figure penalty", "figure best_depth", "table overtaking"}
+    assert set(results.left_out) == {"figure penalty", "table overtaking"}
     assert "5 shapes, and a surface needs 8" in results.summary
 
 
@@ -333,24 +332,10 @@ def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(drawn):
     assert "aspect ratio" in panels[3].get_xlabel()
 
 
-def test_the_band_the_published_line_and_known_models(drawn):
-    figure = best_depth_figure(drawn).figure()
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels[:2] == ["trained shapes", "best depth, 68% band"]
-    assert any("Levine" in label for label in labels)
-    assert "known models, as trained" in labels
-    assert "GPT-2 1542M" in [text.get_text() for text in figure.axes[0].texts]
-    line = next(one for one in figure.axes[0].get_lines() if one.get_label() == "best depth, 68% band")
-    middle = len(line.get_ydata()) // 2
-    assert line.get_ydata()[middle] == pytest.approx(16.0, rel=0.2)
-    total = best_depth_figure(replace(drawn, axis=SizeAxis.TOTAL)).figure()
-    assert not any("Levine" in text.get_text() for text in total.legends[0].get_texts())
-
-
 def test_what_cannot_be_drawn_is_said(drawn):
     shapes, _ = draw_shapes(symmetric, Design(5), 0)
     nothing = replace(drawn, surface=Surface(shapes, None, SurfaceStatus.TOO_FEW, "5 shapes"))
-    assert penalty_figure(nothing) == best_depth_figure(nothing) == "too few shapes: 5 shapes"
+    assert penalty_figure(nothing) == "too few shapes: 5 shapes"
     without_rule = replace(drawn, rule=replace(drawn.rule, error=0.5))
     assert "follow no rule" in penalty_figure(without_rule)
     assert np.isnan(without_rule.rule.width(4.0, 1e6))
