@@ -36,7 +36,6 @@ from shapelaw.campaign.start import (
     report_problems,
     reports_alone,
     targets_of,
-    tracker_warnings,
 )
 from shapelaw.campaign.submission import (
     VARIABLE,
@@ -155,7 +154,6 @@ onstart:
 
 
 onsuccess:
-    drop_empty(Path("results/logs"))
     ENDED.append(True)
 
 

@@ -30,9 +30,7 @@ def main() -> int:
     def work() -> None:
         results = command.check_results(arguments.results)
         with command.loading():
-            from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
-
-            from shapelaw.campaign.findings import described, headline, with_tables
+            from shapelaw.campaign.findings import described, headline
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note
@@ -44,13 +42,12 @@ def main() -> int:
         experiment = submitted_experiment(arguments.submitted, arguments.study)
         artifacts, fit = [*arguments.artifacts, *([arguments.fit] if arguments.fit else [])], arguments.fit
         note = "" if study is None or fit is None else described(study, fit)
-        read = with_tables(note, fit, MAX_TAG_VAL_LENGTH) if note else ""
         numbers = headline({file.stem: file for file in artifacts if file.suffix == ".csv"})
 
         def once() -> tuple[str, dict[str, str]]:
             with command.one_writer(results, say):
                 store = open_store(uri, results, arguments.artifact_root)
-                run_id = log_summary(store, experiment, artifacts, numbers, read)
+                run_id = log_summary(store, experiment, artifacts, numbers, note)
                 if note:
                     write_note(store, experiment, note)
                 return run_id, pages(store, experiment, command.address(uri))

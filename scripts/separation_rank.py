@@ -7,8 +7,8 @@
 Linearized attention (Levine et al. 2020, Wies et al. 2021), with --product a network of element-wise products of k
 linear maps, or with --mixer an MLP-Mixer with squares for activations. The rank is that of almost all weights. Beside
 it stand a bound that no weights exceed, from the dimensions of the spaces of functions, and the papers' bounds. Before
-a measurement of more than a few seconds its estimated time and memory are printed; one above --limit is refused, and
-one that takes longer after all is stopped there. Exit codes: 0 printed, 2 impossible sizes, or sizes out of reach.
+a measurement of more than a few seconds its estimated time and memory are printed; one above --limit is refused. Exit
+codes: 0 printed, 2 impossible sizes, or sizes out of reach.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from shapelaw.errors import UserError, command_line, exit_code, say
@@ -109,10 +109,7 @@ def parser() -> argparse.ArgumentParser:
         nargs=2,
         metavar=("MINUTES", "GIB"),
         default=(exact.LIMIT_SECONDS / 60, exact.LIMIT_BYTES / 2**30),
-        help="refuse what is estimated to take more, and stop what takes more minutes (default: 10 4)",
-    )
-    add(
-        "--force", action="store_true", help="measure whatever the estimate says, and report each lower bound"
+        help="refuse what is estimated to take more (default: 10 4)",
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
     return found
@@ -122,45 +119,21 @@ def measure(network: Network, given: argparse.Namespace) -> exact.SeparationRank
     """Measure a network within the limits, and say what it takes where that is long.
 
     Raises:
-        UserError: it would take more than the limits, or did.
+        UserError: it would take more than the limits.
     """
     minutes, gib = given.limit
     if not (minutes > 0 and gib > 0):
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
-    seconds, memory = (math.inf, math.inf) if given.force else (60 * minutes, gib * 2**30)
-    planned = exact.plan(network, given.templates, seconds, memory)
-    exact.check_limits(network, planned, seconds, memory)
-    long = given.force or SILENT_SECONDS < planned.needed.seconds <= seconds
-    if long:
-        needed = planned.needed
+    limits = 60 * minutes, gib * 2**30
+    planned = exact.plan(network, given.templates, *limits)
+    exact.check_limits(network, planned, *limits)
+    needed = planned.needed
+    if needed.seconds > SILENT_SECONDS:
         say(
             f"Up to {exact.size_text(planned.templates)} templates of each half: {exact.size_text(needed.seconds)} s "
             f"and {exact.size_text(needed.bytes / 2**30)} GiB by estimate."
         )
-
-    def work(tell: Callable[[tuple[int, int]], None]) -> exact.SeparationRank:
-        def found(templates: int, rank: int) -> None:
-            tell((templates, rank))
-            if long:
-                say(f"{templates:,} templates: the rank is at least {rank:,}.")
-
-        return exact.measure_planned(network, planned, found)
-
-    try:
-        return exact.in_time(seconds, work)
-    except exact.TimeIsUp as error:
-        raise UserError(stopped_text(minutes, error.told)) from error
-
-
-def stopped_text(minutes: float, found: tuple[int, int] | None) -> str:
-    """A sentence on a measurement that took longer than estimated; `found`: templates and rank of its last grid."""
-    known = "nothing is known of the rank yet"
-    if found is not None:
-        known = f"{found[0]:,} templates of each half give a rank of at least {found[1]:,}"
-    return (
-        f"The measurement was stopped after {minutes:g} minutes, its --limit, longer than estimated: {known}; take "
-        "fewer templates (--templates) or a smaller network, raise --limit, or add --force."
-    )
+    return exact.measure_planned(network, planned)
 
 
 def network_of(given: argparse.Namespace) -> Network:

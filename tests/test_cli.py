@@ -26,7 +26,7 @@ def test_a_command_s_help_shows_the_command_and_no_script(
     said = capsys.readouterr().out
     assert said.startswith(f"usage: shapelaw {name}")
     assert f"python scripts/{COMMANDS[name].script}.py" not in said
-    assert " " + " ".join(("--params", "--size-axis", "--runs")) not in said
+    assert " --runs" not in said
     shown = re.findall(r"shapelaw ([a-z]+)\b", said)
     assert set(shown) <= set(COMMANDS)
 
@@ -42,12 +42,6 @@ def test_the_first_argument_is_what_a_command_is_about(
     words = ["transitions", *map(str, given), "--draws", "100"]
     assert main([*words, "--size", "total"]) == 0
     assert (tmp_path / "laptop_depth_width_transitions" / "fit.json").is_file()
-
-
-@pytest.mark.parametrize("option", ["--size", "--size-axis"])
-def test_a_size_is_chosen_by_one_name_and_the_older_one_is_read(option: str) -> None:
-    assert main(["bottlenecks", "GPT-2 117M", option, "block"]) == 0
-    assert main(["fit", str(TABLE), option, "none"]) == 2
 
 
 def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,7 +182,7 @@ def command_lines(rng: random.Random) -> dict[str, str]:
         "analyse.py": f"{study} --input runs.csv --out out",
         "shape.py": asked,
         "speed.py": f"{rng.choice(('x', '0', '-1', 'nan'))} --depths {number()}",
-        "evidence.py": "--table runs.csv",
+        "evidence.py": "runs.csv",
         "bottlenecks.py": "--model config.json",
         "separation_rank.py": f"--depth {whole()} --width {whole()} --tokens {whole()} --heads {whole()}",
         "memorization_capacity.py": f"--heads {whole()} --context {whole()} --head-dim {whole()}",

@@ -96,7 +96,7 @@ def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
         "name,width,vocab_size,embedding_rank,params,why\n"
         "a,1024,9000,32,1M,x\nb,1024,9000,,1e6,\nc,4096,9000,16,1e6,\nd,1024,9000,32,,\n"
     )
-    given = ("--table", table, "--fit", tmp_path / "fit", "--size-axis", "block")
+    given = ("--table", table, "--fit", tmp_path / "fit", "--size", "block")
     found = rows(*given)
     assert found["a"]["basis"] == "our fit"
     assert found["a"]["redundancy"] == pytest.approx(0.30, abs=0.02)  # r/d = 4/128 wastes 30% of the blocks
@@ -125,7 +125,7 @@ def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
     assert ratio["basis"] == "our fit"
     assert 0.68 < ratio["redundancy"] < 0.71
     # a ratio of 4 in FLOPs, at the largest size that most depths reach
-    flops = "--vocab 257 --width 68 --heads 4 --attention-dim 68 --depth 1 --size-axis flops"
+    flops = "--vocab 257 --width 68 --heads 4 --attention-dim 68 --depth 1 --size flops"
     assert rows(*flops.split())["yours"]["redundancy"] == pytest.approx(0.42, abs=0.01)
     unknown = printed("--vocab", 2000, "--width", 128, "--rank", 16)
     assert "Its parameters are not known, nor its depth; it is taken as a large network." in unknown

@@ -326,13 +326,13 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
         drop=True
     )  # fewer to leave out
     with_times(losses).to_csv(tmp_path / "losses.csv", index=False)
-    given = ("--table", "losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20)
+    given = ("losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20)
     output_of("evidence", *given, cwd=tmp_path)
     content = json.loads((tmp_path / "made" / "evidence.json").read_text(encoding="utf-8"))
     assert sum(len(group["draws"]) for group in content["groups"]) == 5 * 20
     assert content["time"]["work"] == pytest.approx(0.25, abs=1e-3)
     assert content["time"]["depth"] == pytest.approx(-0.4, abs=1e-3)
-    assert content["command"] == "shapelaw evidence --table losses.csv"
+    assert content["command"] == "shapelaw evidence losses.csv"
     checks = pd.read_csv(tmp_path / "checks.csv")
     assert set(checks["left_out"]) >= {
         "all runs of the half rate",

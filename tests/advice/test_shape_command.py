@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import output_of, script, sentence_of
+from commands import output_of, sentence_of
 from model_configs import folder_of
 from scattered_shapes import Design, draw_shapes, symmetric
 from small import PYTHON, REPOSITORY, SCRIPTS, command_path
@@ -25,12 +25,6 @@ def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Pat
     defaults = [found[name] for name in ("tokens", "vocab_size", "tied", "block")]
     assert defaults == [2.6e10, 50257, False, "llama"]
     assert numbers(tmp_path, "30M", "--vocab", 257)["tokens"] == 1e9  # the least that is told
-
-
-def test_a_size_given_twice(tmp_path: Path) -> None:
-    done = script("shape", "1B", "--params", "2B", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "argument --params: not allowed with argument SIZE" in done.stderr
 
 
 def write_speed(folder: Path, rows: list[str]) -> None:

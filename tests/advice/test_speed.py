@@ -128,7 +128,7 @@ def test_tokens_are_fewer_for_costly_shapes_on_a_slow_machine(monkeypatch: pytes
     assert tokens_for(make_shape(24, 1024, 8, 257, 1, block="llama"), CPU, "bfloat16", 1024) == 16_384
 
 
-SMALL = ("--size", "100k", "--vocab", 100, "--depths", "4,2,2", "--seconds", 0.2, "--tokens-per-step", 128)
+SMALL = ("100k", "--vocab", 100, "--depths", "4,2,2", "--seconds", 0.2, "--tokens-per-step", 128)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

@@ -27,7 +27,6 @@ from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.advice.surface.results import (
-    best_depth_figure,
     penalty_figure,
     present_surface,
 )
@@ -288,7 +287,7 @@ def drawn(analysis):
 def test_what_cannot_be_drawn_is_said(drawn):
     shapes, _ = draw_shapes(symmetric, Design(5), 0)
     nothing = replace(drawn, surface=Surface(shapes, None, SurfaceStatus.TOO_FEW, "5 shapes"))
-    assert penalty_figure(nothing) == best_depth_figure(nothing) == "too few shapes: 5 shapes"
+    assert penalty_figure(nothing) == "too few shapes: 5 shapes"
     without_rule = replace(drawn, rule=replace(drawn.rule, error=0.5))
     assert "follow no rule" in penalty_figure(without_rule)
     assert np.isnan(without_rule.rule.width(4.0, 1e6))

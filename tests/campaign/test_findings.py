@@ -11,7 +11,7 @@ from golden_tables import COMMANDS, golden
 from mlflow.tracking import MlflowClient
 from small import REPOSITORY
 
-from shapelaw.campaign.findings import MOST, Finding, findings_page, headline, read_finding, with_tables
+from shapelaw.campaign.findings import MOST, Finding, findings_page, headline, read_finding
 from shapelaw.errors import UserError
 from shapelaw.report.write import Answer, Results, Table, write_results
 from shapelaw.studies.grid.analysis import analyse_grid
@@ -85,20 +85,6 @@ def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
     assert '<details class="figure" open>' in findings_page([replace(one, answer=Answer("No.", False))])
     assert '<details class="figure"><summary>' in findings_page([replace(one, study=STUDY)])
     assert "checkbox" not in text
-
-
-def test_a_summary_is_the_answer_with_the_tables_that_there_is_room_for(tmp_path: Path) -> None:
-    fit = tmp_path / "fit.json"
-    assert with_tables("It rises.", fit, 100) == "It rises."
-    large = f"## large\n\n{'x' * 200}"
-    (tmp_path / "tables.md").write_text(f"## small\n\n|   a |\n|----:|\n|   1 |\n\n{large}\n\n## last\n\nc\n")
-    said = with_tables("It rises.", fit, 150)
-    assert said.startswith(
-        "It rises.\n\n## small\n\n| a |\n|---:|\n| 1 |\n\n## last\n\nc\n\nThe other tables"
-    )
-    assert "xx" not in said
-    assert len(said) <= 150
-    assert large in with_tables("It rises.", fit, 1000)
 
 
 def test_the_report_can_take_the_whole_page() -> None:

@@ -182,9 +182,6 @@ def test_points_are_used_up_to_the_first_saturated_one():
     assert part.used.tolist() == [True] * 5 + [False] * 3  # H = 40 is at 0.95
     assert part.line.r_squared > 0.9999
     assert part.errors == "seed noise"
-    assert linear_part(curve, saturated=0.99).used.sum() == 6
-    floor = float(curve.share[1])
-    assert linear_part(curve, floor=floor).used.tolist() == [False] + [True] * 4 + [False] * 3
     # a later point that falls back below is not used again
     shares = curve.shares.copy()
     shares[6] = 0.5

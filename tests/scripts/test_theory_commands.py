@@ -1,15 +1,12 @@
 """The commands of the theory, as a user runs them: separation ranks and capacity."""
 
 import json
-import subprocess
 
 import pytest
 from commands import output_of, script, sentence_of
-from small import PYTHON, SCRIPTS
 
-from shapelaw.theory import separation_rank
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.separation_rank import LIMIT_BYTES, Estimate, check_limits, plan
+from shapelaw.theory.separation_rank import LIMIT_BYTES, check_limits, plan
 
 RANK, CAPACITY = "separation_rank", "memorization_capacity"
 LAYER = ("--heads", 4, "--context", 32, "--head-dim", 8)
@@ -57,30 +54,7 @@ def test_a_longer_measurement_says_its_estimate_first():
     fitting = sentence_of(RANK, *network, "--limit", 0.01, 4).split("(--templates ")[1].split()[0]
     attention = LinearAttention(2, 8, 16)
     check_limits(attention, plan(attention, int(fitting)), 0.6, LIMIT_BYTES)
-    # with time to spare: the limit is one of the clock too, and other processes may run
-    assert output_of(RANK, *network, "--limit", 5, 4, "--templates", fitting)
-
-
-def test_a_measurement_that_takes_longer_than_estimated_is_stopped_at_its_limit(monkeypatch):
-    """Hours of work, by an estimate that says no time at all."""
-    monkeypatch.setattr(separation_rank, "estimate", lambda *_: Estimate(0.0, 0.0))
-    network = ("--depth", 3, "--width", 8, "--tokens", 16, "--templates", 100_000)
-    said = sentence_of(RANK, *network, "--limit", 0.05, 4)
-    assert said.startswith(
-        "The measurement was stopped after 0.05 minutes, its --limit, longer than estimated: "
-    )
-    assert "templates of each half give a rank of at least " in said
-
-
-def test_forced_it_goes_on_and_tells_what_it_finds():
-    """As a process of its own: it measures in another one, which tells what it finds."""
-    options = ["--depth", "2", "--width", "5", "--tokens", "10", "--limit", "1e-5", "4", "--force"]
-    command = [PYTHON, str(SCRIPTS / f"{RANK}.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    first, second, *_ = done.stderr.splitlines()
-    assert first.startswith("Up to 224 templates of each half: ")
-    assert second == "32 templates: the rank is at least 32."
-    assert done.stdout.startswith("separation rank  216  (exact)")
+    assert output_of(RANK, *network, "--limit", 0.01, 4, "--templates", fitting)
 
 
 def test_grids_of_ranks_that_cannot_be_are_told():

@@ -146,18 +146,3 @@ def test_an_error_of_snakemake_is_the_reason_of_the_job_whose_file_it_names(tmp_
     for words, said in (("", SKEW), ("Trained in 3 s.", f"{SKEW}\nTrained in 3 s.")):
         log.write_text(words)
         assert pool.told_again([pool.FailedJob("train a", log, SKEW)]) == [f"train a failed ({log}):\n{said}"]
-
-
-def test_logs_that_say_nothing_are_dropped(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    for name, text in (("a.log", ""), ("b.log", "Trained."), ("c.attempts", ""), ("d.txt", "")):
-        (tmp_path / "train" / name).write_text(text)
-    (tmp_path / "train" / "c.log").symlink_to("c.attempts")
-    assert pool.drop_empty(tmp_path) == 1
-    assert sorted(path.name for path in (tmp_path / "train").iterdir()) == [
-        "b.log",
-        "c.attempts",
-        "c.log",
-        "d.txt",
-    ]
-    assert pool.drop_empty(tmp_path / "nowhere") == 0

@@ -2,11 +2,7 @@
 
 import csv
 import math
-import os
-import signal
-import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +14,7 @@ from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank
 from shapelaw.theory.separation_rank import (
-    TimeIsUp,
     estimate,
-    in_time,
     measure_planned,
     plan,
     separation_rank,
@@ -60,7 +54,7 @@ def test_the_bound_of_a_large_network_is_there_at_once_and_the_refusal_says_what
     assert planned.bound > 10**200
     fitting = templates_within(network, 600)
     assert estimate(network, fitting).seconds < 600 < estimate(network, fitting + 1).seconds
-    with pytest.raises(UserError, match=rf"--templates {fitting} is within the limits.*--force"):
+    with pytest.raises(UserError, match=rf"--templates {fitting} is within the limits.*--limit"):
         separation_rank(network)
     with pytest.raises(UserError, match=r"above 10 minutes and 9\.31e-10 GiB"):
         separation_rank(LinearAttention(2, 3, 6), limit_bytes=1)
@@ -131,47 +125,3 @@ def test_a_plan_is_carried_out_without_being_made_again(monkeypatch):
     monkeypatch.setattr(LinearAttention, "rank_bound", None)  # would fail if it were called
     found = measure_planned(network, planned)
     assert (found.rank, found.exact, found.templates) == (30, False, (30, 30))
-
-
-def test_each_measurement_is_told():
-    """A rank below the number of templates is measured at two primes and two seeds."""
-    told = []
-    separation_rank(
-        LinearAttention(2, 3, 6), progress=lambda templates, found: told.append((templates, found))
-    )
-    assert told == 4 * [(57, 49)]
-    told.clear()
-    separation_rank(
-        LinearAttention(2, 5, 10), progress=lambda templates, found: told.append((templates, found))
-    )
-    assert told == [(32, 32), *4 * [(224, 216)]]  # they double, up to the most that may be needed
-
-
-@pytest.mark.parametrize("work", [lambda: time.sleep(600), lambda: sum(range(10**12))])
-def test_work_that_does_not_is_killed_also_inside_of_one_call(work: Callable[[], object]) -> None:
-    """The second one gives Python no chance to look at the clock for hours, as FLINT does not."""
-
-    def telling(tell: Callable[[int], None]) -> object:
-        tell(1)
-        tell(2)
-        return work()
-
-    begun = time.monotonic()
-    with pytest.raises(TimeIsUp) as error:
-        in_time(3.0, telling)
-    assert error.value.told == 2
-    assert time.monotonic() - begun < 100
-
-
-def test_what_the_work_refuses_is_refused_here() -> None:
-    def refusing(_tell: Callable[[int], None]) -> None:
-        raise UserError("The width is odd.")
-
-    with pytest.raises(UserError, match=r"^The width is odd\.$"):
-        in_time(math.inf, refusing)
-    assert in_time(math.inf, lambda tell: os.getpid()) != os.getpid()  # in a process of its own
-
-
-def test_work_that_is_killed_is_a_sentence() -> None:
-    with pytest.raises(UserError, match="was killed, perhaps for want of memory"):
-        in_time(math.inf, lambda tell: os.kill(os.getpid(), signal.SIGKILL))

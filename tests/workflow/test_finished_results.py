@@ -76,6 +76,6 @@ def test_a_new_version_of_the_training_code_trains_every_run_again(tmp_path: Pat
     for module in ("runs", "memorizers", "degrees"):
         path = project.folder / "scripts" / "shapelaw" / "specs" / f"{module}.py"
         text, number = re.subn(r"(?m)^([A-Z]+_VERSION) = (\d+)", r"\1 = 1\2", path.read_text())
-        assert number == 1
+        assert number >= 1
         path.write_text(text)
     assert set(project.planned()) >= TRAINING

@@ -38,7 +38,6 @@ from shapelaw.storage.pool import (
     SnakemakeErrors,
     begun_of,
     counts_of,
-    drop_empty,
     failures,
     recorded_of,
     told_again,
@@ -292,10 +291,7 @@ def how_far():
 def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if DOOR.jobs else workflow.cores
-    found = [
-        *warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values),
-        *tracker_warnings(CONFIG, os.environ),
-    ]
+    found = warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values)
     if DOOR.is_dry_run:
         found += missing_tokenizers(
             CONFIG, submitted().runs, Path.cwd(), lambda path: not Path(path).exists()

@@ -30,7 +30,7 @@ from shapelaw.specs.cost import short_number
 from shapelaw.specs.kinds import AnyRun, in_words
 from shapelaw.studies.grid.cells import plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE
-from shapelaw.studies.study import TABLES, Study
+from shapelaw.studies.study import Study
 
 NEWLINE = "\n"
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -254,26 +254,6 @@ def described(study: Study, fit: Path) -> str:
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])
-
-
-def with_tables(said: str, fit: Path, most: int) -> str:
-    """A description, and below it those of a study's tables for which there is room.
-
-    Args:
-        said: the description, in Markdown.
-        fit: the study's fit.json, beside which its tables.md lies.
-        most: characters of both.
-    """
-    path = fit.with_name(f"{TABLES}.md")
-    tables = (
-        re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE) if path.is_file() else []
-    )
-    rest = "\n\nThe other tables and the figures: Artifacts."
-    for table in filter(str.strip, tables):
-        narrow = re.sub("-{3,}", "---", re.sub(" {2,}", " ", table.strip()))
-        if len(said) + len(narrow) + len(rest) + 2 <= most:
-            said += f"\n\n{narrow}"
-    return said + rest if tables else said
 
 
 def _is_drawn(figure: Path) -> bool:

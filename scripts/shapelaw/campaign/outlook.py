@@ -25,21 +25,17 @@ from shapelaw.settings.sections import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import STATE_BYTES
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.pool import read_keys
 
-_MOST_GB = 4000  # of one process: no machine has more
-_USUAL_RATE = 1.0  # peak rates of Adam are far below
 _TOKEN_BYTES = 105  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
 _LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
 Runs = Mapping[str, Mapping[str, AnyRun]]
 
 
 def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
-    """A sentence for what no machine can train: networks that are too large, a vocabulary that the text can't fill."""
-    found = [sentence for study, of in runs.items() for sentence in _too_large(study, list(of.values()))]
-    return found + _vocabularies(config, runs, root, _LEAST_TOKEN_BYTES)
+    """A sentence for each vocabulary that its text can't fill."""
+    return _vocabularies(config, runs, root, _LEAST_TOKEN_BYTES)
 
 
 def warnings(
@@ -58,7 +54,6 @@ def warnings(
     studies = studies_of(config)
     found = [sentence for name in config.studies for sentence in studies[name].warnings(config, project)]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
-        found += _recipe(config)
         found += _constant(runs)
         found += _overruled(config, runs, own.get("training", {}))
         found += _vocabularies(config, runs, root, _TOKEN_BYTES)
@@ -92,36 +87,6 @@ def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
             f"the tables of {study}{more} in {config.results} are of other runs, such as {key}, and are replaced; to "
             f"keep them, give these a folder of their own: --config results={config.results}-2"
         )
-
-
-def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:
-    def gigabytes(run: AnyRun) -> float:
-        window = run.shape.activation_bytes(1) if isinstance(run, Run) else 0
-        return (STATE_BYTES * run.total_params + window) / 1e9
-
-    largest = max(runs, key=gigabytes, default=None)
-    if largest is not None and gigabytes(largest) > _MOST_GB:
-        yield (
-            f"{study}: {largest.key} has {largest.total_params:,} parameters, and training it takes "
-            f"{gigabytes(largest):,.0f} GB in one process, more than any machine has; take a smaller width, depth or "
-            "context_length"
-        )
-
-
-def _recipe(config: Settings) -> Iterator[str]:
-    training = config.training.spec()
-    if training.learning_rate > _USUAL_RATE:
-        yield (
-            f"training.learning_rate is {training.learning_rate:g}, and Adam moves every weight by about as much in "
-            "each step; 1e-4 to 1e-2 is usual"
-        )
-    for name, what in (("evaluate_every", "test loss"), ("log_every", "row of the history")):
-        every = getattr(training, name)
-        if every > training.steps:
-            yield (
-                f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of "
-                "the end"
-            )
 
 
 def _constant(runs: Runs) -> Iterator[str]:

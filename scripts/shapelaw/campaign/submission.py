@@ -99,7 +99,7 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
         folder: folder that a relative `execution.cost_model` starts from.
 
     Raises:
-        UserError: a grid file or the cost model can't be used, or there are runs that no machine can train.
+        UserError: a grid file or the cost model can't be used, or a text is too small for its vocabularies.
     """
     studies = studies_of(config)
     runs = {study: runs_of(config, study, root) for study in config.studies if studies[study].kind}

@@ -211,20 +211,16 @@ class LinearPart:
     tells: bool
 
 
-def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: float = 0.0) -> LinearPart:
+def linear_part(curve: MemorizationCurve) -> LinearPart:
     """The line through the non-saturated points of the share (n,) against the heads.
 
     The rule: by growing H, the line uses the points before the first one whose mean share over seeds is above
-    `saturated`. It is fixed in advance and ignores how straight the points lie, so that the test of a bend means
+    `SATURATED`. It is fixed in advance and ignores how straight the points lie, so that the test of a bend means
     something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated part" and give no rule.) At 0.9 a curve that
-    saturates softly is already bent a little; the table `linear_rules` has the line for other values too.
-
-    Points below `floor` are not used either: a share that guessing reaches is not part of a line. The default keeps
-    all.
+    saturates softly is already bent a little.
     """
-    above = np.flatnonzero(curve.share > saturated)
+    above = np.flatnonzero(curve.share > SATURATED)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
-    used &= curve.share >= floor
     return line_through(curve, used)
 
 

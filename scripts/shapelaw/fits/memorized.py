@@ -37,8 +37,6 @@ INFORMATION, LABEL_BITS = "information", "label_bits"
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
 SATURATED = 0.9
-# from this share on everything is memorized, so one more head can't add to it
-PERFECT = 0.999
 # from this share on everything counts as memorized: the level of a capacity
 MEMORIZED = 0.99
 # shares closer than this are equal up to rounding

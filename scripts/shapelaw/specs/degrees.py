@@ -13,8 +13,9 @@ from typing import Any, Literal, Self
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Keyed
 
-# raise the first when a change of the code changes what a spec trains to, the second where only until_converged does
-DEGREE_VERSION, CONVERGED_VERSION = 1, 2
+# raise it when a change of the code changes what a spec trains to
+DEGREE_VERSION = 1
+CONVERGED_VERSION = 2  # of runs until_converged
 KIND = "degree"
 Target = Literal["separable", "signs", "digits"]
 Activation = Literal["none", "relu", "gelu"]

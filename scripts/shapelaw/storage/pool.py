@@ -259,15 +259,3 @@ class SnakemakeErrors(logging.Handler):
         """The latest reason that names one of these files; empty without one."""
         named = [text for text in self._said if any(str(output) in text for output in outputs)]
         return snakemake_reason(named[-1]) if named else ""
-
-
-def drop_empty(logs: Path) -> int:
-    """Delete the logs that say nothing, which Snakemake makes for every job; return their number.
-
-    Args:
-        logs: folder of logs that no job writes to any more.
-    """
-    empty = [path for path in logs.rglob("*.log") if not path.is_symlink() and path.stat().st_size == 0]
-    for path in empty:
-        path.unlink()
-    return len(empty)

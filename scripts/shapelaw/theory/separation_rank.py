@@ -7,36 +7,26 @@ are in general position. With weights and templates drawn uniformly from GF(p) e
 that of almost all weights, the largest that any weights reach, unless a minor that is not zero as a polynomial happens
 to vanish: by Schwartz and Zippel this has a probability of at most its degree / p. It is never larger than the rank
 over the rational numbers.
-
-A measurement that may take long runs in a process of its own, which is killed when its time is up, whatever it computes
-then.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar, cast
 
 from shapelaw.errors import UserError
 from shapelaw.theory.memorization import check_sizes
 from shapelaw.theory.polynomials import PRIMES, Polynomial, rank
 
-Told = TypeVar("Told")
-Result = TypeVar("Result")
 SEEDS = (0, 1)
 FIRST_TEMPLATES = 32
 MOST_TEMPLATES = 10**50  # beyond this, time and memory count as infinite
 SPARE = 8  # templates beyond an upper bound on the rank
 LIMIT_SECONDS = 600.0
 LIMIT_BYTES = 4 * 2**30
-_LONGEST_WAIT = 3600.0  # of one call: a system's own bound on waiting is some days
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,6 @@ def separation_rank(
     templates: int | None = None,
     limit_seconds: float = LIMIT_SECONDS,
     limit_bytes: float = LIMIT_BYTES,
-    progress: Callable[[int, int], None] | None = None,
 ) -> SeparationRank:
     """Measure the separation rank of a network's output.
 
@@ -111,40 +100,32 @@ def separation_rank(
         network: the network to measure.
         templates: the most templates of each half; a few more than the rank's upper bound if not given.
         limit_seconds, limit_bytes: refuse a measurement that is estimated to take more.
-        progress: called with the templates of each grid and its rank, which is a lower bound.
 
     Raises:
         UserError: the estimate is above a limit; nothing has started then.
     """
     planned = plan(network, templates, limit_seconds, limit_bytes)
     check_limits(network, planned, limit_seconds, limit_bytes)
-    return measure_planned(network, planned, progress)
+    return measure_planned(network, planned)
 
 
-def measure_planned(
-    network: Polynomial, planned: Plan, progress: Callable[[int, int], None] | None = None
-) -> SeparationRank:
+def measure_planned(network: Polynomial, planned: Plan) -> SeparationRank:
     """Measure the separation rank as `plan` says, whatever it takes.
 
     The templates double until the rank is smaller than their number; then every prime and seed must give the same.
 
     Args:
         network: the network that was planned for.
-        progress: called with the templates of each grid and its rank, which is a lower bound.
     """
     start, bound = time.perf_counter(), planned.bound
     for count in template_counts(planned.templates):
         found, shape = _measured(network, count, PRIMES[0], SEEDS[0])
-        if progress is not None:
-            progress(count, found)
         if _has_enough(network, found, shape, bound):
             break
     ranks = {found}
     for prime, seed in itertools.product(PRIMES, SEEDS):
         if (prime, seed) != (PRIMES[0], SEEDS[0]):
             ranks.add(_measured(network, count, prime, seed)[0])
-            if progress is not None:
-                progress(count, max(ranks))
     found = max(ranks)  # no rank is too large
     return SeparationRank(
         rank=found,
@@ -197,8 +178,7 @@ def check_limits(network: Polynomial, planned: Plan, limit_seconds: float, limit
         f"The rank can be up to {size_text(planned.bound)}, and {size_text(planned.templates)} templates of each "
         f"half would take {size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by "
         f"estimate, above {limit_seconds / 60:.3g} minutes and {limit_bytes / 2**30:.3g} GiB: take a smaller network, "
-        f"get a lower bound from fewer templates (--templates {fitting} is within the limits), raise --limit, or add "
-        "--force to go on anyway."
+        f"get a lower bound from fewer templates (--templates {fitting} is within the limits), or raise --limit."
     )
 
 
@@ -259,73 +239,3 @@ def _failure_probability(network: Polynomial, found: int) -> float:
     """The chance that every grid misses a larger rank: in each, a minor of order found + 1 vanishes by chance."""
     degree = (found + 1) * network.degree  # degree of the minor
     return math.prod(1.0 if degree >= prime else degree / prime for prime in PRIMES for _ in SEEDS)
-
-
-class TimeIsUp(Exception):
-    """The work did not end in time.
-
-    Attributes:
-        told: what it told last; None where it told nothing.
-    """
-
-    def __init__(self, told: Any) -> None:
-        self.told = told
-        super().__init__()
-
-
-def in_time(seconds: float, work: Callable[[Callable[[Told], None]], Result]) -> Result:
-    """The result of `work(tell)`, where it comes within so many seconds of wall time.
-
-    Args:
-        seconds: may be infinite.
-        work: runs in a fork of this process; what it tells and returns can be pickled.
-
-    Raises:
-        TimeIsUp: it has not ended by then, and has been killed.
-        UserError: the work raised it, or its process died of something else, such as a lack of memory.
-    """
-    context = get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(there, work), daemon=True)
-    process.start()
-    there.close()
-    try:
-        return cast(Result, _heard(here, time.monotonic() + seconds))
-    finally:
-        process.kill()
-        process.join()
-
-
-def _answer(there: Connection, work: Callable[[Callable[[Told], None]], Result]) -> None:
-    """In the fork: work, and send what it tells and how it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is the parent's to report
-    try:
-        there.send(("done", work(lambda told: there.send(("told", told)))))
-    except UserError as error:
-        there.send(("refused", str(error)))
-
-
-def _heard(here: Connection, until: float) -> object:
-    """The result that the fork sends.
-
-    Raises:
-        TimeIsUp, UserError: as in `in_time`.
-    """
-    told = None
-    while True:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TimeIsUp(told)
-        if not here.poll(min(left, _LONGEST_WAIT)):
-            continue
-        try:
-            kind, content = here.recv()
-        except EOFError:
-            raise UserError(
-                "The process that computes was killed, perhaps for want of memory; take a smaller network."
-            ) from None
-        if kind == "refused":
-            raise UserError(content)
-        if kind == "done":
-            return cast(object, content)
-        told = content

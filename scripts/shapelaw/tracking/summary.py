@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import shutil
-import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,10 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pandas as pd
 from mlflow.entities import Experiment, Metric, Run, SourceType
 from mlflow.utils import mlflow_tags
-from PIL import Image
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import KINDS, Kind
@@ -39,9 +36,8 @@ from shapelaw.tracking.store import (
     tracker_errors,
 )
 
-FIGURES, TABLES = "figures", "tables"  # folders of artifacts
-IMAGES = "images"  # MLflow's folder for images that its charts show
-PREVIEW = 1000  # pixels of a preview's longer side
+# of artifacts, by the ending of a file
+FOLDERS = {".svg": "figures", ".png": "figures", **dict.fromkeys((".csv", ".html", ".md", ".tex"), "tables")}
 RUNS, SEEDS, SUMMARY = "runs", "seeds averaged", "summary"  # pages of a study
 EQUAL_SIZES = "equal sizes"
 SEED, BITS = "seed", "bits_per_byte"
@@ -101,52 +97,23 @@ def _summaries(store: Store, experiment: Experiment) -> Iterable[Run]:
 
 
 def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
-    """Make files artifacts of a run: figures as images, tables as MLflow's tables, what is neither on top.
-
-    Nothing is kept twice. An .svg is its image where the .png of its name lies beside it, and in `figures/` where none
-    does; an .html is left to the .csv of its name, which is `tables/NAME.json`, as `mlflow.log_table` would write it:
-    that appends, and needs a server.
+    """Make files artifacts of a run: figures and tables in folders of their own, what is neither on top.
 
     A store that is a database keeps only their place below what `mlflow server` serves, so the results folder can be
     moved; its files are written there directly.
     """
     with TemporaryDirectory() as name:
         folder = Path(name) / "artifacts"  # its own folder is this user's alone, and its mode would be copied
-        for part in (FIGURES, TABLES, IMAGES):
-            (folder / part).mkdir(parents=True)
-        logged = []
+        folder.mkdir()
         for file in files:
-            if (image := file.with_suffix(".png")).is_file() and file.suffix in (".svg", ".png"):
-                _keep_image(image, folder / IMAGES)
-            elif file.suffix == ".csv":
-                logged.append({"path": f"{TABLES}/{file.stem}.json", "type": "table"})
-                pd.read_csv(file).to_json(folder / logged[-1]["path"], orient="split", index=False)
-            elif file.suffix != ".html" or file.with_suffix(".csv") not in files:
-                part = {".svg": FIGURES, ".html": TABLES, ".md": TABLES, ".tex": TABLES}.get(file.suffix, "")
-                shutil.copyfile(file, folder / part / file.name)
-        for part in (FIGURES, TABLES, IMAGES):
-            if not any((folder / part).iterdir()):
-                (folder / part).rmdir()
+            part = folder / FOLDERS.get(file.suffix, "")
+            part.mkdir(exist_ok=True)
+            shutil.copyfile(file, part / file.name)
         uri = str(run.info.artifact_uri)
         if store.served is not None and uri.startswith(SERVED):
             shutil.copytree(folder, store.served / uri.removeprefix(SERVED), dirs_exist_ok=True)
         else:
             store.client.log_artifacts(run.info.run_id, str(folder))
-        if logged:
-            store.client.set_tag(run.info.run_id, mlflow_tags.MLFLOW_LOGGED_ARTIFACTS, json.dumps(logged))
-        if (folder / IMAGES).exists():
-            store.client.set_tag(run.info.run_id, mlflow_tags.MLFLOW_LOGGED_IMAGES, "True")
-
-
-def _keep_image(image: Path, folder: Path) -> None:
-    """Copy an image under the name by which MLflow's charts find it, with its preview; once."""
-    if list(folder.glob(f"figures~{image.stem}+*.png")):
-        return
-    name = f"figures~{image.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
-    shutil.copyfile(image, folder / f"{name}.png")
-    with Image.open(image) as opened:
-        opened.thumbnail((PREVIEW, PREVIEW))
-        opened.save(folder / f"{name}+compressed.webp")
 
 
 def varied_params(kind: Kind, rows: Sequence[Mapping[str, Value]]) -> list[str]:

@@ -20,7 +20,6 @@ from shapelaw.studies.transitions.analysis import Options
 
 FAST = Options(draws=150)
 ONE = {("gpt2", 1000, 0.001): 120.0}
-RATES = ("rate 0.001", "rate 0.002", "best rates")
 
 
 class Case(NamedTuple):
@@ -29,31 +28,11 @@ class Case(NamedTuple):
     room: Any
     runs: Callable[[], pd.DataFrame]
     what: str
-    figure: str
-    cells: list[str]
-    kinds: set[str]
 
 
 CASES = {
-    "undertraining": Case(
-        undertraining,
-        undertraining_runs,
-        "learning rate and steps",
-        "transition_rate_figure",
-        [f"{steps} steps, {rate}" for steps in ("1,000", "4,000") for rate in RATES],
-        {"1,000 steps", "4,000 steps"},
-    ),
-    "todays_decoder": Case(
-        todays,
-        todays_runs,
-        "block, budget and rate",
-        "crossings_figure",
-        [
-            *(f"{block}, 1,000 steps, {rate}" for block in ("gpt2", "llama") for rate in RATES),
-            *("gpt2, 4,000 steps, rate 0.001", "llama, 4,000 steps, rate 0.001"),
-        ],
-        {"gpt2", "llama"},
-    ),
+    "undertraining": Case(undertraining, undertraining_runs, "learning rate and steps"),
+    "todays_decoder": Case(todays, todays_runs, "block, budget and rate"),
 }
 BOTH = pytest.mark.parametrize("name", CASES)
 

@@ -42,7 +42,7 @@ POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "shar
 ONE_NUMBER = {
     ALONG_HEADS: ": 35 examples per head where 99% are memorized (T = 9)",
     ALONG_CONTEXT: ": from 40% of T = 300 at n = 2 to 90% at n = 16",
-    ALONG_HEAD_DIM: ": the knee is at d_h = 35.1, published n = 32 (T = 9)",
+    ALONG_HEAD_DIM: ": beyond d_h = n the share changes by +35.100 (T = 9)",
     SATURATION: ": 3510% of them (T = 9)",
 }
 

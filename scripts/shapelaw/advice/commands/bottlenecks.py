@@ -37,7 +37,6 @@ from shapelaw.advice.models.bottlenecks import (
 from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_json, model_text
 from shapelaw.advice.models.measured import known_redundancies
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.advice.options import add_choice
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.tables import plain_rows
@@ -79,7 +78,7 @@ def main() -> None:
     given = parser().parse_args()
     if given.out is not None and given.out.suffix not in (".csv", ".md"):
         raise UserError(f"--out is {given.out}; its name must end in .csv or .md.")
-    series = known_redundancies(SizeAxis(given.size_axis), given.fit)
+    series = known_redundancies(SizeAxis(given.size), given.fit)
     model = None if given.model is None else read_model(given.model)
     asked = architectures(given, model)
     found = [one for architecture in asked for one in findings_of(architecture, series)]
@@ -118,13 +117,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="results of the studies embedding_rank and attention_ratio of your own, before ours and the paper's",
     )
-    add_choice(
-        output,
+    add(
         "--size",
-        "--size-axis",
-        [axis.value for axis in SizeAxis],
-        SizeAxis.TOTAL.value,
-        "size in which a fit's redundancy is meant (default: total, all parameters, as published)",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.TOTAL.value,
+        help="size in which a fit's redundancy is meant (default: total, all parameters, as published)",
     )
     add("--json", action="store_true", help="print a JSON list instead of a table")
     add(

@@ -32,7 +32,6 @@ from shapelaw.advice.evidence.checks import Checks, check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
 from shapelaw.advice.evidence.predicted import allocation_law, by_budget, predicted, without_each_shape
-from shapelaw.advice.options import add_subject
 from shapelaw.errors import UserError, command_line, exit_code, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
@@ -60,9 +59,7 @@ def main() -> None:
     """Parse the command line, fit, check, and write."""
     parser = command_line(__doc__, "TABLE [OPTIONS]")
     add = parser.add_argument
-    one = parser.add_mutually_exclusive_group(required=True)
-    about = "the losses, a CSV; lines that begin with # are comments"
-    add_subject(one, "table", "--table", "TABLE", about, Path)
+    add("table", type=Path, metavar="TABLE", help="the losses, a CSV; lines that begin with # are comments")
     add("--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}")
     add("--checks", type=Path, metavar="FILE", help="the checks as CSV; default: not written")
     add("--draws", type=int, default=80, help="draws of each series of losses (default: 80)")
@@ -92,7 +89,7 @@ def main() -> None:
     rest = {"time": times, "law": transitions_content(law, "GPT-2, two heads, V = 2,000")}
     content = {
         "about": SOURCE,
-        "command": shlex.join(["shapelaw", "evidence", "--table", arguments.table.name]),
+        "command": shlex.join(["shapelaw", "evidence", arguments.table.name]),
         "name": NAME,
         "block": BLOCK,
         **content_of(joined, both, checks),
@@ -127,7 +124,7 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(path, comment="#")
     except (OSError, ValueError) as error:
-        raise UserError(f"--table {path} can't be read as a CSV ({reason_of(error)}).") from error
+        raise UserError(f"{path} can't be read as a CSV ({reason_of(error)}).") from error
 
 
 def _costs_of_other(told: pd.DataFrame, left_out: str) -> pd.DataFrame:

@@ -8,8 +8,8 @@ CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs
 need form no grid; eight shapes are the least, and they must differ in depth at one size.
 
 Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (the excess loss of each
-shape), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and the figures
-penalty and best_depth as .svg and .png; with several token budgets one folder for each. A folder is another source of
+shape), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and a figure as
+.svg and .png; with several token budgets one folder for each. A folder is another source of
 `shapelaw shape --fit DIR`. Networks that differ in more than depth, width and seed (heads, vocabulary,
 block, ...) are kinds of their own: what tells them apart is a further column of each table.
 Exit codes: 0 done, also where no surface is possible (fit.json's status and the output say so), 2 unusable input.
@@ -21,7 +21,6 @@ import argparse
 import sys
 
 from shapelaw.advice.answer.costs import WITHIN
-from shapelaw.advice.options import add_choice
 from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import (
     add_column_options,
@@ -52,13 +51,11 @@ def _arguments() -> argparse.Namespace:
         metavar="LIST",
         help="sizes to answer for, such as 60M,300M,1.3B (default: five of the shapes')",
     )
-    add_choice(
-        parser,
+    add(
         "--size",
-        "--size-axis",
-        [axis.value for axis in SizeAxis],
-        SizeAxis.BLOCK.value,
-        "the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
         "parameters (total_params) or FLOPs of a step (step_flops); the best depth depends on it",
     )
     add(
@@ -84,7 +81,7 @@ def main() -> None:
     """Parse the command line, fit, write the results and print the findings."""
     arguments = _arguments()
     sizes = () if arguments.sizes is None else sizes_of(arguments.sizes)
-    axis = SizeAxis(arguments.size_axis)
+    axis = SizeAxis(arguments.size)
     unit = unit_of_loss(given_columns(arguments, arguments.loss).get("loss", ""))
     within = round(WITHIN * PER_NAT[unit], 4) if arguments.within is None else arguments.within
     options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed, within, unit)

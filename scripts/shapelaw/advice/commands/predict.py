@@ -19,7 +19,6 @@ import pandas as pd
 
 from shapelaw.advice.evidence.predicted import by_budget, predicted
 from shapelaw.advice.evidence.public import public_evidence
-from shapelaw.advice.options import add_subject
 from shapelaw.errors import UserError, command_line, exit_code, reason_of
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND
@@ -29,8 +28,7 @@ from shapelaw.storage.files import replacing
 def main() -> None:
     """Parse the command line, predict, and write."""
     parser = command_line(__doc__, "TABLE [OPTIONS]")
-    one = parser.add_mutually_exclusive_group(required=True)
-    add_subject(one, "table", "--table", "TABLE", "the runs, a CSV", Path)
+    parser.add_argument("table", type=Path, metavar="TABLE", help="the runs, a CSV")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the files go")
     arguments = parser.parse_args()
     try:

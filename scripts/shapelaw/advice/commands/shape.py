@@ -39,7 +39,6 @@ from shapelaw.advice.evidence.public import MI250X, machine_clock, public_alloca
 from shapelaw.advice.models.architectures import Architecture, bindings, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.advice.options import add_subject
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.making import ShapeError, make_shape
 from shapelaw.specs.shapes import Block, Shape
@@ -140,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command_line(__doc__, "SIZE [OPTIONS]")
     add = parser.add_argument
     one = parser.add_mutually_exclusive_group()
-    add_subject(one, "size", "--params", "SIZE", "parameters, such as 1.3B, 350M or 6e7")
+    one.add_argument("size", nargs="?", metavar="SIZE", help="parameters, such as 1.3B, 350M or 6e7")
     add(
         "--size",
         dest="means",

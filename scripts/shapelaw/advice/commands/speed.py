@@ -25,7 +25,6 @@ from typing import Any, get_args
 
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.advice.answer.text import aligned
-from shapelaw.advice.options import add_subject
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.specs.shapes import Block
 from shapelaw.storage.files import check_writable, replacing
@@ -64,15 +63,14 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     found = command_line(__doc__, "SIZE [OPTIONS]")
     add = found.add_argument
-    one = found.add_mutually_exclusive_group(required=True)
-    add_subject(one, "size", "--size", "SIZE", "all parameters of each shape, such as 1.3B or 20M")
+    add("size", metavar="SIZE", help="all parameters of each shape, such as 1.3B or 20M")
     add("--depths", default=DEPTHS, metavar="L,L,...", help=f"numbers of layers (default: {DEPTHS})")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: a GPU where there is one)")
     add("--vocab", default="50257", metavar="V", help="size of the vocabulary (default: 50,257, GPT-2's)")
     add("--tied", action="store_true", help="the classifier is the embedding's matrix")
     add("--block", choices=get_args(Block)[:2], default="llama", help="block (default: llama)")
     add(
-        *("--tokens-per-step", "--tokens_per_step"),
+        "--tokens-per-step",
         metavar="N",
         help="tokens of a step (default: what fits up to 16,384; on a CPU what takes about a second)",
     )

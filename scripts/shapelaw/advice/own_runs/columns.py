@@ -6,11 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import read_numbers
 from shapelaw.specs.runs import AXES
 
 
@@ -83,8 +81,6 @@ PREFIXES = names_in("config summary params metrics model args hparams hyperparam
 NATS, BITS = "nats", "bits"
 PER_NAT = {NATS: 1.0, BITS: 1.0 / math.log(2.0)}
 OF_BITS = frozenset(names_in("bit bits bpb bpc bpw bpt"))
-LEAST_TOKENS = 1e6  # whole numbers from which on may be budgets of tokens, where a name doesn't tell
-WHOLE_WIDTH = 0.01  # a width that is closer to a whole number
 
 
 def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -127,7 +123,6 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
         raise UserError(
             f"{source} lacks {', '.join(missing)} ({usual}); it has the columns {', '.join(names)}. "
             f"Name {'it' if len(missing) == 1 else 'each'} with --column {missing[0]}=COLUMN."
-            + (_width_hint(table, found["depth"]) if missing == ["width"] else "")
         )
     if unclear:
         role, candidates = unclear[0]
@@ -148,34 +143,6 @@ def is_length(name: str) -> bool:
     """Whether a plain name may say how long a run trained: `max_updates`, `n_epochs`, `token_budget`."""
     words = set(name.split("_"))
     return bool(words & OF_LENGTH) and not words & NO_LENGTH
-
-
-def looks_like(column: pd.Series) -> str:
-    """The role that a column's values look like: tokens, or seeds that count from 0 or 1; empty where neither."""
-    values = np.sort(read_numbers(column).unique())
-    if not np.all(values % 1 == 0):
-        return ""
-    if values[0] >= LEAST_TOKENS:
-        return "tokens"
-    return (
-        "seed" if np.array_equal(values - values[0], np.arange(len(values))) and values[0] in (0, 1) else ""
-    )
-
-
-def _width_hint(table: pd.DataFrame, depth: str) -> str:
-    """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
-    numbers = {str(name): read_numbers(table[name]) for name in table.columns if name != depth}
-    layers = read_numbers(table[depth])
-    for size, values in numbers.items():
-        with np.errstate(invalid="ignore"):
-            width = np.sqrt(values / (12.0 * layers))
-        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE_WIDTH).all():
-            same = [name for name, column in numbers.items() if np.isclose(column, width, rtol=0.01).all()]
-            beside = f", which {same[0]} is: --column width={same[0]}" if same else ""
-            return (
-                f" {size!r} may be the blocks' size: sqrt({size} / (12 {depth})) would be the width{beside}."
-            )
-    return ""
 
 
 def setting_named(name: str) -> str:

@@ -12,9 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
-from shapelaw.advice.options import add_subject
 from shapelaw.advice.own_runs.budgets import Budget, budgets_of
-from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, looks_like, setting_named
+from shapelaw.advice.own_runs.columns import ROLES, SETTINGS, setting_named
 from shapelaw.advice.own_runs.exports import read_runs
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.forms import losses_constant
@@ -28,10 +27,21 @@ from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, order_of, tables_
 from shapelaw.studies.study_runs import sentences_of, without_diverged
 
 
+class _Given(argparse.Action):
+    """Keeps what is given; where nothing is, what the option `--runs` said stays."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        if values is not None:
+            setattr(namespace, self.dest, values)
+
+
 def add_runs(group: argparse._ActionsContainer) -> None:
     """Add where runs come from, a table or MLflow, to a group whose options exclude each other."""
     about = "one row per run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B"
-    add_subject(group, "runs", "--runs", "RUNS", about, Path)
+    group.add_argument("runs", nargs="?", action=_Given, metavar="RUNS", type=Path, help=about)
+    group.add_argument("--runs", dest="runs", type=Path, help=argparse.SUPPRESS)
     group.add_argument(
         "--mlflow",
         metavar="URI",
@@ -272,17 +282,12 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
         for name, some in values.items()
     ]
     first, value = names[0], values[names[0]][0]
-    roles = {name: role for name in names if name not in SETTINGS and (role := looks_like(runs[name]))}
-    offers = [
-        f"name the {role} with --column {role}={name}, as its values look" for name, role in roles.items()
-    ]
-    if others := [f"--best-of {name}" for name in names if name not in roles]:
-        offers.append(f"take the best of each shape with {' '.join(others)}")
-    seed = "" if roles or first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
+    best = " ".join(f"--best-of {name}" for name in names)
+    seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
     seed += " If they are steps of one run, say --column step=COLUMN." if first == "steps" else ""
     return (
         f"{source} has runs of one depth and width with several values of {' and of '.join(shown)}, which no seed "
-        f"explains; {', '.join(offers)}, or one value with --only {first}={value}.{seed}"
+        f"explains; take the best of each shape with {best}, or one value with --only {first}={value}.{seed}"
     )
 
 

@@ -17,7 +17,6 @@ from shapelaw.advice.own_runs.columns import (
     SETTINGS,
     find_columns,
     is_length,
-    looks_like,
     names_in,
     plain_name,
     setting_named,
@@ -324,10 +323,9 @@ def _refuse_lengths(table: pd.DataFrame, runs: pd.DataFrame, known: Sequence[str
         others = runs.drop(columns=name, errors="ignore")
         if of_shape and lengths.gt(0).all() and not _follows(lengths, others):
             there = ", ".join(f"{length:,.6g}" for length in np.sort(lengths.unique())[:SHOWN])
-            tokens = name if looks_like(lengths) == "tokens" else "COLUMN"
             raise UserError(
                 f"{source}: the column {name!r} differs between shapes ({there}), and losses after trainings of "
-                f"different lengths can't be compared. Name the tokens (--column tokens={tokens}), keep the runs of "
+                f"different lengths can't be compared. Name the tokens (--column tokens=COLUMN), keep the runs of "
                 f"one length (--only {name}={lengths.iloc[0]:.12g}), or, where it says nothing of the kind, add --keep."
             )
 

@@ -6,7 +6,7 @@ The tables, sentences and figures of one smooth surface through all shapes (`adv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -22,23 +22,19 @@ from shapelaw.advice.surface.answers import (
     BestDepth,
     Penalty,
     SizeCosts,
-    best_depth,
     new_run,
     tried_depths,
     unknown_penalty,
 )
 from shapelaw.advice.surface.average import FittedForm, Surface
 from shapelaw.advice.surface.forms import SurfaceStatus
-from shapelaw.fits.line import Floats, fit_line
+from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL, chance_words
-from shapelaw.fits.projection import project, standard_params
-from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
-from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
+from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span
+from shapelaw.report.plots import INK, PAGE, SECOND, short_number
 from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
-from shapelaw.studies.study import REFERENCE
-from shapelaw.studies.transitions.analysis import published_transitions
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
@@ -51,10 +47,8 @@ SAME = {
 _NEEDED = ("needed", "needed_low", "needed_high")
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
 PANELS = 6  # sizes that get a panel
-SIZES = 31  # at which the best depth is drawn
 DEPTHS = 61
 NEAR = np.log(1.6)  # shapes whose size is less than this factor away are drawn in a panel
-DECODERS = ("GPT-2", "GPT-3", "Llama", "Gemma", "Qwen")
 
 
 def present_surface(analysis: SurfaceAnalysis) -> Results:
@@ -97,10 +91,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
     found = assembled(
         analysis.parts,
         {name: partial(table.of, analysis) for name, table in tables.items()},
-        {
-            "penalty": lambda _: penalty_figure(analysis),
-            "best_depth": lambda _: best_depth_figure(analysis),
-        },
+        {"penalty": lambda _: penalty_figure(analysis)},
         {"the surface": lambda _: surface_summary(analysis).splitlines()},
         lambda _: fit_json(analysis),
     )
@@ -397,37 +388,6 @@ def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
     return Panel(marks, x_axis, y_axis, f"{short_number(size)} {SIZE_LABELS[analysis.axis]}")
 
 
-def best_depth_figure(analysis: SurfaceAnalysis) -> Chart | str:
-    """The best depth against size with its 68% band or bound, the shapes, the published line and known models."""
-    surface = analysis.surface
-    if not surface.usable:
-        return f"{surface.status}: {surface.message}"
-    shapes, small = surface.shapes, {"markersize": 3}
-    sizes = np.geomspace(shapes.size.min(), shapes.size.max(), SIZES)
-    found = [best_depth(surface, float(size)) for size in sizes]
-    depth, low, high = np.array([(one.depth, one.low, one.high) for one in found]).T
-    status = np.array([one.status for one in found])
-    inside = status == SurfaceStatus.CONVERGED
-    depth, least, most = (np.where(inside, one, np.nan) for one in (depth, low, high))
-    marks: list[Mark] = [
-        Points(shapes.size, shapes.depth, "trained shapes", MUTED, "o", more=small),
-        Points(sizes, depth, "best depth, 68% band", SECOND, line="-"),
-        Band(sizes, least, most, color=SECOND),
-    ]
-    for side, bound, marker, words in (
-        (SurfaceStatus.DEEPER, low, "^", "best depth is above (84%)"),
-        (SurfaceStatus.SHALLOWER, high, "v", "best depth is below (84%)"),
-    ):
-        at = status == side
-        if at.any():
-            marks.append(Points(sizes[at], bound[at], words, SECOND, marker, more=small))
-    marks += _published(analysis, sizes)
-    y = Span("depth", "log", limits=(shapes.depth.min() / 1.3, shapes.depth.max() * 1.3))
-    return Chart(
-        [Panel(marks, Span(SIZE_LABELS[analysis.axis], "log"), y)], width=1.35 * COLUMN, height=3.0, legend=2
-    )
-
-
 def _inside(analysis: SurfaceAnalysis, size: float) -> bool:
     shapes = analysis.surface.shapes
     return bool(shapes.size.min() * 0.9 <= size <= shapes.size.max() * 1.1)
@@ -441,29 +401,3 @@ def _above_best(analysis: SurfaceAnalysis, x: Floats, loss: Floats) -> Floats:
         grid = np.linspace(*tried_depths(surface.shapes, float(value)), DEPTHS)
         best.append(lowest(surface.fitted(np.full_like(grid, value), grid)[None, :], grid)[1][0])
     return np.asarray(loss - np.array(best), dtype=np.float64)
-
-
-def _published(analysis: SurfaceAnalysis, sizes: Floats) -> Iterator[Mark]:
-    """The published line and known decoders where they lie in the figure, by 12 L d² or all their parameters."""
-    if analysis.axis is SizeAxis.FLOPS:
-        return
-    if analysis.axis is SizeAxis.BLOCK:
-        table = published_transitions()
-        width, err = table["width"].to_numpy(), table["width_err"].to_numpy()
-        line = fit_line(table["depth"], np.log(width), err / width)
-        depths, words = (
-            [project(line, size).depth for size in sizes.tolist()],
-            "published line (Levine et al. 2020)",
-        )
-        yield Points(sizes, depths, words, THIRD, line="--", more={"linewidth": 1.0})
-    models = pd.read_csv(REFERENCE / "architectures.csv")
-    models = models[models["name"].str.startswith(DECODERS)].drop_duplicates(["width", "depth"])
-    blocks = standard_params(models["depth"], models["width"])
-    known = blocks if analysis.axis is SizeAxis.BLOCK else models["params"].to_numpy(dtype=np.float64)
-    shown = (known >= sizes[0]) & (known <= sizes[-1])
-    if not shown.any():
-        return
-    depths = models["depth"].to_numpy()[shown]
-    yield Points(known[shown], depths, "known models, as trained", INK, "D", more={"markersize": 3})
-    for name, size, depth in zip(models["name"][shown], known[shown], depths, strict=True):
-        yield Words(name, size, depth, (3, -3), more={"va": "top", "fontsize": 5})

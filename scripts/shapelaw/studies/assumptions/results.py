@@ -106,17 +106,6 @@ _LAYER_COLUMNS: Columns = {
 }
 
 
-def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line for each layer and assumption, a column for each tolerance: the share that passes."""
-    lines = []
-    for row in in_order(rows):
-        for name, words in ASSUMPTIONS.items():
-            subsets = row.findings.tested[name]
-            rates = {f"{tolerance:.0e}": subsets.rate_at(tolerance) for tolerance in TOLERANCES}
-            lines.append(_layer(row) | {"assumption": words, "trials": len(subsets.values)} | rates)
-    return pd.DataFrame(lines)
-
-
 def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
     """The pass rates of figure 1: one line for each layer, subset size and tolerance."""
     lines = []
@@ -154,7 +143,6 @@ TABLES = {
         "Sizes and ranks of each layer's queries.",
         dict.fromkeys(("smallest_kept", "largest_dropped", "float32_tolerance"), ".1e"),
     ),
-    "sensitivity": TableOf(sensitivity_table, "The share that passes, at each tolerance."),
     "pass_rate": TableOf(
         curve_table, "Share of random subsets that are linearly independent.", {"tolerance": ".1e"}
     ),

@@ -74,7 +74,7 @@ STUDIES = (
         "Assumptions",
         "the theorem's assumptions on real networks",
         Path(__file__).parent / "captions",
-        ("verdicts", "layers", "sensitivity", "pass_rate"),
+        ("verdicts", "layers", "pass_rate"),
         {"pass_rate": "figure 1 of the memorization paper"},
         "shapelaw.studies.assumptions.results",
         question="Do the memorization theorem's assumptions hold on real networks?",

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import fill
 from typing import NamedTuple, TypeVar
@@ -112,7 +112,6 @@ def present(analysis: DegreeAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     tuned = analysis.tuned
     drawn = {
-        "losses": losses_figure(tuned),
         "differences": differences_figure(analysis.differences),
         "speed": speed_figure(tuned),
         "mixtures": mixtures_figure(tuned),
@@ -295,22 +294,28 @@ Item = TypeVar("Item")
 Means = Sequence[tuple[Tuned, Mean]]  # of logarithms
 
 
-def losses_figure(tuned: Sequence[Tuned]) -> Chart:
-    """Held-out loss against the target's separation rank R, one colour per degree; right, digits."""
-    points = [(one, one.log_loss) for one in tuned if one.log_losses and _is_half_way(one)]
-    share, nats = Span("held-out loss (share of the variance)", "log"), Span("held-out loss (nats)")
-    return _chart(points, share, nats, titles.loss_title)
-
-
 def differences_figure(differences: Sequence[Difference]) -> Chart:
-    """`losses_figure` divided by the loss of degree 3, seed by seed; no point where a seed of either diverged."""
+    """Held-out loss divided by that of degree 3, seed by seed: against the target's separation rank R; right, digits.
+
+    A colour per degree; no point where a seed of either diverged.
+    """
     points = [
         (one.tuned, one.log_ratio) for one in differences if not one.diverged and _is_half_way(one.tuned)
     ]
+    left, right = (_of_target(target, points) for target in ("separable", "digits"))
     compared = [(one.tuned, one.log_ratio) for one in differences]
-    equal = Across(1, label="equal to degree 3", more={"zorder": 0})
     title = partial(titles.difference_title, compared=compared)
-    return _chart(points, Span("held-out loss / that of degree 3", "log"), Span("", "log"), title, [equal])
+    equal = Across(1, label="equal to degree 3", more={"zorder": 0})
+    ratio = Span("held-out loss / that of degree 3", "log")
+    panels = [
+        _separable_panel(left, ratio, [equal], fill(f"Separable: {title(left)}", 60))
+        if left
+        else Panel(nothing="No runs on separable targets."),
+        _digits_panel(right, Span("", "log"), [equal], fill(f"Digits: {title(right)}", 26))
+        if right
+        else None,
+    ]
+    return Chart(panels, columns=2, height=3.5, widths=[2, 1], legend=4)
 
 
 def speed_figure(tuned: Sequence[Tuned]) -> Chart | str:
@@ -374,19 +379,6 @@ def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[T
     chosen = [(one, item) for one, item in of_target if (one.task.block, one.task.until_converged) == first]
     largest = max(((one.task.inputs, one.task.width) for one, _ in chosen), default=None)
     return [(one, item) for one, item in chosen if (one.task.inputs, one.task.width) == largest]
-
-
-def _chart(
-    points: Means, separable: Span, digits: Span, title: Callable[[Means], str], below: Sequence[Mark] = ()
-) -> Chart:
-    """Networks on separable targets and, right, on digits, with the y axis and the title of either."""
-    left, right = (_of_target(target, points) for target in ("separable", "digits"))
-    nothing = Panel(nothing="No runs on separable targets.")
-    panels = [
-        _separable_panel(left, separable, below, fill(f"Separable: {title(left)}", 60)) if left else nothing,
-        _digits_panel(right, digits, below, fill(f"Digits: {title(right)}", 26)) if right else None,
-    ]
-    return Chart(panels, columns=2, height=3.5, widths=[2, 1], legend=4)
 
 
 def _lines(points: Means) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:

@@ -165,7 +165,7 @@ STUDIES = (
         "comparing degrees of the building block",
         Path(__file__).parent / "captions",
         ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
-        dict.fromkeys(("losses", "differences", "speed", "mixtures", "rank"), OURS),
+        dict.fromkeys(("differences", "speed", "mixtures", "rank"), OURS),
         "shapelaw.studies.block_degree.results",
         question="Which polynomial degree of a layer learns best at equal parameters?",
         verdict="results/degrees.md",

@@ -46,16 +46,6 @@ def _named(networks: Iterable[Tuned]) -> str:
     )
 
 
-def loss_title(shown: Sequence[tuple[Tuned, Mean]]) -> str:
-    """The network of the lowest mean loss on each target."""
-    best: dict[int, tuple[Tuned, Mean]] = {}
-    for one, mean in shown:
-        rank = one.task.target_rank
-        if rank not in best or mean.value < best[rank][1].value:
-            best[rank] = one, mean
-    return f"lowest mean loss: {_named(one for one, _ in best.values())}"
-
-
 def speed_title(threshold: float, ratios: Compared) -> str:
     """The networks that reach a loss in fewer steps than degree 3, after Holm's correction."""
     reached = f"To a loss of {threshold:g}: "

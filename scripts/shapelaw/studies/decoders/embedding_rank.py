@@ -145,7 +145,7 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
 def present(analysis: EmbeddingAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     made = tables_of(_TABLES, _TABLES, analysis)
-    drawn = {"losses": losses_figure(analysis), "redundancy": redundancy_figure(analysis)}
+    drawn = {"losses": losses_figure(analysis)}
     model = "1 - size of the full-rank network of equal loss / size, by monotone interpolation"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "needed"))
     return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
@@ -226,14 +226,6 @@ _TABLES = {
         comparison_table, "Our redundancy beside the published one (Wies et al. 2021).", _FORMATS
     ),
 }
-
-
-def redundancy_figure(analysis: EmbeddingAnalysis) -> Chart:
-    """Redundancy against the rank of the embedding."""
-    drawn: dict[SizeAxis, list[shared.Drawn]] = {axis: [] for axis in SizeAxis}
-    for one in analysis.found:
-        drawn[one.axis].append(shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy))
-    return shared.redundancy_figure(drawn, _LOOKS, "rank r of the embedding", analysis.noise)
 
 
 def losses_figure(analysis: EmbeddingAnalysis) -> Chart:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,7 +46,6 @@ _FORMATS = {
     **dict.fromkeys(("ours", "vocabulary_rank", "low", "high"), ".3g"),
     "over_full": ".3f",
 }
-_BOUNDS = {BELOW: "v", ABOVE: "^"}
 _STATUS = {RedundancyStatus.AT_LEAST: BELOW, RedundancyStatus.AT_MOST: ABOVE}
 
 
@@ -210,7 +209,7 @@ def results(arguments: argparse.Namespace) -> Results:
 def present(analysis: PositionalAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     made = tables_of(_TABLES, _TABLES, analysis)
-    drawn = {"losses": losses_figure(analysis), "equivalents": equivalents_figure(analysis)}
+    drawn = {"losses": losses_figure(analysis)}
     model = "rank of the vocabulary series with equal loss, by monotone interpolation in log rank"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("needed", "equivalents"))
     return Results(made, drawn, fit, noise_sentence(analysis.noise), answer=answer(made))
@@ -338,26 +337,3 @@ def losses_figure(analysis: PositionalAnalysis) -> Chart:
     marks.append(Across(plain, "y", said, plots.INK, low=plain - err, high=plain + err, alpha=0.15))
     across, up = Span("rank of the embedding", "values", ranks), Span("test loss (nats per token)")
     return Chart([Panel(marks, across, up)], legend=2)
-
-
-def equivalents_figure(analysis: PositionalAnalysis) -> Chart | str:
-    """The vocabulary rank that costs as much as each positional rank, with 68% intervals; or why there is none."""
-    found = analysis.equivalents
-    if not found:
-        return "no network has factored token embeddings"
-    trained = sorted({*analysis.series(VOCABULARY)["rank"], float(analysis.full_ranks[VOCABULARY])})
-    full = Across(trained[-1], label="full vocabulary rank", line="--")
-    across = Span("positional rank", "values", [one.positional_rank for one in found])
-    up = Span("vocabulary rank of equal loss", "log", {rank: f"{rank:g}" for rank in trained})
-    note = "No network has two seeds: no intervals." if analysis.noise is None else ""
-    return Chart([Panel([*_equivalent_marks(found, trained), full], across, up, note=note)], legend=1)
-
-
-def _equivalent_marks(found: tuple[Equivalent, ...], trained: list[float]) -> Iterator[Points]:
-    """A point for each equivalent, its interval cut off where nothing was trained."""
-    for one in found:
-        rank = one.vocabulary_rank
-        low, high = np.clip([one.low, one.high], trained[0], trained[-1])
-        said = f"a bound: {one.status}" if one.status in _BOUNDS else "equal loss, 68% interval"
-        err = [[max(rank - low, 0)], [max(high - rank, 0)]]
-        yield Points(one.positional_rank, rank, said, plots.ACCENT, _BOUNDS.get(one.status, "o"), err=err)

@@ -13,10 +13,9 @@ import pandas as pd
 from shapelaw.errors import Parts
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means
-from shapelaw.report.charts import Chart, Mark, Panel, Span
-from shapelaw.report.plots import ordered_looks, side_by_side
+from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Answer, Drawn, Results, Table, TableOf, assembled
+from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import (
     CellAnalysis,
@@ -29,7 +28,7 @@ from shapelaw.studies.grid.analysis import (
 from shapelaw.studies.grid.cells import Best, Cell, Value, frame_of, order_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-from shapelaw.studies.transitions.figures import curves_chart, transition_points
+from shapelaw.studies.transitions.figures import curves_chart
 from shapelaw.studies.transitions.tables import pooled_row
 
 SHAPE = ["depth", "width"]
@@ -59,11 +58,6 @@ class RatesAnalysis:
     def trained(self) -> list[CellAnalysis]:
         """The cells of one rate, whose losses are those of trained networks."""
         return [one for one in self.cells if not is_best(one)]
-
-    @property
-    def rates(self) -> list[float]:
-        """The rates that were trained, in order."""
-        return sorted({one.cell.number(RATE) for one in self.trained})
 
 
 def is_best(one: CellAnalysis) -> bool:
@@ -180,28 +174,6 @@ def rates_figure(cells: Sequence[CellAnalysis], row_of: Callable[[CellAnalysis],
     return curves_chart({(row_of(one), at_rate(one)): one.transitions for one in cells}, in_order(cells))
 
 
-def widths_panel(
-    cells: Sequence[CellAnalysis],
-    kinds: Sequence[str],
-    kind_of: Callable[[CellAnalysis], str],
-    rates: Sequence[float],
-    title: str,
-) -> Panel | None:
-    """Transition width of the shallowest pair against the learning rate, kinds side by side.
-
-    The best rates stand at the right end, under their name; triangles are bounds. None without a width or a bound.
-    """
-    best, looks, marks = rates[-1] * 2, ordered_looks(range(len(kinds))), list[Mark]()
-    for one in cells:
-        kind = kinds.index(kind_of(one))
-        at = (best if is_best(one) else one.cell.number(RATE)) * side_by_side(kind, len(kinds))
-        for row in one.transitions.bootstrap_rows[:1]:
-            marks += transition_points(at, row, looks[kind].color, kinds[kind], looks[kind].marker)
-    ticks = {**{rate: f"{rate:g}" for rate in rates}, best: "best"}
-    y = Span("width at which the deeper network wins", "whole log")
-    return Panel(marks, Span("peak learning rate", "values", ticks), y, title) if marks else None
-
-
 @dataclass(frozen=True)
 class RatesStudy:
     """How a study of several learning rates names what it compares.
@@ -269,10 +241,8 @@ class RatesStudy:
         self,
         analysis: RatesAnalysis,
         ratios: TableOf,
-        figures_of_its_own: Mapping[str, Callable[[RatesAnalysis], Drawn]],
         sentences: Callable[[RatesAnalysis], Iterable[str]],
         answered: Callable[[Mapping[str, Table]], Answer],
-        **tables_of_its_own: TableOf,
     ) -> Results:
         """The tables, figures and fit.json of an analysis.
 
@@ -295,21 +265,13 @@ class RatesStudy:
             "seed_noise": TableOf(self.seed_noise, "Spread of the loss over seeds."),
         }
 
-        def drawn(draw: Callable[[RatesAnalysis], Drawn], _: Mapping[str, Table]) -> Drawn:
-            return draw(analysis)
-
-        def losses_figure(one: RatesAnalysis) -> Drawn:
-            return rates_figure(one.cells, self.series_of)
-
-        figures = {"losses": losses_figure, **figures_of_its_own}
         return assembled(
             analysis.parts,
             {
-                **{name: partial(one.of, analysis) for name, one in tables_of_its_own.items()},
                 **cell_tables(analysis.cells, analysis.parts, self.named, self.of),
                 **{name: partial(one.of, analysis) for name, one in others.items()},
             },
-            {name: partial(drawn, draw) for name, draw in figures.items()},
+            {"losses": lambda _: rates_figure(analysis.cells, self.series_of)},
             {"rates": lambda _: sentences(analysis)},
             lambda made: {
                 "study": self.name,

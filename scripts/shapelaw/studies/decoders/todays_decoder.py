@@ -17,8 +17,6 @@ from shapelaw.errors import UserError
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.inputs import refuse_mixed
 from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
-from shapelaw.report.charts import Chart
-from shapelaw.report.plots import PAGE
 from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.decoders import rates
 from shapelaw.studies.decoders.rates import RATE, RatesAnalysis
@@ -27,14 +25,12 @@ from shapelaw.studies.grid.cells import Cell, Value, cells_of, differing_in_one,
 from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
-from shapelaw.studies.transitions.results import WIDTH_FORMATS, add_size_options
+from shapelaw.studies.transitions.results import add_size_options
 
 SERIES = ("block", "base_width", "budget")
 # what a budget says of its rate; of a cosine nothing
 SCHEDULES = {"constant": ", undecayed", "redecayed": ", re-decayed"}
 SHOWN = 3  # ratios in one line
-FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
 RATIO_COLUMNS = [
     *("compared", "one", "other", "at", "depth", "deeper_depth", "width_one", "width_other"),
     *("ratio", "ratio_low", "ratio_high", "p_equal", "status"),
@@ -86,11 +82,6 @@ def series_of(one: CellAnalysis) -> str:
     """`llama, 4,000 steps`, and the scaling where there is one."""
     scaled = "" if one.cell.value("base_width") is None else f", {scaling_of(one)}"
     return f"{one.cell.value('block')}, {one.cell.value('budget')}{scaled}"
-
-
-def name_of(one: CellAnalysis) -> str:
-    """`llama, 4,000 steps, rate 0.002`."""
-    return f"{series_of(one)}, {rates.at_rate(one)}"
 
 
 def named(one: CellAnalysis) -> Mapping[str, Value]:
@@ -199,28 +190,7 @@ def present(analysis: RatesAnalysis) -> Results:
         "Widths of transitions over each other, of networks that differ in one thing.",
         dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
     )
-    return STUDY.results(
-        analysis,
-        ratios,
-        {"crossings": crossings_figure},
-        _sentences,
-        answer,
-        crossings=TableOf(
-            crossings_table,
-            "Width at which the deeper network wins, by block, budget and rate.",
-            WIDTH_FORMATS,
-        ),
-    )
-
-
-def crossings_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """Where the deeper network wins, by block, budget and rate: the bootstrap's width with its 68% interval."""
-    rows = [
-        {**named(one), **{name: row[name] for name in FOUND}}
-        for one in analysis.cells
-        for row in one.transitions.bootstrap_rows
-    ]
-    return pd.DataFrame(rows)
+    return STUDY.results(analysis, ratios, _sentences, answer)
 
 
 def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -242,37 +212,6 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
                 {**compared, "depth": a["depth"], "deeper_depth": a["deeper_depth"], **widths, **ratio}
             )
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
-
-
-def crossings_figure(analysis: RatesAnalysis) -> Chart | str:
-    """Transition width of the shallowest pair for each budget, block and rate, with 68% intervals.
-
-    A panel for each budget with a transition, the learning rate along it with the best rates at the right end;
-    triangles are bounds. Other budgets are named above; without any transition, the reason.
-    """
-    told = [one for one in analysis.cells if any(map(is_told, one.transitions.bootstrap_rows[:1]))]
-    if not told:
-        return NO_TRANSITION
-    budgets = list(dict.fromkeys(map(_budget, told)))
-    kinds = list(dict.fromkeys(map(_kind, analysis.cells)))
-    panels = [
-        rates.widths_panel(
-            [one for one in told if _budget(one) == budget], kinds, _kind, analysis.rates, budget
-        )
-        for budget in budgets
-    ]
-    silent = dict.fromkeys(budget for budget in map(_budget, analysis.cells) if budget not in budgets)
-    title = f"{'; '.join(silent)}: {NO_TRANSITION}" if silent else ""
-    return Chart(panels, len(budgets), PAGE, 3.0, share_y=True, title=title)
-
-
-def _budget(one: CellAnalysis) -> str:
-    return str(one.cell.value("budget"))
-
-
-def _kind(one: CellAnalysis) -> str:
-    block = str(one.cell.value("block"))
-    return block if one.cell.value("base_width") is None else f"{block}, {scaling_of(one)}"
 
 
 def _sentences(analysis: RatesAnalysis) -> Iterator[str]:

@@ -14,7 +14,6 @@ import pandas as pd
 
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import SIGNIFICANT
-from shapelaw.report.charts import Chart
 from shapelaw.report.write import Answer, Results, Table, TableOf
 from shapelaw.studies.decoders import rates
 from shapelaw.studies.decoders.rates import RATE, RatesAnalysis
@@ -23,7 +22,6 @@ from shapelaw.studies.grid.cells import Best, Value, cells_of
 from shapelaw.studies.grid.results import results_of
 from shapelaw.studies.grid.tables import RATIO_FORMATS, ratios_of
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.figures import NO_TRANSITION
 from shapelaw.studies.transitions.results import add_size_options as add_options
 
 __all__ = ["add_options", "results"]
@@ -81,8 +79,7 @@ def present(analysis: RatesAnalysis) -> Results:
         "The width at the most steps over that at the fewest.",
         dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
     )
-    drawn = {"transition_rate": transition_rate_figure}
-    return STUDY.results(analysis, ratios, drawn, lambda one: rates.edge_sentence(one.best_rates), answer)
+    return STUDY.results(analysis, ratios, lambda one: rates.edge_sentence(one.best_rates), answer)
 
 
 def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
@@ -100,17 +97,6 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
             row |= {"few_steps": few.cell.value("steps"), "many_steps": many.cell.value("steps")}
             rows.append(row | {"width_few": one["width"], "width_many": other["width"], **ratio})
     return pd.DataFrame(rows)
-
-
-def transition_rate_figure(analysis: RatesAnalysis) -> Chart | str:
-    """Transition width of the shallowest pair against the learning rate, for each number of steps.
-
-    The best rates stand at the right end, under their name; triangles are bounds. Without any, the reason.
-    """
-    kinds = list(dict.fromkeys(map(steps_of, analysis.cells)))
-    title = "bars: 68% intervals; triangles: bounds"
-    panel = rates.widths_panel(analysis.cells, kinds, steps_of, analysis.rates, title)
-    return NO_TRANSITION if panel is None else Chart([panel])
 
 
 def _measured(ratios: pd.DataFrame) -> pd.DataFrame:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,13 @@ from shapelaw.fits.memorized import (
     INFORMATION,
     LABEL_BITS,
     MEMORIZED,
-    PERFECT,
     REGRESSION,
-    SATURATED,
     MemorizationCurve,
     mean_squared_error,
     memorization_curves,
     standard_errors,
 )
 from shapelaw.fits.noise import chance_words
-from shapelaw.fits.plateau import KneeFit, fit_knee
 from shapelaw.fits.significance import Monotony, MonotonyTest, monotony
 from shapelaw.report.tables import OPEN, picked, says
 from shapelaw.report.write import TableOf
@@ -42,9 +38,6 @@ from shapelaw.theory.memorization import memorizable_examples
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
 _SIZES = ("task", "context_type", "width", "variant", *SYMBOLS)
-OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # thresholds above which a share is saturated
-# thresholds below which it is mostly guessed: one in a hundred of 100 classes is right by chance
-FLOORS = (0.0, 0.03)
 
 
 @dataclass(frozen=True)
@@ -81,20 +74,17 @@ class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
     `linear`, `growth`, `readings` (the range of `exponents`), `needed` (H at 99%) and `information` (for
-    classifications with a loss) belong to curves along H, `knee` and `gain` to curves along d_h; for other curves they
-    are None.
+    classifications with a loss) belong to curves along H, `gain` to curves along d_h; for other curves they are None.
     """
 
     curve: MemorizationCurve
     guaranteed: Floats
     monotony: MonotonyTest
     linear: capacity.LinearPart | None = None
-    other_rules: Mapping[tuple[float, float], capacity.LinearPart] = field(default_factory=dict)
     growth: capacity.Growth | None = None
     readings: tuple[float, float] | None = None
     needed: capacity.Capacity | None = None
     information: Information | None = None
-    knee: KneeFit | None = None
     gain: Gain | None = None
 
 
@@ -175,17 +165,15 @@ def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> 
     err = standard_errors(curve)
     test = monotony(curve.x, curve.share, err, curve.noise)
     if along == "heads":
-        others = {rule: capacity.linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
         line = capacity.linear_part(curve)
         growth, needed = capacity.fit_growth(curve, line.used), capacity.heads_needed(curve)
         guessed = 2.0 ** -float(runs[LABEL_BITS].fillna(math.inf).iloc[0])
         readings = capacity.exponents(curve, line.used, guessed)
         information = _information_of(curve, runs, line.used)
-        return CurveAnalysis(curve, guaranteed, test, line, others, growth, readings, needed, information)
+        return CurveAnalysis(curve, guaranteed, test, line, growth, readings, needed, information)
     if along == "head_dim":
         assert curve.context is not None
-        knee = fit_knee(curve.x, curve.share, err if curve.noise else curve.seeds**-0.5, curve.noise)
-        return CurveAnalysis(curve, guaranteed, test, knee=knee, gain=gain_beyond(curve, curve.context))
+        return CurveAnalysis(curve, guaranteed, test, gain=gain_beyond(curve, curve.context))
     return CurveAnalysis(curve, guaranteed, test)
 
 
@@ -275,18 +263,6 @@ def line_row(one: CurveAnalysis, part: capacity.LinearPart) -> dict[str, Any]:
     return row
 
 
-def rules_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
-    """The line by the shares above which a point counts as saturated and below which it counts as guessed."""
-    kept = ("slope", "slope_err", "r_squared", "curvature_p", "n_points", "examples_per_head", "status")
-    rows = []
-    for one in analysis.curves:
-        for (saturated, floor), part in one.other_rules.items():
-            found = line_row(one, part)
-            rule = {"saturated": saturated, "floor": floor}
-            rows.append(sizes_of(one.curve) | rule | {name: found[name] for name in kept})
-    return pd.DataFrame(rows)
-
-
 def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One row per curve along H: H at `MEMORIZED`, examples a head there, and the exponent of the share in H.
 
@@ -337,16 +313,15 @@ def examples_per_head(one: CurveAnalysis) -> float:
     return float(one.curve.examples or 0) / one.needed.size if one.needed and found else math.nan
 
 
-def knee_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
-    """One knee in d_h per curve: its intervals, whether they contain n, and the gain beyond n."""
+def gain_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
+    """The gain of the share beyond d_h = n, one row per curve; where it can't be measured, `message` says why."""
     rows = [
         sizes_of(one.curve)
-        | one.knee.to_dict()
-        | {"knee_holds_context": says(one.knee.usable, one.knee.allows(float(one.curve.context or 0)))}
-        | picked(one.gain, gain_beyond_context="gain", gain_err="err", gain_p="p_value")
-        | picked(one.gain, gain_points="n_points", gain_note="reason")
+        | picked(one.gain, "gain", gain_err="err", p_value="p_value", n_points="n_points")
+        | {"status": FitStatus.TOO_FEW_POINTS if one.gain.reason else FitStatus.CONVERGED}
+        | picked(one.gain, message="reason")
         for one in analysis.curves
-        if one.knee is not None and one.gain is not None
+        if one.gain is not None
     ]
     return pd.DataFrame(rows).convert_dtypes()
 
@@ -391,7 +366,7 @@ def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     rows = [
         (name, one.curve.setting, *rest)
         for one in analysis.curves
-        for name, *rest in (*_line_rows(one), *_knee_rows(one), _monotony_row(one), _theory_row(one))
+        for name, *rest in (*_line_rows(one), *_gain_rows(one), _monotony_row(one), _theory_row(one))
     ]
     return beside_published(analysis.study, pd.DataFrame(rows, columns=list(_COMPARED)))
 
@@ -428,15 +403,10 @@ def _per_head_note(one: CurveAnalysis) -> str:
     return f"{said}; classes are easier than real labels, so don't divide this by the theorem's number"
 
 
-def _knee_rows(one: CurveAnalysis) -> Iterator[Row]:
-    if one.knee is None or one.gain is None:
+def _gain_rows(one: CurveAnalysis) -> Iterator[Row]:
+    if one.gain is None:
         return
-    knee, gain, context = one.knee, one.gain, float(one.curve.context or 0)
-    note = knee.message if knee.usable else f"{knee.status}: {knee.message}"
-    if knee.usable and knee.high95 < context:
-        note = f"below n: the examples that theory adds from there to n don't show; {note}"
-    found = (knee.knee, (knee.high68 - knee.low68) / 2) if knee.usable else (math.nan, math.nan)
-    yield "knee in d_h", *found, f"n = {one.curve.context}", says(knee.usable, knee.allows(context)), note
+    gain = one.gain
     flat = says(gain.p_value < 0.05 or 2 * gain.err < TOLD, not gain.p_value < 0.05)
     note = gain.reason or chance_words(gain.p_value)
     if gain.p_value >= 0.05 and 2 * gain.err >= TOLD:
@@ -479,13 +449,12 @@ TABLES = {
         ),
         "The line in H through the points below saturation, where they are on one.",
     ),
-    "linear_rules": TableOf(rules_table, "The same line under other rules for the points that it uses."),
     "growth": TableOf(
         growth_table,
         "Heads that memorize T, and the exponent of the share in H. Theory's number is for labels that are real "
         "numbers; classes are easier, so don't divide one by the other.",
     ),
     "saturated": TableOf(lambda analysis: analysis.saturated, "Saturated heads of trained networks."),
-    "knee": TableOf(knee_table, "The knee in the head dimension, and the gain beyond the context length."),
+    "gain": TableOf(gain_table, "The gain of the share from head dimensions beyond the context length."),
     "comparison": TableOf(comparison_table, "Our findings beside the published ones."),
 }

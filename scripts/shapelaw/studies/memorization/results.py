@@ -5,21 +5,19 @@ appendices H and I. From runs on random examples: the share memorized against th
 the head dimension d_h, for several numbers of examples T, with the theory's `H (min(n, d_h) - 1) + 1`.
 
     paper                       study                   here
-    figures 2a, 4a, 5a          memorization_heads      share, per_head: a line below saturation? examples per head
+    figures 2a, 4a, 5a          memorization_heads      share: a line below saturation? examples per head
     figure 3's subject          memorization_heads      saturated: the share of saturated heads against H
     figures 2b, 4b, 5b          memorization_context    share: monotone in n, by a test that knows its noise
-    figure 2c                   memorization_head_dim   share: the knee in d_h, and the gain beyond d_h = n
+    figure 2c                   memorization_head_dim   share: the gain beyond d_h = n
     figure 3, appendix H        memorization_saturation saturated heads; the largest T memorized perfectly
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,9 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, Floats, overall_status
 from shapelaw.fits.memorized import (
     HEADS_SAY,
-    MEMORIZED,
-    PER_EXAMPLE,
     REGRESSION,
     SATURATED,
     MemorizationCurve,
@@ -40,19 +35,16 @@ from shapelaw.fits.memorized import (
     mean_squared_error,
 )
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span, looked
-from shapelaw.report.plots import ACCENT, INK, MOST_COLUMNS, MUTED, PAGE, Look, key, ordered_looks
+from shapelaw.report.plots import INK, MOST_COLUMNS, PAGE, Look, key, ordered_looks
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import saturation, titles
 from shapelaw.studies.memorization.analysis import (
-    SYMBOLS,
     TABLES,
     CurveAnalysis,
     MemorizationAnalysis,
     analyse_runs,
-    guaranteed_examples,
-    theory_per_head,
 )
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation, relu_results
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, RELU, SATURATION
@@ -63,7 +55,7 @@ NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
 _MODELS = {
     ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
     ALONG_CONTEXT: "share does not fall with n (isotonic regression)",
-    ALONG_HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
+    ALONG_HEAD_DIM: "share = intercept + slope d_h beyond d_h = n",
 }
 QUANTITIES = {  # of the table `comparison`: the one that answers the study's question
     ALONG_HEADS: "p-value of a line in H",
@@ -82,10 +74,10 @@ NUMBERS = {  # the one number of an answer: a row of `comparison`, and its words
         "examples per head where 99% are memorized",
         "{ours:.0f} examples per head where 99% are memorized",
     ),
-    ALONG_HEAD_DIM: ("knee in d_h", "the knee is at d_h = {ours:.1f}, published {published}"),
+    ALONG_HEAD_DIM: (QUANTITIES[ALONG_HEAD_DIM], "beyond d_h = n the share changes by {ours:+.3f}"),
     SATURATION: (QUANTITIES[SATURATION], "{ours:.0%} of them"),
 }
-FITS = {ALONG_HEADS: "linear_part", ALONG_CONTEXT: "monotony", ALONG_HEAD_DIM: "knee"}  # tables
+FITS = {ALONG_HEADS: "linear_part", ALONG_CONTEXT: "monotony", ALONG_HEAD_DIM: "gain"}  # tables
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -210,7 +202,7 @@ def answer(study: str, tables: Mapping[str, Table]) -> Answer:
         "No" if not counted[YES] else "Yes" if not counted[NO] else f"In {counted[YES]} of {decided} settings"
     )
     number = _growth(tables["points"].frame) if study == ALONG_CONTEXT else _number(study, rows)
-    return Answer(f"{yes_or_no}{number}.", True, more=claimed + _best_fit(study, tables))
+    return Answer(f"{yes_or_no}{number}.", True, more=claimed + _best_line(study, tables))
 
 
 def _number(study: str, rows: pd.DataFrame) -> str:
@@ -234,37 +226,28 @@ def _growth(points: pd.DataFrame) -> str:
     )
 
 
-def _best_fit(study: str, tables: Mapping[str, Table]) -> str:
-    """The line or the knee with the most points, with its interval."""
-    if study not in (ALONG_HEADS, ALONG_HEAD_DIM):
+def _best_line(study: str, tables: Mapping[str, Table]) -> str:
+    """The slope of the line in H with the most points."""
+    if study != ALONG_HEADS:
         return ""
     fits = tables[FITS[study]].frame
     fits = fits[fits["status"] == FitStatus.CONVERGED]
     if fits.empty:
         return ""
     row = fits.sort_values("n_points", ascending=False, kind="stable").iloc[0]
-    if study == ALONG_HEADS:
-        return (
-            f" Share of T = {row['examples']:,} per head: {row['slope']:.3f} \u00b1 {row['slope_err']:.3f}."
-        )
-    return f" Knee at d_h = {row['knee']:.1f} ({row['low68']:.1f} to {row['high68']:.1f}), n = {row['context']:.0f}."
+    return f" Share of T = {row['examples']:,} per head: {row['slope']:.3f} \u00b1 {row['slope_err']:.3f}."
 
 
 LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
 LEAST_MSE = 1e-5
 _SMALL = {"markersize": 3.5}
-_BOUNDS = {
-    CapacityStatus.AT_LEAST: ("^", "every T tried is memorized"),
-    CapacityStatus.BELOW: ("v", "no T tried is memorized"),
-}
 
 
 def share_figure(analysis: MemorizationAnalysis) -> Chart:
     """Accuracy (or MSE) against the size that the study varies, one colour per T, one panel per setting.
 
     Bars are the standard deviation over seeds. Dotted lines show the share that theorem 1 guarantees. Along H the line
-    goes through the filled points, if they are consistent with one; along d_h the two fitted pieces, the knee with its
-    68% interval, and n are drawn.
+    goes through the filled points, if they are consistent with one; along d_h a dashed line is at n.
     """
     panels = _panels(analysis.curves)
     columns = min(len(panels), MOST_COLUMNS)
@@ -276,35 +259,6 @@ def share_figure(analysis: MemorizationAnalysis) -> Chart:
         keys=_keys(analysis),
         legend=1 if len(panels) == 1 else 3,
     )
-
-
-def per_head_figure(analysis: MemorizationAnalysis) -> Chart | str:
-    """T divided by the heads that memorize 99% of it, against T; bars reach at least to the trained H on either side.
-
-    The dotted line is theorem 1's min(n, d_h) - 1, which holds for labels of real numbers. Or the reason
-    why nothing can be drawn.
-    """
-    found = [
-        one for one in analysis.curves if one.needed is not None and one.needed.status is CapacityStatus.FOUND
-    ]
-    if not found:
-        return f"no T is memorized to {MEMORIZED:.0%} by some H and not by others"
-    panels = _panels(found)
-    looks, marks = ordered_looks(range(len(panels))), list[Mark]()
-    for place, mine in enumerate(panels):
-        examples = np.array([one.curve.examples for one in mine], dtype=np.float64)
-        heads = np.array([(one.needed.size, one.needed.high, one.needed.low) for one in mine if one.needed])
-        middle, low, high = examples / heads.T
-        bars = [middle - low, high - middle]
-        name = _title(mine[0].curve, 60)
-        marks.append(Points(examples, middle, name, looks[place].color, looks[place].marker, err=bars))
-    for theory in sorted({theory_per_head(one.curve) for one in found}):
-        label = f"theory, real labels: at least {theory}"
-        marks.append(Across(theory, label=label, color=INK, line=":", more={"linewidth": 1}))
-    most = max(one.curve.examples or 0 for one in found)
-    x = Span("examples T", "whole", limits=(0, 1.1 * most))
-    y = Span(f"examples per head at {MEMORIZED:.0%}", limits=(0, None))
-    return Chart([Panel(marks, x, y, titles.per_head_title(found))], height=3.4, legend=1)
 
 
 def saturated_figure(analysis: MemorizationAnalysis) -> Chart | str:
@@ -326,48 +280,13 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Chart | str:
     return Chart(panels, 2, PAGE, 2.9, legend=6)
 
 
-def capacity_figure(analysis: MemorizationAnalysis) -> Chart | str:
-    """T at 99% against the size that the study varies; dotted, theory's number for real labels.
-
-    The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or no T (down)
-    were memorized. Without a classification task, the reason.
-    """
-    if not analysis.capacities:
-        return "there are no runs of a classification task"
-    groups = sorted({_network(curve, analysis.along) for curve, _ in analysis.capacities})
-    looks, marks = ordered_looks(range(len(groups))), list[Mark]()
-    for place, group in enumerate(groups):
-        color, marker = looks[place].color, looks[place].marker
-        found = [pair for pair in analysis.capacities if _network(pair[0], analysis.along) == group]
-        found.sort(key=lambda pair: getattr(pair[0], analysis.along))
-        x = np.array([getattr(curve, analysis.along) for curve, _ in found], dtype=np.float64)
-        theory = np.array([guaranteed_examples(curve)[0] for curve, _ in found])
-        dotted = {"linewidth": 1.1}
-        marks.append(Points(x, theory, "theory, real labels: at least", color, line=":", more=dotted))
-        for at, (_, one) in zip(x, found, strict=True):
-            bound = one.status is not CapacityStatus.FOUND
-            bars = None if bound else [[one.size - one.low], [one.high - one.size]]
-            shape, _ = _BOUNDS.get(one.status, (marker, ""))
-            marks.append(Points(at, one.size, color=color, marker=shape, err=bars, hollow=bound))
-        marks.append(Points([], [], group, color, marker))
-    drawn = {one.status for _, one in analysis.capacities}
-    marks += [
-        Points([], [], label, MUTED, shape, hollow=True)
-        for status, (shape, label) in _BOUNDS.items()
-        if status in drawn
-    ]
-    y = Span(f"T at {MEMORIZED:.0%} accuracy", "whole log")
-    title = titles.capacity_title(analysis.capacities, analysis.along).replace("d_h", "$d_h$")
-    return Chart([Panel(marks, Span(LABELS[analysis.along], "whole"), y, title)], height=3.6, legend=1)
-
-
 def _share_panel(mine: Sequence[CurveAnalysis], along: str, letters: int) -> Panel:
     looks = ordered_looks([one.curve.examples or 0 for one in mine])
     regression = mine[0].curve.task == REGRESSION
     marks = list[Mark]()
     for one in mine:
         look = looks[one.curve.examples or 0]
-        marks += [*_curve_marks(one, look, regression), *_fit_marks(one, look.color, regression)]
+        marks += [*_curve_marks(one, look, regression), *_line_marks(one, look.color, regression)]
     if along == "head_dim":
         context = float(mine[0].curve.context or 0)
         marks.append(Across(context, "x", color=INK, line="--", more={"zorder": 1.5}))
@@ -386,7 +305,7 @@ def _curve_marks(one: CurveAnalysis, look: Look, regression: bool) -> Iterator[M
         y, err = mean_squared_error(y), np.stack([spread, spread]) / 12.0
         err[0] = np.minimum(err[0], 0.9 * y)  # a bar that would leave the logarithmic axis
     used = np.ones(len(y), dtype=np.bool_) if linear is None else linear.used
-    joined = "" if linear is not None or one.knee is not None else "-"
+    joined = "" if linear is not None else "-"
     yield Points(curve.x, y, color=color, line=joined, err=err, more={"elinewidth": 0.8, "linewidth": 1.0})
     yield Points(curve.x[used], y[used], f"T = {curve.examples:,}", color, look.marker, more=_SMALL)
     white = _SMALL | {"markerfacecolor": "white"}
@@ -395,27 +314,12 @@ def _curve_marks(one: CurveAnalysis, look: Look, regression: bool) -> Iterator[M
     yield Points(curve.x, _shown(one.guaranteed, regression), color=color, line=":", more=dotted)
 
 
-def _fit_marks(one: CurveAnalysis, color: str, regression: bool) -> Iterator[Mark]:
-    def line(x: Floats, share: Floats, color: str = color, **more: object) -> Mark:
-        return Points(x, _shown(share, regression), color=color, line="-", more={"linewidth": 1.0, **more})
-
+def _line_marks(one: CurveAnalysis, color: str, regression: bool) -> Iterator[Mark]:
     if one.linear is not None and one.linear.line.usable:
         used = one.curve.x[one.linear.used]
         x = np.linspace(used[0], used[-1], 60)
-        yield line(x, one.linear.line.a + one.linear.line.b * x)
-    if one.knee is None:
-        return
-    if not one.knee.usable:
-        yield line(one.curve.x, one.curve.share, linewidth=0.8, alpha=0.6)
-        return
-    x = np.union1d(np.linspace(one.curve.x[0], one.curve.x[-1], 60), [one.knee.knee])
-    yield line(x, one.knee.at(x))
-    low, high = one.knee.low68, one.knee.high68
-    span = np.array(
-        [one.curve.x[1] if math.isnan(low) else low, one.curve.x[-2] if math.isnan(high) else high]
-    )
-    top = np.full(2, one.knee.plateau)
-    yield line(span, top, ACCENT, linewidth=2.5, solid_capstyle="butt", zorder=4)
+        share = _shown(one.linear.line.a + one.linear.line.b * x, regression)
+        yield Points(x, share, color=color, line="-", more={"linewidth": 1.0})
 
 
 def _shown(share: Floats, regression: bool) -> Floats:
@@ -433,8 +337,6 @@ def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
         keys.append(key("line through filled points"))
     if any(not one.used.all() for one in linear):
         keys.append(key("saturated", line="none", marker="o", markerfacecolor="white"))
-    if any(one.knee is not None and one.knee.usable for one in analysis.curves):
-        keys.append(key("knee, 68% interval", ACCENT, linewidth=2.5))
     if analysis.along == "head_dim":
         keys.append(key("$d_h = n$", INK, "--", linewidth=0.8))
     return keys
@@ -449,29 +351,8 @@ def _panels(curves: Sequence[CurveAnalysis]) -> list[list[CurveAnalysis]]:
     return list(panels.values())
 
 
-def _title(curve: MemorizationCurve, letters: int) -> str:
-    wrapped = fill(_setting(curve).replace(" = ", "\u00a0=\u00a0"), letters)  # no line break inside "n = 32"
-    return wrapped.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
-
-
 def _setting(curve: MemorizationCurve) -> str:
     return curve.setting.removesuffix(f", T = {curve.examples:,}") if curve.examples else curve.setting
 
 
-def _network(curve: MemorizationCurve, along: str) -> str:
-    """The sizes shared by the networks of one line of the capacity figure."""
-    sizes = [
-        f"{SYMBOLS[axis]} = {getattr(curve, axis)}".replace("d_h", "$d_h$")
-        for axis in ("heads", "context", "head_dim")
-        if axis != along
-    ]
-    kind = "a context per example" if curve.context_type == PER_EXAMPLE else "shared context"
-    return ", ".join(part for part in (kind, curve.variant.replace("d_v", "$d_v$"), *sizes) if part)
-
-
-FIGURES = {
-    "share": share_figure,
-    "per_head": per_head_figure,
-    "saturated": saturated_figure,
-    "capacity": capacity_figure,
-}
+FIGURES = {"share": share_figure, "saturated": saturated_figure}

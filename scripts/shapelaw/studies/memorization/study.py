@@ -23,7 +23,7 @@ from shapelaw.specs.memorizers import (
     Memorizer,
     Task,
 )
-from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.study import Key, Study
 
 ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
 ALONG_HEAD_DIM = "memorization_head_dim"
@@ -179,15 +179,10 @@ STUDIES = (
         ALONG_HEADS,
         "how much attention heads memorize, against the number of heads",
         "Does the share that attention heads memorize grow in a line with their number?",
-        (
-            *("points", "monotony", "capacity", "linear_part", "linear_rules"),
-            *("growth", "saturated", "comparison"),
-        ),
+        (*("points", "monotony", "capacity", "linear_part", "growth", "saturated", "comparison"),),
         {
             "share": "figures 2a, 4 and 5 of the memorization paper",
-            "per_head": OURS,
             "saturated": "our own, on figure 3's subject",
-            "capacity": OURS,
         },
     ),
     _study(
@@ -195,14 +190,14 @@ STUDIES = (
         "how much attention heads memorize, against the length of the context",
         "Does the share that attention heads memorize grow with the length of the context?",
         ("points", "monotony", "capacity", "comparison"),
-        {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": OURS},
+        {"share": "figures 2b, 4 and 5 of the memorization paper"},
     ),
     _study(
         ALONG_HEAD_DIM,
         "how much attention heads memorize, against the dimension of a head",
         "Does a head's dimension stop helping at the length of the context?",
-        ("points", "monotony", "capacity", "knee", "comparison"),
-        {"share": "figure 2c of the memorization paper", "capacity": OURS},
+        ("points", "monotony", "capacity", "gain", "comparison"),
+        {"share": "figure 2c of the memorization paper"},
     ),
     _study(
         SATURATION,

@@ -16,18 +16,10 @@ MOST_EXAMPLES = 0.9  # a share of examples that is called most of them
 
 
 def share_title(curves: Sequence[CurveAnalysis], along: str) -> str:
-    """The heads that memorize T, the knee in d_h, or how far the share comes, of the curves of one panel."""
+    """The heads that memorize T, or how far the share comes, of the curves of one panel."""
     needed = [(int(one.curve.examples or 0), one.needed) for one in curves if one.needed is not None]
     if any(one.status is CapacityStatus.FOUND for _, one in needed):
         return f"{MEMORIZED:.0%} accuracy takes {_heads(needed)}"
-    bent = [one for one in curves if one.knee is not None and one.knee.usable]
-    if bent:
-        last = max(bent, key=lambda one: one.curve.examples or 0)
-        return (
-            f"T = {last.curve.examples:,}: accuracy stops rising at d_h = {last.knee.knee:.0f}"
-            if last.knee
-            else ""
-        )
     return _reach(max(curves, key=lambda one: one.curve.examples or 0).curve, along)
 
 
@@ -53,17 +45,7 @@ def _reach(curve: MemorizationCurve, along: str) -> str:
         f"{f'{errors[at]:.2g}' if regression else f'{curve.share[at]:.0%}'} at {SYMBOLS[along]} = {curve.x[at]:.0f}"
         for at in ends
     ]
-    unknown = "; can't tell where it stops rising" if along == "head_dim" else ""
-    return (
-        f"T = {curve.examples:,}: {'squared error' if regression else 'accuracy'} {', '.join(said)}{unknown}"
-    )
-
-
-def per_head_title(found: Sequence[CurveAnalysis]) -> str:
-    """The range of examples per head, or the one number with its interval."""
-    numbers = sorted((one.curve.examples or 0) / one.needed.size for one in found if one.needed is not None)
-    low, high = f"{numbers[0]:,.0f}", f"{numbers[-1]:,.0f}"
-    return f"A head memorizes {low if low == high else f'{low} to {high}'} examples"
+    return f"T = {curve.examples:,}: {'squared error' if regression else 'accuracy'} {', '.join(said)}"
 
 
 def saturated_titles(table: pd.DataFrame) -> tuple[str, str]:
@@ -83,15 +65,6 @@ def saturated_titles(table: pd.DataFrame) -> tuple[str, str]:
         left,
         f"From {heads} heads on at least {worst.loc[heads:].min():.0%}\nof the examples have an unsaturated head",
     )
-
-
-def capacity_title(found: Sequence[tuple[MemorizationCurve, Capacity]], along: str) -> str:
-    """The largest T at 99% that is known, or why none is."""
-    known = [(curve, one) for curve, one in found if one.status is CapacityStatus.FOUND]
-    if not known:
-        return "Can't tell: no network memorizes some T and not others"
-    curve, one = max(known, key=lambda pair: pair[1].size)
-    return f"{one.size:,.0f} examples are memorized at {SYMBOLS[along]} = {getattr(curve, along)}"
 
 
 def with_setting(found: str, setting: str, letters: int) -> str:

@@ -154,7 +154,6 @@ _MOST_PANELS, _MOST_BUDGETS = 9, 4
 _MOST_INSIDE = 4  # the most lines whose legend fits into the axes
 _BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # of a legend
 _THIN = {"linewidth": 0.9}
-_RANK = Span("separation rank", "whole log")
 
 
 def depth_figure(ranks: pd.DataFrame) -> Chart | str:
@@ -219,7 +218,8 @@ def width_figure(ranks: pd.DataFrame) -> Chart | str:
     nothing = "no depth was measured at two widths with N ≥ 2d"
     drawn = [(name, rows) for name, rows in series if rows["width"].nunique() > 1]
     title = titles.growth_title(*drawn[-1], "width", "d") if drawn else ""
-    return _single(series, "width", Span("width d", "whole log"), nothing, title=title)
+    panel = _lines(series, "width", Span("width d", "whole log"), nothing, title)
+    return _chart([panel], nothing, height=3.4)
 
 
 def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
@@ -231,7 +231,7 @@ def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
     series = [(f"r = {rank}", rows.drop_duplicates("width")) for rank, rows in mine.groupby("embedding_rank")]
     found = titles.flat_title(mine[mine["width"] >= mine["embedding_rank"]])
     nothing, title = "no embedding rank has\ntwo widths at N ≥ 2d", f"{found}\nL = {depth}, no positions"
-    left = _lines(series, "width", Span("width d", "whole"), nothing, title=title)
+    left = _lines(series, "width", Span("width d", "whole"), nothing, title)
     mine = base
     for size in ("width", "tokens", "depth"):
         mine = mine[mine[size] == _most_common(mine[mine["positional_rank"] > 0], size)]
@@ -239,32 +239,9 @@ def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
     at = "".join(f"d = {one.width}, N = {one.tokens}, L = {one.depth}" for one in mine.head(1).itertuples())
     at = f"{titles.positions_title(mine)}\n{at}" if at else at
     across, nothing = Span("embedding rank r", "whole"), "no network has positions"
-    right = _lines(series, "embedding_rank", across, nothing, title=at)
+    right = _lines(series, "embedding_rank", across, nothing, at)
     nothing = "no embedding rank was measured at two widths, and no network with positions"
     return _chart([left, right], nothing, columns=2, height=3.2)
-
-
-def heads_figure(ranks: pd.DataFrame) -> Chart | str:
-    """The rank as a share of its upper bound against heads of dimension d / H, a line for each depth and width."""
-    mine = _whole(ranks)
-    mine = mine[mine["tokens"] >= 2 * mine["width"]].assign(share=lambda t: t["rank"] / t["upper_bound"])
-    nothing, up = "no width was measured with two numbers of heads", Span("rank / upper bound")
-    title = titles.bound_title(mine)
-    return _single(_by_shape(mine), "heads", Span("heads H", "whole"), nothing, "share", up, title)
-
-
-def tokens_figure(ranks: pd.DataFrame) -> Chart | str:
-    """The rank against the number of tokens N, one head, two layers and more, a line for each depth and width."""
-    mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
-    nothing = "no network was measured with two numbers of tokens"
-    title = titles.tokens_title(mine)
-    return _single(_by_shape(mine), "tokens", Span("tokens N", "whole"), nothing, title=title)
-
-
-def _by_shape(ranks: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
-    """The rows of each depth and width, under its name."""
-    for (depth, width), group in ranks.groupby(["depth", "width"]):
-        yield f"L = {depth}, d = {width}", group
 
 
 def residual_figure(residual: pd.DataFrame) -> Chart | str:
@@ -367,25 +344,18 @@ def _points(mine: pd.DataFrame, x: str, color: str, label: str, y: str = "log3_r
 
 
 def _lines(
-    series: Iterable[tuple[str, pd.DataFrame]], x: str, across: Span, nothing: str, y: str = "rank",
-    up: Span = _RANK, title: str = "",
-) -> Panel:  # fmt: skip
-    """A line through the rows of each name that has two values of x; the reason where none has."""
+    series: Iterable[tuple[str, pd.DataFrame]], x: str, across: Span, nothing: str, title: str
+) -> Panel:
+    """A line of ranks for each name that has two values of x; the reason where none has."""
     drawn = [(name, mine.sort_values(x)) for name, mine in series if mine[x].nunique() > 1]
     if not drawn:
         return Panel(nothing=nothing)
     marks = list[Mark]()
     for (name, mine), look in zip(drawn, ordered_looks(range(len(drawn))).values(), strict=True):
-        marks.append(Points(mine[x], mine[y], name, look.color, line=look.dashes, more=_THIN))
-        marks += _points(mine, x, look.color, "", y)
+        marks.append(Points(mine[x], mine["rank"], name, look.color, line=look.dashes, more=_THIN))
+        marks += _points(mine, x, look.color, "", "rank")
+    up = Span("separation rank", "whole log")
     return Panel(marks, across, up, title, _BESIDE if len(drawn) > _MOST_INSIDE else {})
-
-
-def _single(
-    series: Iterable[tuple[str, pd.DataFrame]], x: str, across: Span, nothing: str, *shown: Any, **named: Any
-) -> Chart | str:
-    """A figure of one panel of `_lines`."""
-    return _chart([_lines(series, x, across, nothing, *shown, **named)], nothing, height=3.4)
 
 
 def _chart(
@@ -412,8 +382,6 @@ _FIGURES = {  # each with the table that it draws
     "rank_depth": (depth_figure, "ranks"),
     "rank_width": (width_figure, "ranks"),
     "rank_embedding": (embedding_figure, "ranks"),
-    "rank_heads": (heads_figure, "ranks"),
-    "rank_tokens": (tokens_figure, "ranks"),
     "rank_residual": (residual_figure, "residual"),
     "degree": (degree_figure, "degree_budget"),
 }

@@ -15,7 +15,7 @@ from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Count, EvenCounts, Seconds, Section, Settings, Sizes
 from shapelaw.specs.cost import duration
 from shapelaw.specs.runs import digest_of
-from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.study import Key, Study
 
 NAME = "separation_rank"
 MOST_NETWORKS = 10_000  # of a grid
@@ -336,8 +336,6 @@ STUDIES = (
             "rank_depth": "theorems 1 and 2 of the depth-width paper",
             "rank_width": "theorem 1 of the depth-width paper",
             "rank_embedding": "theorems 1 and 2 of the vocabulary paper",
-            "rank_heads": OURS,
-            "rank_tokens": OURS,
             "rank_residual": "theorems 5 and 6 of the depth-width paper",
             "degree": "section 1.2 of the note on building blocks",
         },

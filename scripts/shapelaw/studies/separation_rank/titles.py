@@ -30,15 +30,6 @@ def growth_title(name: str, mine: pd.DataFrame, across: str, symbol: str) -> str
     return f"{name}:\nrank {' and '.join(said)}"
 
 
-def tokens_title(mine: pd.DataFrame) -> str:
-    """Whether tokens beyond twice the width raise a rank."""
-    enough = mine[mine["tokens"] >= 2 * mine["width"]]
-    if (enough["status"] != EXACT).any():
-        return UNKNOWN
-    flat = (enough.groupby(["depth", "width"])["rank"].nunique() == 1).all()
-    return f"More than 2d tokens {'add nothing' if flat else 'still raise ranks'}"
-
-
 def flat_title(mine: pd.DataFrame) -> str:
     """Whether the rank of each embedding rank is the same at every width."""
     if (mine["status"] != EXACT).any():
@@ -61,11 +52,6 @@ def residual_title(residual: pd.DataFrame) -> str:
     """How many ranks residual connections change."""
     changed = int((residual["rank"] != residual["rank_residual"]).sum())
     return f"Residual connections change {changed or 'none'} of {len(residual)} ranks"
-
-
-def bound_title(mine: pd.DataFrame) -> str:
-    """The range of the ranks as a share of their upper bound."""
-    return f"Ranks are {mine['share'].min():.0%} to {mine['share'].max():.0%} of the upper bound"
 
 
 def best_degree_title(by_budget: Mapping[int, pd.DataFrame], letters: int) -> str:

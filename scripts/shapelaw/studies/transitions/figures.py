@@ -40,7 +40,6 @@ LAWS = {  # how the width grows by a form of log d
     "root": "The width grows as a root of the depth:",
     "power law": "The width grows as a power of the depth:",
 }
-NO_TRANSITION = "there is no transition within the widths that were trained"
 Analyses = Mapping[str, TransitionAnalysis]  # by the names of their cells; that of a single one is empty
 Row = Mapping[Hashable, Any]  # of transitions.csv
 
@@ -414,25 +413,6 @@ def _runs_of(state: np.ndarray) -> list[np.ndarray]:
     """Groups of consecutive indices (of m) in which all rows of `state` (k, m) stay the same."""
     changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
     return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
-
-
-def is_told(row: Row) -> bool:
-    """True where a row of transitions.csv has a width or a bound, so that there is something to draw."""
-    return row["status"] == TransitionStatus.CROSSING or row["side"] in (Side.ABOVE, Side.BELOW)
-
-
-def transition_points(at: float, row: Row, color: str, label: str, marker: str = "o") -> Iterator[Points]:
-    """The width of a transition at a place of the other axis: with its 68% interval, or a triangle for a bound.
-
-    Args:
-        row: the bootstrap's transition, as a row of transitions.csv; nothing is drawn where it has neither.
-        marker: of a width; bounds are triangles.
-    """
-    if row["status"] == TransitionStatus.CROSSING:
-        err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
-        yield Points(at, row["width"], label, color, marker, err=err)
-    elif is_told(row):
-        yield Points(at, row["bound"], label, color, "^" if row["side"] == Side.ABOVE else "v")
 
 
 def curves_chart(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Chart:

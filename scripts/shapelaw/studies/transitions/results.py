@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from shapelaw.fits.curves import (
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
-from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
+from shapelaw.fits.projection import why_no_projection, widened
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
 from shapelaw.specs.sizes import LEAST_SIZES, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
@@ -39,7 +39,6 @@ from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
     check_transitions,
-    crossings,
     published_transitions,
 )
 from shapelaw.studies.transitions.figures import figures_of
@@ -93,7 +92,6 @@ METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 SHOWN = 3  # crossings in one line
 ANSWERING = ("fit", "transitions")  # tables that the answer is read from
 THROUGHOUT = (TransitionStatus.SHALLOWER_BETTER, TransitionStatus.DEEPER_BETTER)  # one depth is better
-NOTABLE_SCALE = 1.5  # seed noises by which runs lie off smooth curves, worth a sentence
 NO_SEED_NOISE = (
     "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
 )
@@ -262,14 +260,12 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 
 def summary(analysis: TransitionAnalysis) -> str:
-    """What no table of transitions says: the noise, what could be found, the fit or why there is none."""
+    """What no table of transitions says: the noise, the fit or why there is none."""
     runs, lines = analysis.runs, []
     if runs is not None:
         lines.append(NO_SEED_NOISE if runs.noise is None else noise_sentence(runs.noise))
         if no_common_sizes(runs.curves):
             return "\n".join([*lines, NO_COMMON_SIZES])
-    lines += _doubts(analysis)
-    lines += _what_could_be_found(analysis)
     for method, fit in analysis.fits.items():
         main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
         reason = why_no_projection(fit)
@@ -282,8 +278,6 @@ def summary(analysis: TransitionAnalysis) -> str:
             lines.append(f"Fit ({method}{main}): log d = a + b L with {values}; {fit.message}{wider}.")
             if reason:
                 lines.append(f"Projection ({method}): {reason}.")
-    if analysis.forms:
-        lines.append(_forms_sentence(analysis))
     return "\n".join(lines)
 
 
@@ -293,49 +287,6 @@ def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
         min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
     ]
     return max(common, default=0) < LEAST_SIZES
-
-
-def _doubts(analysis: TransitionAnalysis) -> Iterator[str]:
-    """Runs that lie off their curves by many times the seed noise, and by how much the paper's rule lags."""
-    for row in analysis.transitions.to_dict("records"):
-        pair = f"Depth {row['depth']} against {row['deeper_depth']}"
-        if row["noise_scale"] > NOTABLE_SCALE:
-            yield f"{pair}: runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves."
-        if row["lag"] > 0:
-            yield f"{pair}: the paper's rule lags by about {row['lag']:.0%}."
-
-
-def _forms_sentence(analysis: TransitionAnalysis) -> str:
-    """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
-    rows = tabled.forms_table(analysis.forms).to_dict("records")
-    parts = [
-        f"{row['form']} {_projected(row['N_80'], row['N_80_err'])} (b = {row['b']:.2g} ± {row['b_err']:.1g}, "
-        f"weight {row['weight']:.2f}, {chance_words(row['p_value'])})"
-        for row in rows
-        if row["p_value"] >= SCATTERED or row is rows[0]
-    ]
-    return (
-        "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
-    )
-
-
-def _projected(size: float, err: float) -> str:
-    """A projected size with the error of its log as a factor; no size where that is ten or more."""
-    told = math.isfinite(size) and err < math.log(10.0)
-    return f"{size:.3g}, to a factor of {math.exp(err):.2g}" if told else "can't be told"
-
-
-def _what_could_be_found(analysis: TransitionAnalysis) -> Iterator[str]:
-    """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
-    found = crossings(analysis.transitions, analysis.method)
-    for row in found[found["reportable_low"].notna()].to_dict("records"):
-        line = math.exp(published_log_width(row["depth"]))
-        low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
-        yield (
-            f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
-            f"{row['width'] / line - 1:+.0%}; these sizes can only report crossings between "
-            f"{row['reportable_low']:.0f} and {row['reportable_high']:.0f} ({low:+.0%} to {high:+.0%})."
-        )
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
