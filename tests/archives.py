@@ -1,6 +1,7 @@
 """Archives that are kept in the repository: the same files give the same bytes."""
 
 import io
+import os
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,3 +23,11 @@ def read_archive(path: Path) -> dict[str, bytes]:
     with tarfile.open(path) as archive:
         files = ((member.name, archive.extractfile(member)) for member in archive)
         return {name: file.read() for name, file in files if file is not None}
+
+
+def unpack_archive(path: Path, folder: Path) -> None:
+    """Write its files into a folder, with their one time."""
+    for name, content in read_archive(path).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        os.utime(folder / name, (ONE_TIME, ONE_TIME))

@@ -12,7 +12,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
-from archives import ONE_TIME, write_archive  # noqa: E402
+from archives import ONE_TIME, unpack_archive, write_archive  # noqa: E402
 from project import Project, copy_code  # noqa: E402
 
 GOLDEN = REPOSITORY / "tests" / "golden"
@@ -38,8 +37,7 @@ class FinishedProject(Project):
         self.folder, self.sections = folder, yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
         copy_code(folder)
         self.configure()
-        with tarfile.open(ARCHIVE) as archive:
-            archive.extractall(folder, filter="data")
+        unpack_archive(ARCHIVE, folder)
 
     def reasons(self) -> str:
         """What a dry run would do and why, for people."""

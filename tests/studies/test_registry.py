@@ -1,10 +1,10 @@
 """What every study on the list has to keep: its declaration, its room, and the files that it makes."""
 
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
+from archives import unpack_archive
 from finished import ARCHIVE
 from made_runs import a_run
 from small import REPOSITORY, SCRIPTS
@@ -21,8 +21,7 @@ NOT_ANALYSED = {"logged", "keys.txt", "runs.parquet", "measured.json", "measured
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of a real run of every study but committed_runs, on tiny grids."""
     folder = tmp_path_factory.mktemp("finished")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpack_archive(ARCHIVE, folder)
     return folder / "results"
 
 

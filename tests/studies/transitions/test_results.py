@@ -35,24 +35,6 @@ def test_points_off_their_line_have_a_widened_error_and_no_projection():
     assert made.tables["projection"].frame["depth"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [  # our own of Llama's block, docs/results/depth_width.md; and some that bend up, beyond any number at 80 layers
-        (
-            "1,29.0,1.1\n2,36.5,2.5\n4,48.7,4.8\n8,57.3,4.7\n",
-            "log L 1.55e+07, to a factor of 1.4 (b = 0.34 ± 0.04,",
-        ),
-        ("1,29,1\n2,36,2\n3,60,4\n4,130,9\n", "log d = a + b L + c L² can't be told (b = "),
-    ],
-)
-def test_a_projection_that_no_form_holds_within_a_factor_of_ten_is_no_number(tmp_path, known, said):
-    path = tmp_path / "transitions.csv"
-    path.write_text(f"depth,width,width_err\n{known}")
-    told = present(analyse(transitions=path)).summary.splitlines()[-1]
-    assert said in told
-    assert "log d = a + b L + c L² can't be told" in told
-
-
 def asked(add, *words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add(parser)
