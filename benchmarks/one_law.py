@@ -25,16 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import optimize
 
+from shapelaw.advice.answer.laws import PUBLISHED, Law, best_depth_at, read_law
 from shapelaw.errors import command_line
 from shapelaw.report.charts import Band, Chart, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, FOURTH, INK, MUTED, SECOND, THIRD, save_figure
-from shapelaw.studies.study import published_log_width
 from shapelaw.studies.transitions.analysis import analyse_runs, published_transitions
 
 Floats = npt.NDArray[np.float64]
@@ -49,18 +50,29 @@ FLAT = np.array([-50.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # no penalty of any depth
 DEPTHS = np.geomspace(1, 1000, 600)
 EQUAL_TOKENS, EQUAL_RATIO = "bytes, 49 million", "bytes, 100 per parameter"  # groups of our runs
 SERIES, BUDGETS = "hot_100b+", (10, 30, 100, 350)  # of Gemstones, in billions of tokens
-# where best depths are told: parameters of the blocks, tokens, vocabulary
-SIZES = {
-    "Gemstones": (1.5e8, 4.4e8, 1.3e9),
-    "Bian et al. 2025": (5e7, 1.5e8, 4.4e8),
-    "Levine et al. 2020": (6e6, 6e7, 2.4e8),
-}
-TOKENS = {"Gemstones": 1e11, "Bian et al. 2025": 1e10, "Levine et al. 2020": 6.55e10}
-WORDS = {"Gemstones": 50304, "Bian et al. 2025": 50432, "Levine et al. 2020": 2000}
-RANGES = {"Gemstones": (2.3e7, 1.8e9), "Bian et al. 2025": (4e7, 1.6e9)}  # of parameters of their blocks
-OURS, ALL = "our runs", "ours and both labs"
+OURS, ALL, LEVINE = "our runs", "ours and both labs", "Levine et al. 2020"
 NAMES = ("k0", "k1", "c0", "c1", "c2", "c3")
 DRAWS = 200
+
+
+class Source(NamedTuple):
+    """Where best depths are told: parameters of the blocks, and the tokens and the vocabulary of the source."""
+
+    sizes: tuple[float, ...]
+    tokens: float
+    words: int
+    span: tuple[float, float] = (0.0, 0.0)  # of the parameters of its blocks, in the figure
+
+    def at(self, size: float) -> dict[str, float]:
+        """What a best depth depends on."""
+        return {"size": size, "per_param": self.tokens / size, "words": self.words}
+
+
+SOURCES = {
+    "Gemstones": Source((1.5e8, 4.4e8, 1.3e9), 1e11, 50304, (2.3e7, 1.8e9)),
+    "Bian et al. 2025": Source((5e7, 1.5e8, 4.4e8), 1e10, 50432, (4e7, 1.6e9)),
+    LEVINE: Source((6e6, 6e7, 2.4e8), 6.55e10, 2000),
+}
 
 
 def small_runs() -> pd.DataFrame:
@@ -85,9 +97,7 @@ def public_runs(gemstones: Path) -> dict[str, pd.DataFrame]:
     first = first.assign(group="Gemstones, " + budget.astype(str) + " billion")[budget.isin(BUDGETS)]
     second = pd.read_csv(BIAN, comment="#")
     tables = 2 * second["vocab_size"] * second["width"]
-    level = "Bian, " + second["tokens"].astype(
-        str
-    )  # each nominal size has its own, and shapes of nearly that size
+    level = "Bian, " + second["tokens"].astype(str)  # a number of tokens for each nominal size
     second = second.assign(group="Bian", level=level, block_params=second["total_params"] - tables)
     return {"Gemstones": first, "Bian et al. 2025": second}
 
@@ -168,13 +178,6 @@ def drawn_depth(fit: Fit, at: Mapping[str, float], vocabulary: str) -> tuple[flo
     return best_depth(fit[0], at, vocabulary), float(low), float(high)
 
 
-def published_depth(size: float) -> float:
-    """The depth that is best at a size by the law of Levine et al. 2020: √2 L where L and 2 L tie."""
-    depths = np.geomspace(1, 200, 2000)
-    sizes = [12 * depth * np.exp(2 * published_log_width(depth)) for depth in depths]
-    return float(2**0.5 * depths[np.abs(np.subtract(sizes, size)).argmin()])
-
-
 def transitions_of(runs: pd.DataFrame) -> pd.DataFrame:
     """The transitions of one group's runs at equal blocks, with the width and the size at their mid-depths."""
     found = analyse_runs(runs.dropna(axis="columns", how="all")).transitions
@@ -197,9 +200,9 @@ def marks_of(label: str, found: pd.DataFrame, x: str, y: str, color: str, marker
 
 def ridges(fits: Mapping[str, Fit]) -> Iterator[Points | Band]:
     """What each lab's own losses and what our small runs say of the best depth over the lab's sizes."""
-    for (lab, sizes), color in zip(RANGES.items(), (THIRD, FOURTH), strict=True):
-        x = np.geomspace(*sizes, 30)
-        at = [{"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]} for size in x]
+    for lab, color in zip(("Gemstones", "Bian et al. 2025"), (THIRD, FOURTH), strict=True):
+        x = np.geomspace(*SOURCES[lab].span, 30)
+        at = [SOURCES[lab].at(size) for size in x]
         own, ours = ([best_depth(fits[name][0], one, "V") for one in at] for name in (lab, OURS))
         drawn = np.array([drawn_depth(fits[OURS], one, "V")[1:] for one in at])
         yield Band(x, drawn[:, 0], drawn[:, 1], color=color, alpha=0.15)
@@ -220,7 +223,7 @@ def figure(small: pd.DataFrame, fits: Mapping[str, Fit]) -> Chart:
     width, depth = Span("width at the transition", "log"), Span("depth (geometric mean of the two)", "log")
     size = Span("parameters of the blocks", "log")
     left, right = (
-        [marks_of(label, *one[:1], x, y, *one[1:]) for label, one in found.items()]
+        [marks_of(label, rows, x, y, color, marker) for label, (rows, color, marker) in found.items()]
         for x, y in (("middle", "at_middle"), ("size", "middle"))
     )
     panels = [Panel(left, depth, width), Panel([*ridges(fits), *right], size, Span("best depth", "log"))]
@@ -257,17 +260,19 @@ def fit_row(vocabulary: str, name: str, fit: Fit, labs: Mapping[str, pd.DataFram
     }
 
 
-def depth_rows(vocabulary: str, fits: Mapping[str, Fit], other: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Best depths by ours, by all and by the lab itself, at each lab's sizes."""
-    for lab, sizes in SIZES.items():
-        for size in sizes:
-            at = {"size": size, "per_param": TOKENS[lab] / size, "words": WORDS[lab]}
+def depth_rows(
+    vocabulary: str, fits: Mapping[str, Fit], other: Sequence[str], law: Law
+) -> Iterator[dict[str, object]]:
+    """Best depths by ours, by all and by the source itself, at each source's sizes."""
+    for lab, source in SOURCES.items():
+        for size in source.sizes:
+            at = source.at(size)
             row: dict[str, object] = {"lab": lab, "vocabulary": vocabulary, "millions": size / 1e6, **at}
             for name, fit in {"ours": fits[OURS], "all": fits[ALL], "own": fits.get(lab)}.items():
                 if fit is not None:
                     row[name], row[f"{name}_low"], row[f"{name}_high"] = drawn_depth(fit, at, vocabulary)
                 else:
-                    row[name] = published_depth(size)
+                    row[name] = best_depth_at(law, size)
             moved = [best_depth(fits[name][0], at, vocabulary) for name in other]
             yield {**row, "ours_least": min(moved), "ours_most": max(moved)}
 
@@ -285,12 +290,12 @@ def main() -> None:
         {name: shapes_of(one) for name, one in public_runs(arguments.gemstones).items()},
     )
     found = {vocabulary: fits_of(vocabulary, small, labs) for vocabulary in VOCABULARIES}
-    other = [name for name, _ in choices(small)]
+    other, law = [name for name, _ in choices(small)], read_law(PUBLISHED)
     fits, depths = [], []
     for vocabulary, of_form in found.items():
         named = {"nothing of depth": (FLAT, np.zeros((6, 6))), **of_form}
         fits += [fit_row(vocabulary, name, fit, labs) for name, fit in named.items()]
-        depths += depth_rows(vocabulary, of_form, other)
+        depths += depth_rows(vocabulary, of_form, other, law)
     tables = {"one_law": pd.DataFrame(depths), "one_law_fits": pd.DataFrame(fits)}
     for name, table in tables.items():
         print(table.to_markdown(index=False, floatfmt=".4g"), end="\n\n")

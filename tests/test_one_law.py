@@ -33,8 +33,3 @@ def test_losses_on_a_law_give_it_back() -> None:
     assert one_law.best_depth(values, at, "V") == pytest.approx(one_law.best_depth(TRUTH, at, "V"), rel=0.1)
     assert one_law.Surface(shapes(), "V").nats(TRUTH) == pytest.approx(0, abs=1e-9)
     assert one_law.Surface(shapes(), "V").nats(one_law.FLAT) > 0.01
-
-
-def test_the_published_law_says_the_best_depth_of_a_size() -> None:
-    tie = 12 * 12 * np.exp(2 * (5.039 + 0.0555 * 12))  # of 12 and 24 layers
-    assert one_law.published_depth(tie) == pytest.approx(12 * 2**0.5, rel=0.01)
