@@ -36,6 +36,7 @@ from shapelaw.campaign.start import (
     report_problems,
     reports_alone,
     targets_of,
+    tracker_warnings,
 )
 from shapelaw.campaign.submission import (
     VARIABLE,

@@ -1,6 +1,7 @@
 """The start of a workflow: what can be known to be wrong is told before the first job."""
 
 import shutil
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -162,3 +163,16 @@ def test_checkpoints_that_are_there_are_not_left_behind(tmp_path: Path) -> None:
     unwritable = r"execution\.scratch is file, where .* can't be made \(Not a directory\)"
     with pytest.raises(UserError, match=unwritable):
         starts.link_scratch("file", tmp_path)
+
+
+def test_a_server_that_does_not_answer_is_told_at_the_start() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://ada:hunter2@127.0.0.1:{server.getsockname()[1]}"
+        assert starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri}) == []
+    (said,) = starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri})
+    assert said.startswith(
+        "the tracker http://127.0.0.1 does not answer ([Errno 111] Connection refused); training goes"
+    )
+    assert "hunter2" not in said
+    assert starts.tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
+    assert starts.tracker_warnings(CONFIG, {}) == []

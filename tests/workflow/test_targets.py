@@ -26,6 +26,8 @@ def test_a_grid_has_its_line_its_targets_and_its_sentences(tmp_path: Path) -> No
     planned = project.planned()
     made = [planned.count(rule) for rule in ("prepare_corpus", "train_tokenizer", "encode", "mine")]
     assert made == [2, 2, 4, 1]
+    said = project.snakemake("-n", "results/mine/efects.csv", ok=False)
+    assert "The study mine makes no file efects.csv (did you mean effects.csv?)." in said.stderr + said.stdout
     project.configure(**mine)
     said = project.snakemake("plan", ok=False)
     assert "grids.mine.axes.corpus has other, of which the config has no sources" in said.stderr + said.stdout

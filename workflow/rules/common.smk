@@ -291,7 +291,10 @@ def how_far():
 def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if DOOR.jobs else workflow.cores
-    found = warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values)
+    found = [
+        *warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values),
+        *tracker_warnings(CONFIG, os.environ),
+    ]
     if DOOR.is_dry_run:
         found += missing_tokenizers(
             CONFIG, submitted().runs, Path.cwd(), lambda path: not Path(path).exists()

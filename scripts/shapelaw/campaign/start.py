@@ -11,12 +11,14 @@ import json
 import os
 import re
 import resource
+import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.campaign.submission import REPEATED, Submission
@@ -25,11 +27,12 @@ from shapelaw.settings.problems import did_you_mean, uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, in_words, kind_of
 from shapelaw.storage.pool import read_keys
-from shapelaw.studies.study import OTHER_FOLDERS, Study
+from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
+_PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
-_RESULT = r"/([^/]+)/.+"  # behind the folder of results
+_RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
 PAGE_OF = 'data-of="{}"'  # in the page of findings: whose they are, by `Submission.results_digest`
 CONFIG_OPTIONS = ("--config", "-C", "--configfile", "--configfiles")
 _OPTIONS = (
@@ -165,6 +168,22 @@ def link_scratch(scratch: str | None, folder: Path) -> None:
         ) from error
 
 
+def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[str]:
+    """A sentence where the tracking server does not answer now; training needs it only for the import at the end."""
+    parts = urlsplit(config.tracking.uri or environment.get(URI_VARIABLE) or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return []
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        socket.create_connection((parts.hostname, port), timeout=_PATIENCE).close()
+    except (OSError, ValueError) as error:
+        return [
+            f"the tracker {parts.scheme}://{parts.hostname} does not answer ({error}); training goes on without "
+            "it, and the import at its end waits 10 minutes for it"
+        ]
+    return []
+
+
 def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:
     """A sentence for a target that this config can't make: a run or a study that it does not have, a wrong name."""
     if record := _RECORD.fullmatch(target):
@@ -175,10 +194,15 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             begun = [one for one in known if one.startswith(f"{key}-")]  # without its last digits
             near = did_you_mean(key, begun or known) or f", such as {known[0]}"
             yield f"The config has no run {key}; it has {len(known)} runs{near}."
-    elif (result := re.fullmatch(re.escape(config.results) + _RESULT, target)) and result[
-        1
-    ] not in OTHER_FOLDERS:
-        yield from _study_problems(target, result[1], config)
+        elif not target.endswith("/summary.json"):
+            yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
+    elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
+        name, file = result.groups()
+        if name in OTHER_FOLDERS:
+            return
+        found = list(_study_problems(target, name, config))
+        studies = studies_of(config)
+        yield from found or (_file_problems(studies[name], file) if name in studies else ())
 
 
 def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
@@ -192,6 +216,24 @@ def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
             f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "
             f"snakemake {target} --config studies='[{name}]'"
         )
+
+
+def _file_problems(study: Study, file: str) -> Iterator[str]:
+    name, _, ending = file.rpartition(".")
+    if ending in TABLE_COPIES and name in (TABLES, *study.tables):
+        yield (
+            f"All tables of {study.name} are in {study.folder}/{TABLES}.{ending}, which comes with fit.json; ask for "
+            f"that: snakemake {study.folder}/fit.json"
+        )
+        return
+    if f"{study.folder}/{file}" in study.copies:
+        yield f"{study.folder}/{file} comes with {name}.svg; ask for that: snakemake {study.folder}/{name}.svg"
+        return
+    endings = ((study.tables, TABLE_ENDINGS), (study.figures, FIGURE_ENDINGS))
+    known = ["fit.json", "logged", "keys.txt", "runs.parquet", Path(study.input).name]
+    known += [f"{name}.{ending}" for names, kinds in endings for name in names for ending in kinds]
+    if file not in known and (near := did_you_mean(file, known)):
+        yield f"The study {study.name} makes no file {file}{near}."
 
 
 def _name_problems(checkout: Path, folder: Path) -> Iterator[str]:
