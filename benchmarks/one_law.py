@@ -24,6 +24,7 @@ every shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ PRIOR, SPREAD = np.array([-4.0, 0.0, 1.5, 0.5, 0.0, 0.0]), np.array([2.0, 0.3, 2
 FLAT = np.array([-50.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # no penalty of any depth
 DEPTHS = np.geomspace(1, 1000, 600)
 EQUAL_TOKENS, EQUAL_RATIO = "bytes, 49 million", "bytes, 100 per parameter"  # groups of our runs
+WORDS_EQUAL_TOKENS, WORDS_EQUAL_RATIO = "2,000, 49 million", "2000, 30 per parameter"
 SERIES, BUDGETS = "hot_100b+", (10, 30, 100, 350)  # of Gemstones, in billions of tokens
 OURS, ALL, LEVINE = "our runs", "ours and both labs", "Levine et al. 2020"
 NAMES = ("k0", "k1", "c0", "c1", "c2", "c3")
@@ -82,7 +84,7 @@ def small_runs() -> pd.DataFrame:
     more = pd.read_csv(RESULTS / "laptop_more_tokens.csv")
     found = [
         pd.read_csv(RESULTS / "h200_llama.csv").assign(group=EQUAL_TOKENS),
-        axes.assign(group="2,000, 49 million"),
+        axes.assign(group=WORDS_EQUAL_TOKENS),
         pd.read_csv(RESULTS / "laptop_equal_tokens.csv").assign(group=EQUAL_RATIO),
         more.assign(group=more["vocab_size"].astype(str) + ", 30 per parameter"),
     ]
@@ -191,6 +193,30 @@ def at_mid_depth(found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(middle=middle, size=size, at_middle=(size / middle / 12) ** 0.5)
 
 
+def lower_bounds(runs: pd.DataFrame) -> pd.DataFrame:
+    """For each two depths the widest size at which the shallower one leads: their transition lies above."""
+    shapes = runs.groupby(["depth", "width", "block_params"], as_index=False)["loss"].mean()
+    by_depth = dict(tuple(shapes.sort_values("block_params").groupby("depth")))
+    rows = []
+    for depth, deeper_depth in pairwise(by_depth):
+        one, other = by_depth[depth], by_depth[deeper_depth]
+        one = one[
+            one["block_params"].between(other["block_params"].min(), 1.05 * other["block_params"].max())
+        ]
+        level = np.interp(np.log(one["block_params"]), np.log(other["block_params"]), other["loss"])
+        led = one.loc[one["loss"] < level, "width"]
+        rows.append({"depth": depth, "deeper_depth": deeper_depth, "width": led.max()})
+    return at_mid_depth(pd.DataFrame(rows))
+
+
+def bounds_of(label: str, found: pd.DataFrame, color: str) -> Points:
+    """Widths that transitions lie above, as arrows."""
+    arrow = {"lolims": True, "markersize": 4}
+    return Points(
+        found["middle"], found["at_middle"], label, color, "_", err=0.3 * found["at_middle"], more=arrow
+    )
+
+
 def marks_of(label: str, found: pd.DataFrame, x: str, y: str, color: str, marker: str) -> Points:
     """Transitions in a panel, with the errors of their widths or sizes."""
     share = found["width_err"] / found["width"]
@@ -226,6 +252,11 @@ def figure(small: pd.DataFrame, fits: Mapping[str, Fit]) -> Chart:
         [marks_of(label, rows, x, y, color, marker) for label, (rows, color, marker) in found.items()]
         for x, y in (("middle", "at_middle"), ("size", "middle"))
     )
+    for group, label, color in (
+        (WORDS_EQUAL_TOKENS, "Llama's block, V = 2,000, 49 million tokens: above", ACCENT),
+        (WORDS_EQUAL_RATIO, "Llama's block, V = 2,000, 30 tokens per parameter: above", SECOND),
+    ):
+        left.append(bounds_of(label, lower_bounds(groups[group]), color))
     panels = [Panel(left, depth, width), Panel([*ridges(fits), *right], size, Span("best depth", "log"))]
     return Chart(panels, columns=2, height=3.6, legend=2)
 

@@ -33,3 +33,16 @@ def test_losses_on_a_law_give_it_back() -> None:
     assert one_law.best_depth(values, at, "V") == pytest.approx(one_law.best_depth(TRUTH, at, "V"), rel=0.1)
     assert one_law.Surface(shapes(), "V").nats(TRUTH) == pytest.approx(0, abs=1e-9)
     assert one_law.Surface(shapes(), "V").nats(one_law.FLAT) > 0.01
+
+
+def test_a_transition_lies_above_the_widest_shape_that_leads() -> None:
+    rows = [
+        {"depth": depth, "width": width, "block_params": 12 * depth * width**2, "loss": loss}
+        for depth, width, loss in (
+            (1, 32, 3.0), (1, 48, 2.8), (1, 64, 2.7), (1, 96, 2.5),  # the widest is beyond the two of two layers
+            (2, 22, 3.2), (2, 48, 2.6),
+        )
+    ]  # fmt: skip
+    found = one_law.lower_bounds(pd.DataFrame(rows))
+    assert found["width"].tolist() == [48]
+    assert found["at_middle"].tolist() == pytest.approx([48 / 2**0.25])
