@@ -82,6 +82,14 @@ BOTH: dict[str, Any] = {  # what the runs of a config and the committed ones sha
     "question": "Should the next parameter go into depth or into width: from which width on does a deeper network win?",
     "verdict": "results/depth_width.md",
 }
+RATES: dict[str, Any] = {  # what the studies of several learning rates share
+    "tables": ("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
+    "figures": {"losses": OURS},
+    "results": "shapelaw.studies.decoders.todays_decoder",
+    "answering": ("ratios", "transitions"),
+    "verdict": "results/depth_width.md#more-steps-other-rates-another-block",
+}
+
 STUDIES = (
     # Study 1: the transitions between depths, the line through them, and what it projects (Levine et al. 2020).
     _study(
@@ -126,11 +134,8 @@ STUDIES = (
         },
         title="Learning rate and steps",
         message="whether transitions depend on the learning rate and on the steps",
-        tables=("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
-        figures={"losses": OURS},
-        answering=("ratios", "transitions"),
-        question="Does the width at which depth pays depend on the number of steps?",
-        verdict="results/depth_width.md#more-steps-other-rates-another-block",
+        question="Do transitions survive other numbers of steps and learning rates?",
+        **RATES,
     ),
     # Does a transition survive today's decoder? GPT-2's block and Llama's, one learning rate and the best, any budget.
     _study(
@@ -147,11 +152,8 @@ STUDIES = (
         },
         title="Today's decoder",
         message="whether transitions survive Llama's block, the best rates and other budgets",
-        tables=("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
-        figures={"losses": OURS},
-        answering=("ratios", "transitions"),
         question="Do transitions survive today's block, the best learning rates and other token budgets?",
-        verdict="results/depth_width.md#more-steps-other-rates-another-block",
+        **RATES,
     ),
     # The effect of the vocabulary on the best depth: where a deep network overtakes a shallow one, for each V and r.
     _study(

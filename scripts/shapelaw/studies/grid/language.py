@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from shapelaw.errors import UserError
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
 from shapelaw.settings.sections import MOST_STEPS, Settings
 from shapelaw.specs.kinds import LANGUAGE_PARAMS
 from shapelaw.specs.runs import BUDGETS, Training
@@ -397,9 +397,5 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
     if not budgets and not any(name in block.values for name in RECIPE_AXES):
         return []  # those of `training` alone are told once, of the section
     recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
-    told = (
-        one
-        for recipe in recipes
-        for one in (*recipe_problems(config, place, recipe), *step_problems(place, recipe))
-    )
+    told = (one for recipe in recipes for one in recipe_problems(config, place, recipe))
     return list(dict.fromkeys(told))[:FEW]
