@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
@@ -77,6 +78,14 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     patterns = _PATTERNS.get(where, _PATTERNS.get(str(error["loc"][0])))
     message = patterns if error["type"] == "string_pattern_mismatch" else None
     return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
+
+
+def add_keys(parser: ArgumentParser, model: type[BaseModel], names: Iterable[str]) -> None:
+    """Add keys of a section as options of a command line, whose values `checked` reads."""
+    for name in names:
+        key = model.model_fields[name]
+        said = f"{key.description} (default: %(default)s)"
+        parser.add_argument(f"--{name.replace('_', '-')}", default=key.default, help=said)
 
 
 def checked(model: type[AnySection], values: Mapping[str, Any]) -> AnySection:
