@@ -160,7 +160,7 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                     f"text in {column!r}."
                 ) from error
             value = row.get(column, ...) if isinstance(row, dict) else ...
-            if _is_null(value):
+            if value is None or value != value:  # NaN is pandas' null
                 value = ""
             if not isinstance(value, str) or _is_base64(value):
                 raise UserError(
@@ -177,11 +177,6 @@ def _is_base64(text: str) -> bool:
             base64.b64decode(text, validate=True).decode()
             return True
     return False
-
-
-def _is_null(value: object) -> bool:
-    """True for null, and for the NaN that pandas has in its place."""
-    return value is None or value != value
 
 
 def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:

@@ -33,11 +33,6 @@ IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
-OUTSIDE_BLOCKS = {  # fields that change the size of no block
-    *SAME_SIZE,
-    *("vocab_size", "context_length", "embedding_rank", "positional_rank"),
-    *("patch_embedding", "tied", "loops"),
-}
 _COMPARED = {
     *(column.name for column in LANGUAGE_PARAMS),
     *BUDGETS,
