@@ -31,12 +31,12 @@ MOST_PRINTED = 10**60
 _KINDS = {  # of networks: the options that only they have, and what to say where another kind has one
     "attention": (
         (
-            *("heads", "attention_dim", "embedding_rank", "positional_rank", "residual"),
+            *("position", "entry", "heads", "attention_dim", "embedding_rank", "positional_rank", "residual"),
             *("embedding", "vocabulary", "patch", "input_dim"),
         ),
         "linearized attention, not for a product network or a Mixer",
     ),
-    "product": (("degree", "mixing", "token_dim"), "a product network: add --product"),
+    "product": (("degree", "token_dim"), "a product network: add --product"),
     "mixer": (("hidden",), "an MLP-Mixer: add --mixer"),
 }
 Network = LinearAttention | ProductNetwork | MixerNetwork
@@ -68,10 +68,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="J",
         help="positions of the half A, from 1 (default: 1 to N/2)",
     )
-    add("--position", type=int, default=1, help="position of the output, from 1")
-    add("--entry", type=int, default=1, help="element of the output's vector, from 1")
     attention = found.add_argument_group("linearized attention")
     add = attention.add_argument
+    add("--position", type=int, default=1, help="position of the output, from 1")
+    add("--entry", type=int, default=1, help="element of the output's vector, from 1")
     add("--heads", type=int, default=1, help="H")
     add("--attention-dim", type=int, help="d_a of one head (default: d / H)")
     add("--embedding-rank", type=int, help="r (default: the most that is possible)")
@@ -94,7 +94,6 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--degree", type=int, nargs="+", metavar="K", help="k, linear maps per layer; or one k for each layer"
     )
-    add("--mixing", action="store_true", help="tokens stay apart and are mixed by sums in every layer")
     add("--token-dim", type=int, help="numbers of a token (default: d)")
     mixer = found.add_argument_group("MLP-Mixer")
     add = mixer.add_argument
@@ -151,7 +150,7 @@ def network_of(given: argparse.Namespace) -> Network:
         if other != kind and wrong:
             said = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
             raise UserError(f"{said}: only for {whose}.")
-    common = {name: getattr(given, name) for name in ("depth", "width", "tokens", "position", "entry")}
+    common = {name: getattr(given, name) for name in ("depth", "width", "tokens")}
     common["partition"] = tuple(given.partition) if given.partition else None
     own = {name: getattr(given, name) for name in _KINDS[kind][0]}
     if kind == "mixer":

@@ -29,13 +29,10 @@ from typing import get_args
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.jobs.resources import in_packs
-from shapelaw.settings.problems import checked
+from shapelaw.settings.problems import add_keys, checked
 from shapelaw.specs.memorizers import (
-    ContextType,
-    LastBatch,
     LogitScale,
     MemorizationRun,
-    Task,
     beyond_theorem,
 )
 from shapelaw.storage.pool import add_asked
@@ -229,23 +226,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--within", type=int, default=50, metavar="T", help="the search ends at this distance (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
     add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
-    add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
     add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
     add("--logit-scale", choices=get_args(LogitScale), default="none", help="its root divides logits")
-    add("--task", choices=get_args(Task), default="classification")
-    add("--classes", type=int, default=100, help="classes of a classification (default 100)")
-    add("--context-type", choices=get_args(ContextType), default="shared")
-    add("--seeds", type=int, default=1, help="runs of each shape (default 1)")
-    add("--steps", type=int, default=50_000, help="optimizer steps (default 50000)")
-    add("--batch-size", type=int, default=256)
-    add(
-        "--last-batch",
-        choices=get_args(LastBatch),
-        default="filled",
-        help="the last batch of an epoch: filled up from the next one (default), or short, as in the authors' code",
-    )
-    add("--learning-rate", type=float, default=1e-3, help="Adam's peak rate (default 0.001)")
-    add("--evaluate-every", type=int, default=500, help="steps between two evaluations (default 500)")
+    of_all = ("width", "classes", "batch_size", "last_batch", "learning_rate", "evaluate_every")
+    add_keys(parser, Memorization, of_all)
+    add_keys(parser, MemorizationGrid, ("task", "context_type", "seeds", "steps"))
     add("--to-the-end", action="store_true", help="don't stop when everything is memorized")
     add("--attention", action="store_true", help="keep each head's largest attention weights (figure 3)")
     add("--precision", choices=("float32", "float64"), default="float32")

@@ -2,10 +2,9 @@
 
   python scripts/write_specs.py --scale gpu --study STUDY --out jobs [--hours 0.4 --cost-model cost.json]
 
-Each file is for `python scripts/train.py --job FILE`. Language models: DIR/<study>.json. The most informative runs come
-first: those nearest to the size at which their depth is expected to be overtaken, or to overtake, by the published line
-log d = 5.039 + 0.0555 L; more seeds come later. With --hours, only as many as fit into so many hours (one device, by
-the config's rate or cost model). Memorizers and product networks: DIR/<study>-<number>.json, a pack each.
+Each file is for `python scripts/train.py --job FILE`. Language models: DIR/<study>.json, further seeds last. With
+--hours, only as many as fit into so many hours (one device, by the config's rate or cost model). Memorizers and product
+networks: DIR/<study>-<number>.json, a pack each.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
 """
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from shapelaw.campaign.config import load_config, runs_of, studies_of
@@ -28,13 +28,12 @@ from shapelaw.specs.cost import Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
-from shapelaw.studies.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def write_language(
-    study: Study, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
+    study: str, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
 ) -> None:
     """Write `split` jobs of a study, and print a line for each run.
 
@@ -44,7 +43,7 @@ def write_language(
     """
     chosen: list[Run] = []
     spent = 0.0
-    for run in study.informative_first(run for run in runs if isinstance(run, Run)):
+    for run in sorted((run for run in runs if isinstance(run, Run)), key=attrgetter("seed")):
         seconds = run_seconds(run, speed)
         if spent + seconds > 3600 * hours:
             continue
@@ -52,9 +51,9 @@ def write_language(
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
         chosen.append(run)
     if not chosen:
-        raise UserError(f"No run of {study.name} takes at most {60 * hours:.3g} minutes; give more --hours.")
+        raise UserError(f"No run of {study} takes at most {60 * hours:.3g} minutes; give more --hours.")
     for part in range(split):
-        name = study.name if split == 1 else f"{study.name}-{part + 1}"
+        name = study if split == 1 else f"{study}-{part + 1}"
         _write(out / f"{name}.json", [[run] for run in chosen[part::split]])
 
 
@@ -101,7 +100,7 @@ def main() -> None:
         runs = list(runs_of(config, study, ROOT).values())
         packed = [run for run in runs if is_packed(run)]
         if not packed:
-            write_language(known[study], runs, speed, arguments.hours, arguments.split, arguments.out)
+            write_language(study, runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
         packs = in_packs(packed, config.execution.models_per_pack, config.execution.padding)
         for number, pack in enumerate(packs, 1):

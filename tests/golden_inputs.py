@@ -14,7 +14,6 @@ from loss_surfaces import grid_of, simulate
 from measured_grids import GRIDS
 from memorization_analyses import CONTEXTS, HEAD_COUNTS, HEAD_DIMS
 from memorizing_networks import simulate as memorize
-from rates_runs import todays_runs
 from transition_runs import TRUE_WIDTHS
 
 from shapelaw.studies.assumptions.findings import write_row
@@ -76,17 +75,13 @@ def _memorized(folder: Path) -> None:
 
 
 def _decoders(folder: Path) -> None:
-    """Decoders of two token budgets, and of Llama's block observed on the way."""
+    """Decoders of two token budgets."""
     runs = simulate(grid_of((4, 6, 8), 6e4, 6e6, 12), TRUE_WIDTHS, noise=0.0008)
     several = [
         runs.assign(tokens=tokens, test_loss=runs["test_loss"] - 0.1 * place)
         for place, tokens in enumerate((1e9, 1e10))
     ]
     pd.concat(several).to_csv(folder / "token_budgets.csv", index=False)
-    short = todays_runs({("llama", 1000, 0.001): 240.0}, seed=5).assign(observations="500:3.0")
-    observed = [f"500:3.0 1000:{loss!r} 4000:2.0" for loss in short["test_loss"]]
-    long = todays_runs({("llama", 4000, 0.001): 120.0}).assign(observations=observed)
-    pd.concat([short, long]).assign(schedule="constant").to_csv(folder / "observed.csv", index=False)
 
 
 def _layers(folder: Path) -> None:

@@ -50,7 +50,6 @@ from shapelaw.studies.assumptions.results import present as of_layers
 from shapelaw.studies.block_degree import results as block_degree
 from shapelaw.studies.decoders import attention_ratio, embedding_rank, positional_rank, vocabulary
 from shapelaw.studies.decoders import todays_decoder as todays
-from shapelaw.studies.decoders import undertraining as under
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import present as grid
 from shapelaw.studies.memorization import results as memorization
@@ -234,10 +233,7 @@ CASES: dict[str, Callable[[], Results]] = {
         grid_runs(heads=(1,), ranks=(None,)).drop(columns="bits_per_byte"), *AXES
     ),
     "grid_moving": lambda: of_cells(moving(), "heads"),
-    "undertraining": lambda: under.present(under.analyse_cells(undertraining_runs(), "runs.csv", FAST)),
-    "undertraining_once": lambda: under.present(
-        under.analyse_cells(once(undertraining_runs()), "runs.csv", FAST)
-    ),
+    "undertraining": lambda: todays.present(todays.analyse_cells(undertraining_runs(), "runs.csv", FAST)),
     "todays_decoder": lambda: todays.present(todays.analyse_cells(todays_runs(), "runs.csv", FAST)),
     "todays_decoder_once": lambda: todays.present(
         todays.analyse_cells(once(todays_runs()), "runs.csv", FAST)

@@ -4,16 +4,17 @@ from functools import cache
 
 import numpy as np
 
-from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of
+from shapelaw.studies.assumptions.findings import Collected, Row, findings_of
+from shapelaw.studies.assumptions.study import Assumptions
 
-EFFORT = Effort(trials=200, sensitivity_trials=100, curve_trials=30)
+ASKED = Assumptions(trials=200, sensitivity_trials=100, curve_trials=30)
 
 
 def findings(tokens, query=0):
     collected = Collected()
     for start in range(0, len(tokens), 7):
         collected.add(tokens[start : start + 7], query)
-    return findings_of(collected, EFFORT)
+    return findings_of(collected, ASKED)
 
 
 def gaussian(*shape, seed=0):

@@ -6,7 +6,7 @@ import loss_surfaces
 import pandas as pd
 
 from shapelaw.specs.making import make_shape
-from shapelaw.studies.decoders.vocabulary_analysis import VocabularyAnalysis, analyse_series
+from shapelaw.studies.decoders.vocabulary import VocabularyAnalysis, analyse_series
 from shapelaw.studies.transitions.analysis import Options
 
 DEPTHS = (24, 48)

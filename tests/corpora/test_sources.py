@@ -155,16 +155,16 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
             b'{"text": ',
             r"line 2: this is not JSON \(.*\); each line must be one object with a text in 'text'",
         ),
-        (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
-        (b'{"text": 3}', "line 2: 'text' is a number, and no text; name the column with text_column"),
-        (b'{"text": true}', "line 2: 'text' is true or false, and no text"),
-        (b'{"text": ["x"]}', "line 2: 'text' is a list, and no text"),
-        (b'{"text": {"x": 1}}', "line 2: 'text' is an object, and no text"),
-        (
-            b'{"text": "%s"}' % base64.b64encode(b"It was the best of times. " * 3),
-            "line 2: 'text' is base64, and no",
+        *(
+            (line, f"line 2: there is no text in 'text' of {shown}; name the column with text_column")
+            for line, shown in (
+                (b'{"body": "x"}', '{"body": "x"}'),
+                (b'{"text": 3}', '{"text": 3}'),
+                (b'{"text": %s}' % (b"true, " * 30)[:-2].join((b"[", b"]")), r'{"text": \[true, .*\[...\]'),
+                (b'{"text": "%s"}' % base64.b64encode(b"It was the best of times. " * 3), '{"text": .*'),
+                (b'["x"]', r'\["x"\]'),
+            )
         ),
-        (b'["x"]', r"line 2: there is no text in 'text' \(it is a list\)"),
         (b"[" * 100_000, "line 2: this is not JSON"),
         (b'{"text": "\xff"}', "line 2, byte 10: this is not UTF-8"),
     ],

@@ -24,22 +24,15 @@ def plain_attention(tokens, layers, residual, prime):
     return tokens
 
 
-def plain_product(tokens, weights, prime):
-    """Element-wise products of `W x`, or of `W x_j + U (sum of all)`."""
+def plain_product(numbers, weights, prime):
+    """Element-wise products of `W x`, layer by layer."""
     for layer in weights:
-        pooled = [sum(column) % prime for column in zip(*tokens, strict=True)]
-        found = []
-        for x in tokens:
-            product = [1] * len(layer[0][0])
-            for factor in range(len(layer[0])):
-                moved = times(layer[0][factor], x, prime)
-                if len(layer) == 2:
-                    mixed = times(layer[1][factor], pooled, prime)
-                    moved = [a + b for a, b in zip(moved, mixed, strict=True)]
-                product = [a * b % prime for a, b in zip(product, moved, strict=True)]
-            found.append(product)
-        tokens = found
-    return tokens
+        product = [1] * len(layer[0])
+        for factor in layer:
+            moved = times(factor, numbers, prime)
+            product = [a * b % prime for a, b in zip(product, moved, strict=True)]
+        numbers = product
+    return numbers
 
 
 def plain_degree_attention(tokens, blocks, heads, prime):

@@ -132,10 +132,9 @@ def test_a_broken_record_among_the_wanted_stops_the_table(place: Place, tmp_path
     assert "spec.json is not whole JSON" in done.stderr
 
 
-def test_what_was_observed_on_the_way_is_read_back(place: Place) -> None:
+def test_the_block_of_a_run_is_read_back(place: Place) -> None:
     run = make_run(block="llama", kv_heads=1, tied=True)
-    write_finished(place.results, run, observations="30:2.25 60:1.5")
+    write_finished(place.results, run)
     place.import_all()
     (row,) = read_runs(place.store(), place.study).to_pylist()
-    assert row["observations"] == "30:2.25 60:1.5"
     assert (row["block"], row["kv_heads"], row["tied"]) == ("llama", 1, "True")

@@ -80,12 +80,7 @@ def test_every_study_has_its_runs_its_tables_and_its_figures(project: StudiesPro
 def test_what_decoders_differ_in_reaches_their_table(project: StudiesProject) -> None:
     degrees = project.table("attention_degree/runs.parquet")["attention_degree"]
     assert sorted(degrees.fillna(0)) == [0, 0, 2, 2, 3, 3]
-    runs = project.table("todays_decoder/runs.parquet")
-    assert set(runs["block"].dropna()) == {"llama"}
-    for text, loss in zip(runs["observations"], runs["test_loss"], strict=True):
-        observed = dict(pair.split(":") for pair in text.split())
-        assert list(observed) == ["10", "20"]
-        assert float(observed["20"]) == loss
+    assert set(project.table("todays_decoder/runs.parquet")["block"].dropna()) == {"llama"}
     runs = project.table("looped/runs.parquet").fillna({"loops": 1})
     assert set(runs["optimizer"]) == {"muon"}
     once, twice = (runs[runs["loops"] == loops].sort_values(["width", "seed"]) for loops in (1, 2))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from shapelaw.settings import sections
 TEXT_DOCUMENT_BYTES = 65_536
 _READ_BYTES = 2**20
 SHORT = 64  # characters below which a text may look like base64
+MOST_SHOWN = 80  # of a line that has no text
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_FEED, _RETURN = b"\n\r"
 
@@ -157,44 +159,24 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                     f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
                     f"text in {column!r}."
                 ) from error
-            value: Any = None
-            said = ""
-            if isinstance(row, dict) and column in row:
-                value = "" if _is_null(row[column]) else row[column]
-                if (kind := _kind(value)) != TEXT:
-                    said = f"{column!r} is {kind}, and no text"
-            else:
-                there = f"an object with {', '.join(row)}" if isinstance(row, dict) else _kind(row)
-                said = f"there is no text in {column!r} (it is {there})"
-            if said:
-                raise UserError(f"{path}, line {number:,}: {said}; name the column with text_column.")
+            value = row.get(column, ...) if isinstance(row, dict) else ...
+            if value is None or value != value:  # NaN is pandas' null
+                value = ""
+            if not isinstance(value, str) or _is_base64(value):
+                raise UserError(
+                    f"{path}, line {number:,}: there is no text in {column!r} of {shorten(text, MOST_SHOWN)}; name the "
+                    "column with text_column."
+                )
             yield number, value
 
 
-TEXT = "a text"
-_JSON: dict[type, str] = {
-    dict: "an object",
-    list: "a list",
-    str: TEXT,
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def _kind(value: object) -> str:
-    """The kind of a JSON value, in words; a text that is another one in base64 is none, but a word may look like it."""
-    if isinstance(value, str) and len(value) >= SHORT:
+def _is_base64(text: str) -> bool:
+    """True for a text that is another one in base64; a word may look like it."""
+    if len(text) >= SHORT:
         with suppress(ValueError):
-            base64.b64decode(value, validate=True).decode()
-            return "base64"
-    return _JSON[type(value)]
-
-
-def _is_null(value: object) -> bool:
-    """True for null, and for the NaN that pandas has in its place."""
-    return value is None or value != value
+            base64.b64decode(text, validate=True).decode()
+            return True
+    return False
 
 
 def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:

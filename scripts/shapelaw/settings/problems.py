@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
@@ -77,6 +78,14 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     patterns = _PATTERNS.get(where, _PATTERNS.get(str(error["loc"][0])))
     message = patterns if error["type"] == "string_pattern_mismatch" else None
     return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
+
+
+def add_keys(parser: ArgumentParser, model: type[BaseModel], names: Iterable[str]) -> None:
+    """Add keys of a section as options of a command line, whose values `checked` reads."""
+    for name in names:
+        key = model.model_fields[name]
+        said = f"{key.description} (default: %(default)s)"
+        parser.add_argument(f"--{name.replace('_', '-')}", default=key.default, help=said)
 
 
 def checked(model: type[AnySection], values: Mapping[str, Any]) -> AnySection:
@@ -196,7 +205,6 @@ def listed(problems: list[str]) -> str:
     return "\n".join([f"The config has {count}:", *(f"  - {problem}" for problem in problems)])
 
 
-MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow
 Place = Callable[[str], str]  # from a key of `training` to its path in the config
 _SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
@@ -222,13 +230,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
     problems += uri_problems("tracking.uri", config.tracking.uri)
-    training = config.training.spec()
-    problems += [*recipe_problems(config, _in_training, training), *step_problems(_in_training, training)]
-    return problems
-
-
-def _in_training(key: str) -> str:
-    return f"training.{key}"
+    return problems + recipe_problems(config, lambda key: f"training.{key}", config.training.spec())
 
 
 def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
@@ -249,7 +251,7 @@ def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
 
 
 def recipe_problems(config: Settings, place: Place, training: Training) -> list[str]:
-    """A sentence for each problem of a recipe, whose keys are at `place` in the config, whatever its steps."""
+    """A sentence for each problem of a recipe, whose keys are at `place` in the config."""
     problems = []
     if training.precision == "bfloat16" and config.execution.gpus == 0:
         problems.append(
@@ -267,30 +269,12 @@ def recipe_problems(config: Settings, place: Place, training: Training) -> list[
             f"{training.weight_decay:g}, which adam adds to gradients that get smaller with the depth; set optimizer "
             "to adamw, or weight_decay to 0"
         )
-    return problems
-
-
-def step_problems(place: Place, training: Training) -> list[str]:
-    """A sentence for each problem of the steps of a recipe whose keys are at `place` in the config."""
-    problems = []
     if training.warmup_steps >= training.steps:
         problems.append(
             f"{place('warmup_steps')} is {training.warmup_steps}, not below {place('steps')} ({training.steps}); "
             "a tenth of the steps is usual"
         )
-    return problems + observation_problems(place, training, training.steps)
-
-
-def observation_problems(place: Place, training: Training, steps: int) -> list[str]:
-    """A sentence where a run of so many steps has more test losses on the way than are kept."""
-    observed = -(-steps // training.evaluate_every)
-    if training.schedule == Training.schedule or observed <= MOST_OBSERVATIONS:
-        return []
-    return [
-        f"{place('evaluate_every')} is {training.evaluate_every} and {place('schedule')} is {training.schedule}: that "
-        f"is {observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
-        f"{-(-steps // MOST_OBSERVATIONS)} steps"
-    ]
+    return problems
 
 
 def source_problems(key: str, line: str, root: Path) -> list[str]:

@@ -60,9 +60,6 @@ LANGUAGE_PARAMS = (  # null is an axis's default, or a size that is as usual
     Column("total_params", int),
     Column("step_flops", int),
 )
-LANGUAGE_TEXTS = (
-    Column("observations", str),  # `steps:test loss` of a run without a cosine, null for others
-)
 LANGUAGE_METRICS = (
     Column("test_loss", float),  # nats per token, at the end, as are all of these
     Column("bits_per_byte", float),
@@ -146,7 +143,7 @@ class Kind:
         run: the class of its runs.
         packed: many runs of one shape are trained as one computation.
         history: columns of a run's history.
-        params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
+        params, metrics: columns of its table of runs, from MLflow's parameters and metrics.
         name_begins: the letters of the key's parts with which a run's name in MLflow begins.
         plural: what its networks are called.
         material: what a run was trained on, and `network`: as what; for headings.
@@ -166,7 +163,6 @@ class Kind:
     network: Callable[[Any], str]
     shown: tuple[str, ...]
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
-    texts: tuple[Column, ...] = ()
 
 
 LANGUAGE = Kind(
@@ -176,7 +172,6 @@ LANGUAGE = Kind(
     history=LANGUAGE_HISTORY,
     params=LANGUAGE_PARAMS,
     metrics=LANGUAGE_METRICS,
-    texts=LANGUAGE_TEXTS,
     name_begins="Lds",
     plural="decoders",
     material=lambda run: run.corpus,

@@ -208,8 +208,7 @@ class Training:
         Literal["cosine", "constant", "redecayed"],
         Axis(
             "Learning rate after the warm-up: `cosine` to zero at the end; `constant`; or `redecayed`, constant but "
-            "for the last fifth before every test loss, in which it falls to zero. The test losses of the last two "
-            "are observations at several numbers of steps.",
+            "for the last fifth before every test loss, in which it falls to zero.",
             key="{}",
             synonyms="lr_schedule",
         ),

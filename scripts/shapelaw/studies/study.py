@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from shapelaw.specs.kinds import AnyRun, Kind
-from shapelaw.specs.runs import Run
 
 if TYPE_CHECKING:  # pandas and pydantic, which are not needed at each start, or for an answer for a size
     import pandas as pd
@@ -39,10 +38,6 @@ ANSWER = "answer"
 TABLES = "tables"  # name of the files that have all tables
 
 
-def _first_seeds(runs: Iterable[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: run.seed)
-
-
 def _nothing(*_: object) -> list[Any]:
     return []
 
@@ -58,18 +53,14 @@ def seed_warnings(name: str, seeds: Iterable[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the config: its type and its meaning. Where a config does not set it, it has `value`; without one a list
-    is empty, and a section has its own keys' defaults."""
+    """A key of the config: its type and its meaning."""
 
     kind: Any
     description: str
-    value: Any = None
 
     @property
     def default(self) -> Any:
-        """The value that is checked where a config has none."""
-        if self.value is not None:
-            return self.value
+        """The value that is checked where a config has none: no list, or a section's own defaults."""
         return [] if get_origin(self.kind) is list else {}
 
 
@@ -103,7 +94,6 @@ class Study:
         extra: the study runs only where the config's `extras` names it, and has no summary run in MLflow.
         tables_caption: name of the text for all tables.
         verdict: page of docs/, and its section, where the verdict stands.
-        informative_first: sorts the runs, the most informative first, for the case that time runs out.
         place: folder of the results of all studies.
     """
 
@@ -131,7 +121,6 @@ class Study:
     tables_caption: str = "tables"
     verdict: str = "results.md"
     answering: Sequence[str] = ()
-    informative_first: Callable[[Iterable[Run]], list[Run]] = _first_seeds
     place: str = "results"
 
     @property

@@ -1,8 +1,7 @@
 """Networks of blocks of any degree as polynomials over GF(p): products of linear maps, attention, and MLP-Mixers.
 
 Product networks. The note's layers (`P_k(x) = product over i of (W_i x)`, its comment 3.1) are fully connected: the
-first one reads the concatenated tokens and merges them. With mixing, tokens stay separate: each linear map of the
-output at position j is `W_i x_j + U_i (sum over all tokens)`, which treats tokens alike as attention does.
+first one reads the concatenated tokens and merges them.
 
 Attention of any degree. The note counts k matrices for a block of degree k. Here queries q, keys k, values v, and
 further values w where k > 3, are linear maps of a token, followed by W_O:
@@ -45,7 +44,6 @@ from shapelaw.theory.polynomials import (
     Residues,
     add,
     check_degrees,
-    check_output,
     check_total_degree,
     filled,
     matched,
@@ -82,29 +80,23 @@ class BlockNetwork(Polynomial):
 
 @dataclass(frozen=True)
 class ProductNetwork(BlockNetwork):
-    """A network of element-wise products, its inputs, and the entry of its output that is read.
+    """A network of element-wise products, and its inputs; the first entry of its output is read.
 
     Attributes:
         degree_of_layer: k, or one k for each layer, the first layer's first.
         depth: L.
-        width: width of every layer, and with mixing of every token.
+        width: width of every layer.
         tokens: N, even; the input's dimension if `token_dim` is 1.
-        mixing: tokens stay separate and are mixed by sums; otherwise the first layer reads all of them at once.
-        token_dim: dimension of a token; the width if not given, and always with mixing.
+        token_dim: dimension of a token; the width if not given.
         partition: places of the half A, from 1; the first half if not given.
-        position: position of the output, from 1; only with mixing.
-        entry: entry of that output, from 1.
     """
 
     degree_of_layer: int | tuple[int, ...]
     depth: int
     width: int
     tokens: int = 2
-    mixing: bool = False
     token_dim: int | None = None
     partition: tuple[int, ...] | None = None
-    position: int = 1
-    entry: int = 1
 
     def __post_init__(self) -> None:
         check_sizes(depth=self.depth)
@@ -116,10 +108,7 @@ class ProductNetwork(BlockNetwork):
             )
         check_degrees(self.degrees)
         check_sizes(width=self.width, tokens=self.tokens, token_dim=self.token_dim)
-        if self.mixing and self.token_dim not in (None, self.width):
-            raise UserError("With mixing the token dimension is the width; give no other.")
         self.halves.check()
-        check_output(self.position, self.tokens, self.entry, self.width)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -134,98 +123,75 @@ class ProductNetwork(BlockNetwork):
     @property
     def params(self) -> int:
         """Number of parameters of the linear maps, all layers of equal size (the note's `L k N_d`)."""
-        return sum(self.degrees) * self.width**2 * (2 if self.mixing else 1)
+        return sum(self.degrees) * self.width**2
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
 
-        In each degree a half has at most all monomials in its numbers. Without mixing, the k maps of a layer are sums
-        of a part from A and a part from B; so a half has at most, for each unit, the products of subsets of the first
-        layer's parts, and in every further layer the products of k functions of the layer before.
+        In each degree a half has at most all monomials in its numbers. The k maps of a layer are sums of a part from A
+        and a part from B; so a half has at most, for each unit, the products of subsets of the first layer's parts, and
+        in every further layer the products of k functions of the layer before.
         """
         K = self.total_degree
         numbers = (self.token_dim or self.width) * self.tokens // 2
         if K > MOST_SUMMED:
             return multiset_bound(numbers + 1, K)
         half = [multiset(numbers, degree) for degree in range(K + 1)]
-        if not self.mixing:
-            units = 1 if self.depth == 1 else self.width
-            first = self.degrees[0]
-            products = [units * math.comb(first, degree) for degree in range(first + 1)]
-            for k in self.degrees[1:]:
-                products = symmetric_power(products, k)
-            half = [min(pair) for pair in zip(half, products, strict=True)]
+        units = 1 if self.depth == 1 else self.width
+        first = self.degrees[0]
+        products = [units * math.comb(first, degree) for degree in range(first + 1)]
+        for k in self.degrees[1:]:
+            products = symmetric_power(products, k)
+        half = [min(pair) for pair in zip(half, products, strict=True)]
         return matched(half, half, K)
 
     def multiplications(self) -> int:
         w, first, inner, last = self.width, self.degrees[0], sum(self.degrees[1:-1]), self.degrees[-1]
-        if not self.mixing:
-            return inner * (w**2 + w) + (w * first if self.depth > 1 else 0) + last * (w + 1)
-        return (inner + first * (self.depth > 1)) * w * (self.tokens * (w + 1) + w) + last * w * 2
+        return inner * (w**2 + w) + (w * first if self.depth > 1 else 0) + last * (w + 1)
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
         rng = np.random.default_rng([seed, prime])
         w, t = self.width, self.token_dim or self.width
-        inputs = [t if self.mixing else t * self.tokens] + [w] * (self.depth - 1)
+        inputs = [t * self.tokens] + [w] * (self.depth - 1)
         weights = [
-            tuple(random_residues(rng, (k, w, size), prime) for _ in range(1 + self.mixing))
-            for k, size in zip(self.degrees, inputs, strict=True)
+            random_residues(rng, (k, w, size), prime) for k, size in zip(self.degrees, inputs, strict=True)
         ]
-        first, second = self.halves.drawn(rng, self.position, t, templates, prime)
+        first, second = self.halves.drawn(rng, 1, t, templates, prime)
         return self.outputs(first, second, weights, prime)
 
-    def outputs(
-        self, first: Residues, second: Residues, weights: list[tuple[Residues, ...]], prime: int
-    ) -> Residues:
+    def outputs(self, first: Residues, second: Residues, weights: list[Residues], prime: int) -> Residues:
         """The output for every template of one half with every template of the other.
 
         Args:
             first, second: the halves' tokens, (N, t, rows) and (N, t, columns), zeros at the other half's places.
-            weights: for each layer W, and with mixing U: (k, width, inputs).
+            weights: W of each layer, (k, width, inputs).
             prime: p.
         """
-        parts = [self._first_maps(vectors, weights[0], prime) for vectors in (first, second)]
-        return filled(
-            first.shape[2],
-            second.shape[2],
-            self.width * (self.tokens if self.mixing else 1),
-            lambda row, column: self._output(add(parts[0][row], parts[1][column], prime), weights[1:], prime),
-        )
+        *others, last = weights
+        layers = [*others, last[:, :1]]
+        parts = [_maps(half.reshape(-1, half.shape[2]), layers[0], prime) for half in (first, second)]
 
-    def _first_maps(self, vectors: Residues, weights: tuple[Residues, ...], prime: int) -> Residues:
-        """A half's part of the first layer's linear maps, (k, positions, units, templates)."""
-        flat = vectors if self.mixing else vectors.reshape(1, -1, vectors.shape[2])
-        only = [self.entry - 1] if self.depth == 1 else slice(None)
-        return _maps(flat, weights, only, prime)
+        def output(row: Any, column: Any) -> Residues:
+            maps = add(parts[0][row], parts[1][column], prime)
+            for layer in layers[1:]:
+                maps = _maps(_multiplied(maps, prime), layer, prime)
+            found: Residues = _multiplied(maps, prime)[0]
+            return found
 
-    def _output(self, maps: Residues, weights: list[tuple[Residues, ...]], prime: int) -> Residues:
-        """The entry of the last layer's output, from the first layer's linear maps."""
-        for layer in range(self.depth):
-            if layer == self.depth - 1 and self.mixing:
-                maps = maps[:, self.position - 1 : self.position]
-            state: Residues = maps[0]
-            for factor in maps[1:]:
-                state = reduce(state * factor, prime)
-            if layer + 1 < self.depth:
-                only = [self.entry - 1] if layer + 2 == self.depth else slice(None)
-                maps = _maps(state, weights[layer], only, prime)
-        found: Residues = state[0, 0]
-        return found
+        return filled(first.shape[2], second.shape[2], self.width, output)
 
 
-def _maps(state: Residues, weights: Sequence[Residues], only: Any, prime: int) -> Residues:
-    """`W x_j`, with a second matrix `+ U (sum over j of x_j)`, for every position: (k, positions, units, ...).
+def _maps(state: Residues, weights: Residues, prime: int) -> Residues:
+    """The k linear maps of a layer, (k, units, ...), of what is before it, (inputs, ...)."""
+    return np.stack([times(one, state[:, None], prime)[:, 0] for one in weights])
 
-    Args:
-        weights: W and, where tokens are mixed, U: (k, units, inputs).
-        only: index of the units.
-    """
-    found = [of_rows(state, one[only], prime) for one in weights[0]]
-    if len(weights) > 1:
-        pooled = reduce(np.asarray(state.sum(axis=0), dtype=np.uint64), prime)[None]
-        mixed = (of_rows(pooled, one[only], prime) for one in weights[1])
-        found = [add(*pair, prime) for pair in zip(found, mixed, strict=True)]
-    return np.stack(found)
+
+def _multiplied(maps: Residues, prime: int) -> Residues:
+    """The product of the k maps, element by element."""
+    state: Residues = maps[0]
+    for factor in maps[1:]:
+        state = reduce(state * factor, prime)
+    return state
 
 
 MOST_SUMMED = 2000  # degree above which the bound is not summed degree by degree
@@ -394,7 +360,7 @@ class MixerBlock:
 
 @dataclass(frozen=True)
 class MixerNetwork(BlockNetwork):
-    """A network of such blocks, and the entry of its output that is read.
+    """A network of such blocks; its output is the first entry at the first token.
 
     Attributes:
         depth: L.
@@ -402,8 +368,6 @@ class MixerNetwork(BlockNetwork):
         tokens: N, even.
         hidden: S, units of the MLP over tokens; N if not given.
         partition: places of the half A, from 1; the first half if not given.
-        position: position of the output, from 1.
-        entry: entry of that output, from 1.
     """
 
     depth: int
@@ -411,14 +375,11 @@ class MixerNetwork(BlockNetwork):
     tokens: int
     hidden: int | None = None
     partition: tuple[int, ...] | None = None
-    position: int = 1
-    entry: int = 1
 
     def __post_init__(self) -> None:
         check_sizes(depth=self.depth, width=self.width, tokens=self.tokens, hidden=self.hidden)
         check_total_degree(self.depth * math.log10(2))
         self.halves.check()
-        check_output(self.position, self.tokens, self.entry, self.width)
 
     @property
     def units(self) -> int:
@@ -470,7 +431,7 @@ class MixerNetwork(BlockNetwork):
             MixerBlock(*(random_residues(rng, shape, prime) for shape in ((S, N), (N, S), (d, d))))
             for _ in range(self.depth)
         ]
-        first, second = self.halves.drawn(rng, self.position, d, templates, prime)
+        first, second = self.halves.drawn(rng, 1, d, templates, prime)
         return self.outputs(transpose(first), transpose(second), blocks, prime)
 
     def outputs(self, first: Residues, second: Residues, blocks: list[MixerBlock], prime: int) -> Residues:
@@ -483,9 +444,7 @@ class MixerNetwork(BlockNetwork):
         """
         parts = [of_rows(vectors, blocks[0].up, prime) for vectors in (first, second)]
         last = blocks[-1]
-        read = MixerBlock(
-            last.up, last.down[self.position - 1 : self.position], last.channels[self.entry - 1 : self.entry]
-        )
+        read = MixerBlock(last.up, last.down[:1], last.channels[:1])
 
         def output(row: Any, column: Any) -> Residues:
             hidden = add(parts[0][row], parts[1][column], prime)

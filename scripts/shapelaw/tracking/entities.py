@@ -261,7 +261,7 @@ class Listed:
 
 def columns_of(kind: kinds.Kind) -> tuple[kinds.Column, ...]:
     """The columns of a kind's table of runs, those that every kind has first."""
-    return (*_COMMON, *kind.params, *kind.metrics, *kind.texts)
+    return (*_COMMON, *kind.params, *kind.metrics)
 
 
 def table_schema(kind: kinds.Kind) -> pa.Schema:

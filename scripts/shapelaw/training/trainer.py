@@ -387,7 +387,6 @@ class Trainer:
             "test_tokens": self.test_set.tokens,
             "test_bytes": self.test_set.bytes,
             **self._execution(),
-            **self._observations(),
         }
 
     def _execution(self) -> dict[str, Any]:
@@ -400,13 +399,6 @@ class Trainer:
             "threads": torch.get_num_threads(),
             **hardware.machine(self.ranks.device),
         }
-
-    def _observations(self) -> dict[str, str]:
-        """The test losses on the way, as `steps:loss`; those of a cosine are not of finished runs and are left out."""
-        if self.run.training.schedule == Training.schedule:
-            return {}
-        tested = [(int(row[0]), row[4]) for row in self.progress.rows if not math.isnan(row[4])]
-        return {"observations": " ".join(f"{step}:{loss!r}" for step, loss in tested)}
 
 
 def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:

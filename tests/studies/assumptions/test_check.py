@@ -13,10 +13,10 @@ from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.storage.records import write_live, write_spec
 from shapelaw.studies.assumptions.check import Request, check
-from shapelaw.studies.assumptions.findings import Effort
+from shapelaw.studies.assumptions.study import Assumptions
 from shapelaw.training.checkpoint import keep_newest, save_checkpoint
 
-QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
+QUICK = Assumptions(models=["decoder"], examples=100, trials=100, sensitivity_trials=30, curve_trials=5)
 
 
 def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
@@ -29,9 +29,7 @@ def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
     write_live(folder, {"status": "KILLED"})
     state = {"identity": "x", "step": 12, "model": model.state_dict()}
     save_checkpoint(folder, 12, state)
-    request = Request(
-        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, effort=QUICK
-    )
+    request = Request(QUICK, tmp_path / "out", tmp_path, folder, train.path)
     said: list[str] = []
     rows = {(row.weights, row.layer): row for row in check(request, said.append)}
     assert len(rows) == len(said) == 4

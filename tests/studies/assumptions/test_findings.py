@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layers_of_tokens import EFFORT, findings, gaussian, made_rows, with_queries
+from layers_of_tokens import ASKED, findings, gaussian, made_rows, with_queries
 
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
@@ -69,7 +69,7 @@ def test_a_verdict_holds_below_its_limit_and_not_above(exponent, seed):
     for factor, holds in ((0.99, True), (1.01, False)):
         limit = found.query.limit * factor
         assert found.query.holds_at(limit) == holds
-        rate = kruskal_pass_rate(queries, 6, EFFORT.sensitivity_trials, 0, limit).rate
+        rate = kruskal_pass_rate(queries, 6, ASKED.sensitivity_trials, 0, limit).rate
         assert rate == found.query.rate_at(limit)
         assert (rate >= 0.99) == holds
 

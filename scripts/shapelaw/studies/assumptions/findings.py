@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import replacing
+from shapelaw.studies.assumptions.study import Assumptions
 from shapelaw.theory.memorization import (
     PASS_RATE,
     TOLERANCE,
@@ -40,16 +41,6 @@ _WORDS = ("model", "weights", "layer", "note", "inputs")
 _NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
 _ARRAYS = ("context_values", "sizes", "curve")
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """Numbers of random subsets: for a verdict, for its sensitivity to the tolerance, and for a point of a curve."""
-
-    trials: int = 5_000
-    sensitivity_trials: int = 500
-    curve_trials: int = 100
-    seed: int = 0
 
 
 @dataclass
@@ -155,7 +146,7 @@ class LayerFindings:
         }
 
 
-def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
+def findings_of(collected: Collected, asked: Assumptions, seed: int = 0) -> LayerFindings:
     """The findings from the collected numbers of one layer.
 
     Raises:
@@ -169,15 +160,15 @@ def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
 
     def subsets(vectors_TD: Floats, size: int) -> Subsets:
         return Subsets(
-            kruskal_pass_rate(vectors_TD, size, effort.trials, effort.seed),
-            smallest_values(vectors_TD, size, effort.sensitivity_trials, effort.seed),
+            kruskal_pass_rate(vectors_TD, size, asked.trials, seed),
+            smallest_values(vectors_TD, size, asked.sensitivity_trials, seed),
         )
 
     largest = min(examples, width)
-    sizes, curve = _curve(queries_TD, min(n, largest), largest, effort)
+    sizes, curve = _curve(queries_TD, min(n, largest), largest, asked.curve_trials, seed)
 
     def kruskal(tolerance: float) -> int:
-        return kruskal_rank_estimate(queries_TD, effort.sensitivity_trials, effort.seed, tolerance)
+        return kruskal_rank_estimate(queries_TD, asked.sensitivity_trials, seed, tolerance)
 
     return LayerFindings(
         examples, n, width, subsets(queries_TD, n), subsets(queries_TD + means_TD, n),
@@ -187,11 +178,11 @@ def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
 
 
 def _curve(
-    queries_TD: Floats, context: int, largest: int, effort: Effort
+    queries_TD: Floats, context: int, largest: int, trials: int, seed: int
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Subset sizes over the whole range, closer where the pass rate of a drawn curve falls, with the values at each."""
     found = {
-        int(size): smallest_values(queries_TD, int(size), effort.curve_trials, effort.seed)
+        int(size): smallest_values(queries_TD, int(size), trials, seed)
         for size in {*np.linspace(1, largest, 13).round().astype(np.int64).tolist(), context}
     }
     width = queries_TD.shape[1]
@@ -205,7 +196,7 @@ def _curve(
         below = min((size for size, rate in rates.items() if size > above and rate < 0.01), default=largest)
         closer |= set(np.linspace(above, below, 7).round().astype(np.int64).tolist())
     for size in closer - set(found):
-        found[size] = smallest_values(queries_TD, size, effort.curve_trials, effort.seed)
+        found[size] = smallest_values(queries_TD, size, trials, seed)
     sizes = sorted(found)
     return np.array(sizes, dtype=np.int64), np.stack([found[size] for size in sizes])
 

@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.fits.significance import RankCorrelation, rank_correlation
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task, with_options
-from shapelaw.studies.block_degree.titles import rank_title
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -263,3 +263,13 @@ def _panel(setting: Setting, group: Sequence[Ranked], correlated: Sequence[Corre
 
 def _geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0
+
+
+def rank_title(found: RankCorrelation | None) -> str:
+    """Whether the loss falls as the rank rises."""
+    if found is None or math.isnan(found.value):
+        return "Can't tell whether the loss follows the rank"
+    numbers = f"correlation {found.value:.2f} (95%: {found.low:.2f} to {found.high:.2f})"
+    if not found.p_value < SIGNIFICANT:
+        return f"Can't tell whether the loss follows the rank: {numbers}"
+    return f"The loss {'falls' if found.value < 0 else 'rises'} as the rank rises: {numbers}"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import fill
 from typing import NamedTuple, TypeVar
@@ -29,13 +29,15 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
+from shapelaw.fits.equal_sizes import holm
+from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.degrees import HALF
-from shapelaw.studies.block_degree import ranks, titles
+from shapelaw.studies.block_degree import ranks
 from shapelaw.studies.block_degree.analysis import (
     ALL_SEEDS,
     AT_END,
@@ -304,7 +306,7 @@ def differences_figure(differences: Sequence[Difference]) -> Chart:
     ]
     left, right = (_of_target(target, points) for target in ("separable", "digits"))
     compared = [(one.tuned, one.log_ratio) for one in differences]
-    title = partial(titles.difference_title, compared=compared)
+    title = partial(difference_title, compared=compared)
     equal = Across(1, label="equal to degree 3", more={"zorder": 0})
     ratio = Span("held-out loss / that of degree 3", "log")
     panels = [
@@ -333,7 +335,7 @@ def speed_figure(tuned: Sequence[Tuned]) -> Chart | str:
     def title(threshold: float) -> str:
         drawn = {id(one) for one, _ in panels[threshold]}
         mine = [(one, mean) for at, one, mean in ratios if at == threshold and id(one) in drawn]
-        return fill(titles.speed_title(threshold, mine), 33)
+        return fill(speed_title(threshold, mine), 33)
 
     steps_axis = Span("training steps", "whole log")
     shown = [
@@ -364,7 +366,7 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Chart | str:
     marks.append(Points(ends, ends, "unchanged", plots.MUTED, line="--", more={"linewidth": 0.8}))
     marks.append(Across(math.e, "y", "e, the note's best degree", plots.INK, ":"))
     before, after = Span("mean degree before training"), Span("mean degree after it")
-    panel = Panel(marks, before, after, titles.mixture_title(shown))
+    panel = Panel(marks, before, after, mixture_title(shown))
     return Chart([panel], width=plots.COLUMN * 1.1, height=3.4)
 
 
@@ -426,3 +428,65 @@ def _look(one: Tuned) -> tuple[str, str]:
     if one.mixture:
         return MIXED
     return LOOKS.get(one.layers[0], UNEVEN) if len(set(one.layers)) == 1 else UNEVEN
+
+
+def difference_title(shown: Means, compared: Means) -> str:
+    """The networks of a panel that differ from degree 3.
+
+    Args:
+        shown: log ratios to degree 3 of a panel.
+        compared: all that Holm's correction is for.
+    """
+    here = {id(one) for one, _ in shown}
+    known = _known(compared)
+    if not any(id(one) in here for one, _ in known):
+        return "can't tell: one seed"
+    better, worse = (_named(one for one in some if id(one) in here) for some in _significant(known))
+    words = [f"worse than degree 3: {worse}" if worse else "", f"better: {better}" if better else ""]
+    return "; ".join(filter(None, words)) or "no significant difference from degree 3"
+
+
+def speed_title(threshold: float, ratios: Means) -> str:
+    """The networks that reach a loss in fewer steps than degree 3."""
+    reached = f"To a loss of {threshold:g}: "
+    if not (known := _known(ratios)):
+        return f"{reached}can't compare with degree 3"
+    faster, slower = map(_named, _significant(known))
+    words = [
+        f"{faster or 'no network'} significantly faster than degree 3",
+        f"slower: {slower}" if slower else "",
+    ]
+    return reached + "; ".join(filter(None, words))
+
+
+def _known(ratios: Means) -> Means:
+    return [(one, mean) for one, mean in ratios if not math.isnan(mean.p_value)]
+
+
+def _significant(ratios: Means) -> tuple[list[Tuned], list[Tuned]]:
+    """The networks below degree 3, and those above it, after Holm's correction for all these ratios."""
+    corrected = holm(np.array([mean.p_value for _, mean in ratios]))
+    clear = [pair for pair, p in zip(ratios, corrected, strict=True) if p < SIGNIFICANT]
+    return [one for one, mean in clear if mean.value < 0], [one for one, mean in clear if mean.value > 0]
+
+
+def _named(networks: Iterable[Tuned]) -> str:
+    """`degree 1 (R = 16, 64)`: networks with the targets of each."""
+    targets_of: dict[str, list[int]] = {}
+    for one in networks:
+        targets_of.setdefault(one.name, []).append(one.task.target_rank)
+    return ", ".join(
+        name + (f" (R\u00a0=\u00a0{', '.join(map(str, sorted(targets)))})" if any(targets) else "")
+        for name, targets in targets_of.items()
+    )
+
+
+def mixture_title(shown: Means) -> str:
+    """How far mixtures end from where they begin, and how many could be at e."""
+    farthest = max(abs(mean.value - one.begins_at) for one, mean in shown)
+    chances = [mean_of([value - math.e for value in one.settled.values()]).p_value for one, _ in shown]
+    at_e = sum(p >= SIGNIFICANT for p in chances)
+    said = f"{at_e or 'none'} of {len(shown)} could be at e"
+    if any(map(math.isnan, chances)):
+        said = "one seed can't tell whether they are at e"
+    return f"Mixtures end within {farthest:.2f} of where they begin;\n{said}"

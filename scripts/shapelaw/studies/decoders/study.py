@@ -5,19 +5,15 @@ The module of a study's name in this room has its results, captions/ in it a fol
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from shapelaw.settings.sections import Settings
-from shapelaw.specs.runs import Run
 from shapelaw.studies.grid.study import Baseline, Grid, declared_study
-from shapelaw.studies.study import OURS, Study, published_log_width, seed_warnings
+from shapelaw.studies.study import OURS, Study, seed_warnings
 
 CAPTIONS = Path(__file__).parent / "captions"
 COMMITTED = Path(__file__).parents[4] / "docs" / "results" / "h200_llama.csv"
-LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
 DEPTH_WIDTH = Grid("depth_width", asks="line")
 DEGREES = Grid("attention_degree", ("attention_degree", "attention_dim"), "nothing")
 FULL = Baseline("with embeddings of full rank", 2, lambda shape: shape.embedding_rank is None)
@@ -34,25 +30,6 @@ FIGURES = {
     "best_depth": "figure 3c of the depth-width paper",
     "extrapolation": "figure 4 of the depth-width paper",
 }
-
-
-def by_information(runs: Iterable[Run]) -> list[Run]:
-    """The runs, first those that decide where one depth overtakes the next.
-
-    A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
-    to the next deeper of the grid, or to its depth from the one before: the nearer one.
-    """
-    chosen = list(runs)
-    depths = sorted({run.shape.depth for run in chosen})
-    sizes = {depth: math.log(12 * depth) + 2 * published_log_width(depth) for depth in depths}
-
-    def distance(run: Run) -> float:
-        place, shape = depths.index(run.shape.depth), run.shape
-        shallower = [depth for depth in depths[max(0, place - 1) : place + 1] if depth != depths[-1]]
-        size = math.log(12 * shape.depth * shape.width**2)
-        return min((abs(size - sizes[depth]) for depth in shallower), default=0.0) + LATER_SEED * run.seed
-
-    return sorted(chosen, key=distance)
 
 
 def axes_options(config: Settings) -> list[str]:
@@ -82,6 +59,14 @@ BOTH: dict[str, Any] = {  # what the runs of a config and the committed ones sha
     "question": "Should the next parameter go into depth or into width: from which width on does a deeper network win?",
     "verdict": "results/depth_width.md",
 }
+RATES: dict[str, Any] = {  # what the studies of several learning rates share
+    "tables": ("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
+    "figures": {"losses": OURS},
+    "results": "shapelaw.studies.decoders.todays_decoder",
+    "answering": ("ratios", "transitions"),
+    "verdict": "results/depth_width.md#more-steps-other-rates-another-block",
+}
+
 STUDIES = (
     # Study 1: the transitions between depths, the line through them, and what it projects (Levine et al. 2020).
     _study(
@@ -98,7 +83,6 @@ STUDIES = (
         },
         message="transitions and fits of depth_width",
         options=axes_options,
-        informative_first=by_information,
         **BOTH,
     ),
     Study(
@@ -126,11 +110,8 @@ STUDIES = (
         },
         title="Learning rate and steps",
         message="whether transitions depend on the learning rate and on the steps",
-        tables=("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
-        figures={"losses": OURS},
-        answering=("ratios", "transitions"),
-        question="Does the width at which depth pays depend on the number of steps?",
-        verdict="results/depth_width.md#more-steps-other-rates-another-block",
+        question="Do transitions survive other numbers of steps and learning rates?",
+        **RATES,
     ),
     # Does a transition survive today's decoder? GPT-2's block and Llama's, one learning rate and the best, any budget.
     _study(
@@ -147,11 +128,8 @@ STUDIES = (
         },
         title="Today's decoder",
         message="whether transitions survive Llama's block, the best rates and other budgets",
-        tables=("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
-        figures={"losses": OURS},
-        answering=("ratios", "transitions"),
         question="Do transitions survive today's block, the best learning rates and other token budgets?",
-        verdict="results/depth_width.md#more-steps-other-rates-another-block",
+        **RATES,
     ),
     # The effect of the vocabulary on the best depth: where a deep network overtakes a shallow one, for each V and r.
     _study(

@@ -106,7 +106,6 @@ class Impossible:
 class Paired:
     """The widths that a size in parameters gave to the depths, and the share by which their sizes differ."""
 
-    block_params: float
     widths: Mapping[int, int]
     mismatch: float
 
@@ -239,11 +238,11 @@ def pairings(block: Block, settings: Settings) -> list[Paired]:
     return [_paired(frozenset(settings.items()), depths, size) for size in block.values["block_params"]]
 
 
-def all_pairings(block: Block) -> list[tuple[Settings, Paired]]:
-    """All of a block, each with the values that it belongs to."""
+def all_pairings(block: Block) -> list[Paired]:
+    """All of a block."""
     outer = [name for name in BEFORE if name in block.values]
     every = (dict(zip(outer, values, strict=True)) for values in product(*(block.values[n] for n in outer)))
-    return [(settings, pair) for settings in every for pair in pairings(block, settings)]
+    return [pair for settings in every for pair in pairings(block, settings)]
 
 
 @lru_cache(maxsize=4096)
@@ -265,10 +264,10 @@ def _paired(settings: frozenset[tuple[str, Any]], depths: tuple[int, ...], size:
         if best is None or rank < best[0]:
             best = rank, choice
     if best is None:
-        return Paired(size, {}, 0.0)
+        return Paired({}, 0.0)
     choice = best[1]
     widths = {depth: near[depth][one] for depth, one in choice.items()}
-    return Paired(size, widths, math.expm1(max(choice.values()) - min(choice.values())))
+    return Paired(widths, math.expm1(max(choice.values()) - min(choice.values())))
 
 
 def _near(settings: Settings, depth: int, size: float) -> dict[float, int]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from shapelaw.errors import UserError
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems, step_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
 from shapelaw.settings.sections import MOST_STEPS, Settings
 from shapelaw.specs.kinds import LANGUAGE_PARAMS
 from shapelaw.specs.runs import BUDGETS, Training
@@ -33,11 +33,6 @@ IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
-OUTSIDE_BLOCKS = {  # fields that change the size of no block
-    *SAME_SIZE,
-    *("vocab_size", "context_length", "embedding_rank", "positional_rank"),
-    *("patch_embedding", "tied", "loops"),
-}
 _COMPARED = {
     *(column.name for column in LANGUAGE_PARAMS),
     *BUDGETS,
@@ -397,9 +392,5 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
     if not budgets and not any(name in block.values for name in RECIPE_AXES):
         return []  # those of `training` alone are told once, of the section
     recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
-    told = (
-        one
-        for recipe in recipes
-        for one in (*recipe_problems(config, place, recipe), *step_problems(place, recipe))
-    )
+    told = (one for recipe in recipes for one in recipe_problems(config, place, recipe))
     return list(dict.fromkeys(told))[:FEW]

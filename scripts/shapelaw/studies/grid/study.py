@@ -15,7 +15,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, phrase_of
-from shapelaw.specs.shapes import EQUAL_SHARE, Shape
+from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.grid import expansion, language
 from shapelaw.studies.grid.settings import BlockKeys
@@ -222,10 +222,10 @@ class Grid:
             )
 
     def warnings(self, config: Settings, root: Path) -> list[str]:
-        """A sentence on what is left out, on depths of unequal sizes, on ranks, on transitions that can't be told."""
+        """A sentence on what is left out, on ranks, on transitions that can't be told."""
         blocks, defaults, found = self.blocks(config, root), defaults_of(config), list[str]()
         for block in blocks:
-            found += [*language.left_out(block, defaults), *pairing_warnings(block)]
+            found += language.left_out(block, defaults)
         networks = expansion.networks_of(blocks, defaults)
         found += rank_warnings(self.place, networks)
 
@@ -315,35 +315,13 @@ def rank_warnings(where: str, networks: Iterable[expansion.Network]) -> list[str
     ]
 
 
-def pairing_warnings(block: expansion.Block) -> Iterator[str]:
-    """A sentence where depths are not paired to 2% at some sizes in parameters: those that differ most, each once."""
-    if "block_params" not in block.values:
-        return
-    names = [name for name in language.shown_names([block]) if name not in language.OUTSIDE_BLOCKS]
-    poor: dict[str, dict[str, None]] = {}
-    every = sorted(expansion.all_pairings(block), key=lambda one: -one[1].mismatch)
-    for settings, pair in every:
-        if pair.mismatch > EQUAL_SHARE:
-            widths = ", ".join(f"depth {depth} width {width}" for depth, width in pair.widths.items())
-            told = f"near {pair.block_params:,.0f} by {pair.mismatch:.1%}, {widths}"
-            poor.setdefault(told, {})[language.named(settings, names)] = None
-    if poor:
-        cells = len({language.named(settings, names) for settings, _ in every})
-        shown = [told + _of_cells(list(labels), cells) for told, labels in poor.items()][:FEW]
-        more = f"; and at {len(poor) - FEW} more" if len(poor) > FEW else ""
-        yield (
-            f"{block.where}: no widths bring the depths within {EQUAL_SHARE:.0%} of each other at some block_params; "
-            f"they differ {'; '.join(shown)}{more}"
-        )
-
-
 def width_lines(name: str, blocks: Iterable[expansion.Block]) -> list[str]:
     """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
     found = []
     for block in blocks:
         if "block_params" not in block.values:
             continue
-        pairs = [pair for _, pair in expansion.all_pairings(block)]
+        pairs = expansion.all_pairings(block)
         widths = {
             depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
             for depth in block.depths

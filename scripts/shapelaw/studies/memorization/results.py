@@ -17,7 +17,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,11 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from shapelaw.errors import UserError
+from shapelaw.fits.capacity import Capacity, CapacityStatus
 from shapelaw.fits.line import FitStatus, Floats, overall_status
 from shapelaw.fits.memorized import (
     HEADS_SAY,
+    MEMORIZED,
     REGRESSION,
     SATURATED,
     MemorizationCurve,
@@ -39,8 +43,9 @@ from shapelaw.report.plots import INK, MOST_COLUMNS, PAGE, Look, key, ordered_lo
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
-from shapelaw.studies.memorization import saturation, titles
+from shapelaw.studies.memorization import saturation
 from shapelaw.studies.memorization.analysis import (
+    SYMBOLS,
     TABLES,
     CurveAnalysis,
     MemorizationAnalysis,
@@ -51,6 +56,7 @@ from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, A
 from shapelaw.studies.memorization.study import STUDIES as DECLARED
 from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
+MOST_EXAMPLES = 0.9  # a share of examples that is called most of them
 NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
 _MODELS = {
     ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
@@ -270,7 +276,7 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Chart | str:
     kept = ("heads", "seeds", "share", "mean_saturated_heads", *HEADS_SAY)
     groups = [rows for _, rows in table.groupby([name for name in table if name not in kept], sort=True)]
     panels, labels = [], ("share of saturated heads", "share of examples\nwith an unsaturated head")
-    for column, label, title in zip(HEADS_SAY, labels, titles.saturated_titles(table), strict=True):
+    for column, label, title in zip(HEADS_SAY, labels, saturated_titles(table), strict=True):
         marks = []
         for rows in groups:
             examples = int(rows["examples"].iloc[0])
@@ -292,7 +298,7 @@ def _share_panel(mine: Sequence[CurveAnalysis], along: str, letters: int) -> Pan
         marks.append(Across(context, "x", color=INK, line="--", more={"zorder": 1.5}))
     y = Span("mean squared error", "log") if regression else Span("accuracy", limits=(-0.02, 1.04))
     legend = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2, "fontsize": 6.5}
-    found = titles.with_setting(titles.share_title(mine, along), _setting(mine[0].curve), letters)
+    found = with_setting(share_title(mine, along), _setting(mine[0].curve), letters)
     title = found.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
     return Panel(marks, Span(LABELS[along], "whole"), y, title, legend | {"handlelength": 1.2})
 
@@ -356,3 +362,60 @@ def _setting(curve: MemorizationCurve) -> str:
 
 
 FIGURES = {"share": share_figure, "saturated": saturated_figure}
+
+
+def share_title(curves: Sequence[CurveAnalysis], along: str) -> str:
+    """The heads that memorize T, or how far the share comes, of the curves of one panel."""
+    needed = [(int(one.curve.examples or 0), one.needed) for one in curves if one.needed is not None]
+    if any(one.status is CapacityStatus.FOUND for _, one in needed):
+        return f"{MEMORIZED:.0%} accuracy takes {_heads(needed)}"
+    return _reach(max(curves, key=lambda one: one.curve.examples or 0).curve, along)
+
+
+def _heads(needed: Sequence[tuple[int, Capacity]]) -> str:
+    """`30 heads for T = 10,000, more than 60 for 30,000 and 40,000`."""
+    bounds = {CapacityStatus.AT_LEAST: "more than ", CapacityStatus.BELOW: "at most "}
+    words = [
+        (f"{bounds.get(one.status, '')}{one.size:.0f}", f"{examples:,}") for examples, one in sorted(needed)
+    ]
+    parts = [
+        f"{heads} for {' and '.join(examples for _, examples in group)}"
+        for heads, group in groupby(words, key=lambda pair: pair[0])
+    ]
+    parts[0] = parts[0].replace(" for ", " heads for T = ")
+    return ", ".join(parts)
+
+
+def _reach(curve: MemorizationCurve, along: str) -> str:
+    """The share, or the error, at both ends of a curve."""
+    regression, ends = curve.task == REGRESSION, [0, -1]
+    errors = mean_squared_error(curve.share)
+    said = [
+        f"{f'{errors[at]:.2g}' if regression else f'{curve.share[at]:.0%}'} at {SYMBOLS[along]} = {curve.x[at]:.0f}"
+        for at in ends
+    ]
+    return f"T = {curve.examples:,}: {'squared error' if regression else 'accuracy'} {', '.join(said)}"
+
+
+def saturated_titles(table: pd.DataFrame) -> tuple[str, str]:
+    """The share of saturated heads, and from how many heads on most examples have one that is not.
+
+    Args:
+        table: a row per network and T: `heads`, and the two columns of `HEADS_SAY`.
+    """
+    share, free = table["saturated_share"], table["examples_with_free_head"]
+    left = f"{share.min():.0%} to {share.max():.0%} of the heads are saturated"
+    worst = free.groupby(table["heads"]).min().sort_index()
+    enough = worst[::-1].cummin()[::-1] > MOST_EXAMPLES
+    if not enough.any():
+        return left, f"{free.min():.0%} to {free.max():.0%} of the examples have an unsaturated head"
+    heads = int(enough.index[enough][0])
+    return (
+        left,
+        f"From {heads} heads on at least {worst.loc[heads:].min():.0%}\nof the examples have an unsaturated head",
+    )
+
+
+def with_setting(found: str, setting: str, letters: int) -> str:
+    """What a panel found, above its setting, in lines of so many letters."""
+    return "\n".join(fill(part.replace(" = ", "\u00a0=\u00a0"), letters) for part in (found, setting) if part)

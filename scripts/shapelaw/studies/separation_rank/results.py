@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,12 @@ from shapelaw.report.plots import ACCENT, INK, MOST_COLUMNS, MUTED, key, ordered
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.separation_rank import tables as rank_tables
-from shapelaw.studies.separation_rank import titles
 from shapelaw.studies.separation_rank.tables import EXACT, GROUP, read_measurements
 from shapelaw.theory.polynomials import multiset
 from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, mixings, one_head
 
+CLOSE = 1e-9
+UNKNOWN = "Can't tell: some ranks are lower bounds"
 ALL_EXACT, SOME_BOUNDS = EXACT, "some are lower bounds only"
 _CAPTIONS = {
     "ranks": "Separation ranks of linearized attention.",
@@ -203,7 +205,7 @@ def _depth_panel(mine: pd.DataFrame, title: str) -> Panel:
     shown += [key(one.label, ACCENT, one.line, marker="_", **_THIN) for one in bounds]
     legend = {"handles": shown, **_BESIDE}
     up = Span(LOG3_RANK, "log", limits=(0.3, None))
-    found = f"{title}: {titles.closed_form_title(compared)}" if compared else title
+    found = f"{title}: {closed_form_title(compared)}" if compared else title
     return Panel([*marks, *bounds], Span("depth L", "whole"), up, found, legend)
 
 
@@ -217,7 +219,7 @@ def width_figure(ranks: pd.DataFrame) -> Chart | str:
         series.append((f"L = {depth}, d heads", at[(at["heads"] == at["width"]) & (at["width"] > 1)]))
     nothing = "no depth was measured at two widths with N ≥ 2d"
     drawn = [(name, rows) for name, rows in series if rows["width"].nunique() > 1]
-    title = titles.growth_title(*drawn[-1], "width", "d") if drawn else ""
+    title = growth_title(*drawn[-1], "width", "d") if drawn else ""
     panel = _lines(series, "width", Span("width d", "whole log"), nothing, title)
     return _chart([panel], nothing, height=3.4)
 
@@ -229,7 +231,7 @@ def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
     depth = _most_common(mine[mine["embedding_rank"] < mine["width"]], "depth")
     mine = mine[(mine["depth"] == depth) & (mine["tokens"] >= 2 * mine["width"])]
     series = [(f"r = {rank}", rows.drop_duplicates("width")) for rank, rows in mine.groupby("embedding_rank")]
-    found = titles.flat_title(mine[mine["width"] >= mine["embedding_rank"]])
+    found = flat_title(mine[mine["width"] >= mine["embedding_rank"]])
     nothing, title = "no embedding rank has\ntwo widths at N ≥ 2d", f"{found}\nL = {depth}, no positions"
     left = _lines(series, "width", Span("width d", "whole"), nothing, title)
     mine = base
@@ -237,7 +239,7 @@ def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
         mine = mine[mine[size] == _most_common(mine[mine["positional_rank"] > 0], size)]
     series = [(f"$r_e$ = {places}", rows) for places, rows in mine.groupby("positional_rank")]
     at = "".join(f"d = {one.width}, N = {one.tokens}, L = {one.depth}" for one in mine.head(1).itertuples())
-    at = f"{titles.positions_title(mine)}\n{at}" if at else at
+    at = f"{positions_title(mine)}\n{at}" if at else at
     across, nothing = Span("embedding rank r", "whole"), "no network has positions"
     right = _lines(series, "embedding_rank", across, nothing, at)
     nothing = "no embedding rank was measured at two widths, and no network with positions"
@@ -258,7 +260,7 @@ def residual_figure(residual: pd.DataFrame) -> Chart | str:
         if len(mine):
             marks.append(Points(mine["rank"], mine["rank_residual"], name, color, marker, hollow=True))
     across, up = (Span(f"rank {how}", "whole log") for how in ("without", "with residual connections"))
-    return Chart([Panel(marks, across, up, titles.residual_title(residual), legend={})], height=3.2, legend=0)
+    return Chart([Panel(marks, across, up, residual_title(residual), legend={})], height=3.2, legend=0)
 
 
 def degree_figure(degrees: pd.DataFrame) -> Chart | str:
@@ -301,7 +303,7 @@ def _degree_panel(mine: pd.DataFrame, title: str) -> Panel:
         marks.append(Points(k, note, "", INK, line=(0, (1, 1)), more=_THIN))
     highest = float(mine.loc[mine["budget"].isin(budgets), "log3_rank"].max())
     across, up = Span("degree k of a block", "whole"), Span(LOG3_RANK, limits=(0, 1.4 * highest))
-    best = titles.best_degree_title({budget: mine[mine["budget"] == budget] for budget in budgets}, 34)
+    best = best_degree_title({budget: mine[mine["budget"] == budget] for budget in budgets}, 34)
     return Panel(marks, across, up, f"{title}\n{best}", {"ncols": 2, "loc": "upper right"})
 
 
@@ -385,3 +387,56 @@ _FIGURES = {  # each with the table that it draws
     "rank_residual": (residual_figure, "residual"),
     "degree": (degree_figure, "degree_budget"),
 }
+
+
+def closed_form_title(measured: Iterable[tuple[float, float]]) -> str:
+    """How many of (log3 of a rank, log3 of its closed form) are equal."""
+    pairs = np.array(list(measured))
+    equal = int((np.abs(pairs[:, 0] - pairs[:, 1]) < CLOSE).sum())
+    many = "all" if equal == len(pairs) else f"{equal} of"
+    return f"{many} {len(pairs)} ranks equal the closed form"
+
+
+def growth_title(name: str, mine: pd.DataFrame, across: str, symbol: str) -> str:
+    """The rank at both ends of a line."""
+    ends = mine.sort_values(across).iloc[[0, -1]]
+    said = (f"{row['rank']:,} at {symbol} = {row[across]}" for row in ends.to_dict("records"))
+    return f"{name}:\nrank {' and '.join(said)}"
+
+
+def flat_title(mine: pd.DataFrame) -> str:
+    """Whether the rank of each embedding rank is the same at every width."""
+    if (mine["status"] != EXACT).any():
+        return UNKNOWN
+    flat = (mine.groupby("embedding_rank")["rank"].nunique() == 1).all()
+    return f"Width beyond r {'adds nothing' if flat else 'still adds'}"
+
+
+def positions_title(mine: pd.DataFrame) -> str:
+    """The embedding ranks at which positions raise the rank."""
+    if (mine["status"] != EXACT).any():
+        return UNKNOWN
+    ordered = mine.sort_values("positional_rank").groupby("embedding_rank")["rank"]
+    grown = ordered.last() > ordered.first()
+    raised = [str(rank) for rank in grown.index[grown]]
+    return f"Positions raise the rank at r = {', '.join(raised)}" if raised else "Positions raise no rank"
+
+
+def residual_title(residual: pd.DataFrame) -> str:
+    """How many ranks residual connections change."""
+    changed = int((residual["rank"] != residual["rank_residual"]).sum())
+    return f"Residual connections change {changed or 'none'} of {len(residual)} ranks"
+
+
+def best_degree_title(by_budget: Mapping[int, pd.DataFrame], letters: int) -> str:
+    """The degree of the largest rank at each budget: `best k: 3 at B = 6, 12; 2 at B = 8`."""
+    best: list[tuple[str, int]] = []
+    for budget, rows in by_budget.items():
+        largest = rows["log3_rank"].max()
+        first = rows[rows["log3_rank"] > largest - CLOSE]
+        known = (rows["status"] == EXACT).all()
+        degrees = " and ".join(f"{degree}" for degree in first["degree"]) if known else "can't tell"
+        best.append((degrees, budget))
+    ordered = itertools.groupby(sorted(best), key=lambda pair: pair[0])
+    said = (f"{degrees} at B = {', '.join(str(budget) for _, budget in group)}" for degrees, group in ordered)
+    return fill(f"best k: {'; '.join(said)}".replace(" = ", "\u00a0=\u00a0"), letters)
