@@ -1,6 +1,6 @@
 """Calibration of the effects of axes, on grids of twelve cells whose effects are known.
 
-  PYTHONPATH=scripts:tests python benchmarks/effects.py --tables 200 --first-seed 7000 --out DIR
+  PYTHONPATH=scripts:tests python benchmarks/effects.py --draws 200 --first-seed 7000 --out DIR
 
 Writes effects.csv to DIR and prints it. A surface says what is added to losses beside the noise between seeds, in units
 of that noise: a scatter of shapes that no seed shows, an offset of each cell, three times the noise of one number of
@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from draws import parser_of_draws, write_tables
 from grid_runs import BYTES
-from machine import machine
 
-from shapelaw.errors import command_line
 from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.tables import DIFFERENCE, effects_table
@@ -135,17 +133,9 @@ def calibration(surface: Surface, numbers: range) -> dict[str, object]:
 
 def main() -> None:
     """Run everything, write the table and print it."""
-    parser = command_line(__doc__)
-    parser.add_argument("--tables", type=int, default=200, help="of each surface (default: 200)")
-    parser.add_argument("--first-seed", type=int, default=0, help="number of the first table (default: 0)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    print(machine())
-    numbers = range(arguments.first_seed, arguments.first_seed + arguments.tables)
-    table = pd.DataFrame([calibration(surface, numbers) for surface in SURFACES])
-    table.to_csv(arguments.out / "effects.csv", index=False)
-    print(table.to_markdown(index=False, floatfmt=".2f"))
+    arguments = parser_of_draws(__doc__, 200, ["effects"]).parse_args()
+    numbers = range(arguments.first_seed, arguments.first_seed + arguments.draws)
+    write_tables({"effects": lambda: [calibration(surface, numbers) for surface in SURFACES]}, arguments)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,7 @@ again. The most informative come first. A contestant that breaks the device (an 
 with exit code 3; the next one leaves it out.
 
 - MFU: FLOPs of the shape's matrix products over time and over this machine's own large product (8192 x 8192, bfloat16).
-- memory: most that a contestant allocated from its making to its last warm-up step, weights and moments included.
 - compile: the first two steps, less two of the measured ones.
-- data: share of the time in which the host prepares batches.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,21 +80,6 @@ class Setting:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def allocated(self) -> int:
-        """Bytes that tensors of the device take; of a CPU the resident set of the process."""
-        if self.device.type == "cuda":
-            return torch.cuda.memory_allocated(self.device)
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    def forget_peak(self) -> None:
-        """Let the peak of memory be what it is now; where Linux refuses it, a CPU's is the whole process's."""
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(self.device)
-        else:
-            with suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
-
     def autocast(self) -> Any:
         return torch.autocast("cuda", torch.bfloat16) if self.precision == "bfloat16" else nullcontext()
 
@@ -107,12 +90,10 @@ class Contestant:
 
     step: Step
     micro_batch: int
-    memory_bytes: int
     first_seconds: float  # of the warm-up
-    trainer: Trainer | None = None
 
 
-def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> tuple[Step, Trainer]:
+def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> Step:
     """A step of ours; `way` may end in how it attends."""
     name, _, last = way.rpartition(", ")
     attention = last if last in ("products", "fused") else None
@@ -129,7 +110,7 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> tupl
     )
     for block in trainer.model.blocks:
         block.attention.way = attention or "auto"
-    return trainer.step, trainer
+    return trainer.step
 
 
 def make_contestant(setting: Setting, way: str, peer: Path | None, folder: Path) -> Contestant:
@@ -137,28 +118,22 @@ def make_contestant(setting: Setting, way: str, peer: Path | None, folder: Path)
     micro_batch = setting.micro_batch
     while True:
         gc.collect()
-        before = setting.allocated()
-        setting.forget_peak()
         start = time.perf_counter()
-        trainer = None
         try:
-            if way in OURS or way.startswith("ours"):
-                step, trainer = our_step(setting, way, micro_batch, folder)
+            if way.startswith("ours"):
+                step = our_step(setting, way, micro_batch, folder)
             else:
                 step = peer_step(setting, way, micro_batch, peer)
             for _ in range(WARM_UP):
                 step()
             setting.synchronize()
         except torch.OutOfMemoryError:
-            step, trainer = None, None  # type: ignore[assignment]
+            step = None  # type: ignore[assignment]
             if micro_batch == 1:
                 raise
             micro_batch //= 2
             continue
-        seconds = time.perf_counter() - start
-        return Contestant(
-            step, micro_batch, hardware.peak_memory_bytes(setting.device) - before, seconds, trainer
-        )
+        return Contestant(step, micro_batch, time.perf_counter() - start)
 
 
 def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -> Step:
@@ -207,24 +182,17 @@ def measure(
             setting.synchronize()
             counts[way] = max(1, round(least_seconds / (time.perf_counter() - start)))
             actions.append(_several(one.step, counts[way], setting.synchronize))
-            if one.trainer is not None:  # of the steps that are measured alone
-                one.trainer.progress.data_seconds = 0.0
         rounds = alternate(*actions, rounds=repeats)
         for (way, one), seconds in zip(contestants.items(), rounds, strict=True):
             each = [s / counts[way] for s in seconds]
             median = statistics.median(each)
-            steps = counts[way] * (repeats + 1)  # with the round of warm-up
             found[way] = {
                 "seconds_per_step": median,
                 "rounds": each,
                 "tokens_per_second": setting.batch * CONTEXT / median,
                 "mfu": setting.shape.step_flops(setting.batch) / median / peak,
-                "memory_bytes": one.memory_bytes,
                 "micro_batch": one.micro_batch,
                 "compile_seconds": max(0.0, one.first_seconds - WARM_UP * median),
-                "data_share": None
-                if one.trainer is None
-                else one.trainer.progress.data_seconds / steps / median,
             }
     return found, failed
 
@@ -270,20 +238,18 @@ def table(results: dict[str, Any]) -> str:
     """All that was measured, in Markdown."""
     lines = [results["machine"], "", *results["notes"], ""]
     lines += [
-        "| depth | width | V | batch | what | ms a step | tokens/s | MFU | memory, GiB | micro-batch "
-        "| compile, s | data | its time over our best |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| depth | width | V | batch | what | ms a step | tokens/s | MFU | micro-batch | compile, s "
+        "| its time over our best |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case in results["cases"]:
         ours = best_of_ours(case)
         for way, one in case["ways"].items():
-            data = "" if one["data_share"] is None else f"{one['data_share']:.2%}"
             against = "" if ours is None else f"{one['seconds_per_step'] / ours['seconds_per_step']:.2f}"
             lines.append(
                 f"| {case['depth']} | {case['width']} | {case['vocab_size']} | {case['batch']} | {way} "
                 f"| {1000 * one['seconds_per_step']:.3g} | {one['tokens_per_second']:,.0f} | {one['mfu']:.1%} "
-                f"| {one['memory_bytes'] / 2**30:.2f} | {one['micro_batch']} | {one['compile_seconds']:.1f} | {data} "
-                f"| {against} |"
+                f"| {one['micro_batch']} | {one['compile_seconds']:.1f} | {against} |"
             )
     for case in results["cases"]:
         for way, why in case.get("failed", {}).items():

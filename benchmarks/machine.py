@@ -1,12 +1,11 @@
-"""What every benchmark prints beside its numbers: the machine, and a table with medians and ratios."""
+"""What every benchmark prints beside its numbers: the machine; and contestants by turns."""
 
 from __future__ import annotations
 
 import os
 import platform
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -34,8 +33,3 @@ def alternate(
             if number:
                 times.append(clock() - start)
     return seconds
-
-
-def ratio(slow: Sequence[float], fast: Sequence[float]) -> float:
-    """The median of the rounds' ratios."""
-    return statistics.median(s / f for s, f in zip(slow, fast, strict=True))

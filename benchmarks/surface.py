@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from machine import machine
+from draws import parser_of_draws, write_tables
 from scattered_shapes import (
     NOISE,
     UNLIKE,
@@ -45,7 +45,6 @@ from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.answers import ANSWERED, best_depth, new_run, penalties
 from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface
 from shapelaw.advice.surface.forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
-from shapelaw.errors import command_line
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
@@ -289,31 +288,19 @@ def unseen(name: str, shapes: Shapes) -> list[dict[str, object]]:
 
 def main() -> None:
     """Run everything, write the tables and print them."""
-    parser = command_line(__doc__)
-    parser.add_argument("--draws", type=int, default=40, help="of each surface and design (default: 40)")
-    parser.add_argument("--first-seed", type=int, default=0, help="of the draws (default: 0)")
+    parser = parser_of_draws(__doc__, 40, ("unseen", "statuses", "penalties", "nulls", "held"))
     parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
     parser.add_argument("--tokens", type=float, help="their token budget")
-    parser.add_argument(
-        "--only", choices=("held", "statuses", "nulls", "penalties", "unseen"), help="one table"
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    print(machine())
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
-    tables = {
+    tables: dict[str, Callable[[], pd.DataFrame]] = {
         "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
         "statuses": lambda: statuses(seeds),
         "penalties": lambda: costs_held(seeds, arguments.out / "costs.csv"),
         "nulls": lambda: nulls(seeds),
         "held": lambda: held(answers(seeds, arguments.out / "answers.csv")),
     }
-    for name, make in tables.items():
-        if arguments.only in (None, name):
-            table = make()
-            table.to_csv(arguments.out / f"{name}.csv", index=False)
-            print(table.to_markdown(index=False, floatfmt=".4f" if name == "unseen" else ".2f"), flush=True)
+    write_tables(tables, arguments)
 
 
 def _paths(arguments: argparse.Namespace) -> list[tuple[str, Shapes]]:

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from draws import parser_of_draws, write_tables
 from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, Surface, draw_runs
-from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
-from machine import machine
+from loss_surfaces import NOISE, simulate
 
-from shapelaw.errors import command_line
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import (
     PAPER_RULE,
@@ -39,15 +38,13 @@ from shapelaw.fits.curves import (
     paper_rule,
 )
 from shapelaw.fits.inputs import check_runs
-from shapelaw.fits.noise import SIGNIFICANT, Noise, pooled_noise
+from shapelaw.fits.noise import SIGNIFICANT, pooled_noise
 from shapelaw.studies.transitions.analysis import Options, analyse_runs, fit_transitions
-from shapelaw.studies.transitions.tables import rank_depths
 
 GPU = Path(__file__).resolve().parents[1] / "workflow" / "scales" / "gpu.yaml"
 FORM_DRAWS = 2000
 BOOTSTRAP_DRAWS = 5000  # a quarter of what the workflow takes, so that more stays undecided here
 PUBLISHED = (5.0397, 0.0555)
-RANKED = {6: 214.0, 12: 308.0, 18: 436.0}  # transition widths between depths 6, 12, 18 and 24
 # scale gpu as it was: without these widths
 ADDED = {8: 512, 16: 352}
 
@@ -59,7 +56,7 @@ WRONG = {
     TransitionStatus.SHALLOWER_BETTER,
 }
 
-NAMES = ("noise", "rankings", "surfaces", "without", "lines", "tables", "forms")
+NAMES = ("noise", "surfaces", "without", "lines", "tables", "forms")
 Found = dict[str, list[tuple[Transition, float]]]
 
 
@@ -358,73 +355,15 @@ def line(
     return rows
 
 
-def rankings(draws: int) -> list[dict[str, object]]:
-    """How often the best depth of a size is called certain, and how often it is then another one.
-
-    On aligned sizes with scatter of 0, 2 and 5 times the noise, and on 2 to 6 shapes a depth anywhere.
-    """
-    terms, low, high = ladder(RANKED, (*RANKED, 24)), 1e6, 2e8
-    rows: list[dict[str, object]] = []
-    for name, scatter in (("aligned", 0), ("aligned", 2), ("aligned", 5), ("anywhere", 1)):
-        sizes = certain = wrong = 0
-        for number in range(draws):
-            rng = np.random.default_rng(number)
-            widths = grid_of(tuple(terms), low, high, 9)
-            if name == "anywhere":
-                widths = {
-                    depth: sorted(
-                        {
-                            4 * round(float(np.sqrt(size / (12 * depth))) / 4)
-                            for size in _anywhere(rng, low, high)
-                        }
-                    )
-                    for depth in terms
-                }
-            runs = [
-                (depth, width, 0, loss(terms[depth], 12.0 * depth * width**2) + NOISE * noise)
-                for depth, row in widths.items()
-                for width in row
-                for noise in [rng.standard_normal() + scatter * rng.standard_normal()]
-            ]
-            noise = Noise(NOISE, 16.0)
-            curves = loss_curves(pd.DataFrame(runs, columns=["depth", "width", "seed", "loss"]), noise)
-            ranking = rank_depths(curves, noise)
-            if not ranking.size.size:
-                continue
-            truth = np.argmin(
-                [[loss(terms[d], size) for size in ranking.size] for d in ranking.depths], axis=0
-            )
-            sizes += ranking.size.size
-            certain += int(ranking.certain.sum())
-            wrong += int((ranking.certain & (ranking.best != truth)).sum())
-        shares = {"certain": certain / sizes, "wrong of those": wrong / max(certain, 1)}
-        rows.append({"sizes": name, "scatter": scatter} | shares)
-    return rows
-
-
-def _anywhere(rng: np.random.Generator, low: float, high: float) -> np.ndarray:
-    return np.exp(rng.uniform(np.log(low), np.log(high), rng.integers(2, 7)))
-
-
 def main() -> None:
     """Run everything, write the tables and print them."""
-    parser = command_line(__doc__)
-    parser.add_argument("--draws", type=int, default=200, help="of each surface (default: 200)")
-    parser.add_argument("--first-seed", type=int, default=0, help="of the tables and forms (default: 0)")
-    parser.add_argument(
-        "--only", nargs="+", default=NAMES, choices=NAMES, help="tables to make (default: all)"
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    print(machine())
+    arguments = parser_of_draws(__doc__, 200, NAMES).parse_args()
     draws, first = arguments.draws, arguments.first_seed
     now = {depth: list(row) for depth, row in _gpu_grid()["widths"].items()}
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
     truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
     made: dict[str, Callable[[], list[dict[str, object]]]] = {
         "noise": lambda: [row for surface in BY_SIZE for row in noise_rows(surface, draws)],
-        "rankings": lambda: rankings(draws),
         "surfaces": lambda: [row for surface in CROSSING for row in calibration(surface, draws)],
         "without": lambda: [row for surface in WITHOUT for row in statuses(surface, draws)],
         "lines": lambda: [
@@ -442,10 +381,7 @@ def main() -> None:
             for offset in (0.0, 0.0025)
         ],
     }
-    for name in arguments.only:
-        table = pd.DataFrame(made[name]())
-        table.to_csv(arguments.out / f"{name}.csv", index=False)
-        print(table.to_markdown(index=False, floatfmt=".4f" if name == "lines" else ".2f"))
+    write_tables(made, arguments)
 
 
 if __name__ == "__main__":
