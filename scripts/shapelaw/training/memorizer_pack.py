@@ -87,19 +87,12 @@ class MemorizerPack(Pack[MemorizationRun]):
         runs: runs of one `family`.
         device: their device.
         compiled: compute PyTorch's gradients through torch.compile.
-        by: the function for gradients, for benchmarks; the fastest if not given.
 
     Attributes:
         memorizer: the shape of the pack: the most heads, context and head dimension of its models.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[MemorizationRun],
-        device: torch.device,
-        compiled: bool,
-        by: Gradients | None = None,
-    ) -> None:
+    def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
         self.memorizer = common_shape(run.memorizer for run in runs)
         dtype: torch.dtype = getattr(torch, runs[0].precision)
         drawn_first = [memorizer.initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
@@ -117,7 +110,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
-        self._by, self._compiled = by, compiled
+        self._compiled = compiled
         self._choose_gradients()
 
     def gradients(self) -> tuple[Tensor, memorizer.Parameters]:
@@ -139,11 +132,10 @@ class MemorizerPack(Pack[MemorizationRun]):
     def _choose_gradients(self) -> None:
         """Choose the kernel, which reads tokens in place, for contexts per example on a CPU; else PyTorch."""
         m = self.memorizer
-        can_pick = self._by is None and not self._shared
-        self._picks = can_pick and memorizer.is_possible(m, self.positions.dtype, self.device)
+        self._picks = not self._shared and memorizer.is_possible(m, self.positions.dtype, self.device)
         self._gradients: Gradients = memorizer.kernel_gradients
         if not self._picks:
-            self._gradients = self._by or choose_gradients(m, self._shared, self._compiled)
+            self._gradients = choose_gradients(m, self._shared, self._compiled)
 
     def _next_order(self) -> Tensor:
         """The rows, [P, B], of the table of examples that this step takes, or `NONE`."""
