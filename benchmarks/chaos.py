@@ -20,6 +20,8 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,10 +30,12 @@ from machine import machine
 sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
-from chaos_report import Outcome, report
-from chaos_workflow import Disturbed, Plan
+from chaos_workflow import SNAKEMAKE, TRAINING, Disturbed, Kill, Plan, Spent
 from project import CONFIG, GRID, ColdProject, Project
-from same_results import Difference, differences
+from same_results import TRACKING, Difference, differences
+
+HEAD = ("victim", "kills", "of these SIGTERM", "survived")
+AREAS = {"corpus": "corpora", "fit": "depth_width"}  # what is whose work; the others' is in MLflow
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,62 @@ class Work:
             grids={"depth_width": {**GRID, **grid, "seeds": seeds, "repeated_seeds": seeds + 1}},
             execution={"checkpoint_minutes": 0.01, "job_minutes": self.job_minutes},
         )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A storm and what it ended with.
+
+    Attributes:
+        kills: in order.
+        found: how the results differ from undisturbed ones.
+        setting: a clause about the work that was disturbed.
+        spent: with the kills.
+        undisturbed: by the same work without.
+    """
+
+    kills: Sequence[Kill]
+    found: Sequence[Difference]
+    setting: str
+    spent: Spent
+    undisturbed: Spent
+
+
+def survived(kill: Kill, found: Sequence[Difference]) -> bool:
+    """Whether nothing that the victim had to do with differs at the end."""
+    if kill.kind == SNAKEMAKE:
+        return not found
+    if kill.kind == TRAINING:
+        return not any(kill.job in difference.name for difference in found)
+    return not any(difference.area == AREAS.get(kill.kind, TRACKING) for difference in found)
+
+
+def report(outcome: Outcome) -> str:
+    """The figures, a table by victim, and what differs."""
+    kills, found = outcome.kills, outcome.found
+    lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    for kind, _ in Counter(kill.kind for kill in kills).most_common():
+        lines.append(_row(kind, [kill for kill in kills if kill.kind == kind], found))
+    one, other = outcome.spent, outcome.undisturbed
+    wall, cpu = ((a - b) / max(1, len(kills)) for a, b in ((one.wall, other.wall), (one.cpu, other.cpu)))
+    lines += [
+        "",
+        f"{sum(survived(kill, found) for kill in kills)} of {len(kills)} kills survived: {outcome.setting}.",
+        f"With the kills {one.wall:.0f} s ({one.cpu:.0f} CPU seconds), undisturbed {other.wall:.0f} s "
+        f"({other.cpu:.0f}): {wall:.1f} s ({cpu:.1f} CPU seconds) lost a kill.",
+    ]
+    if found:
+        lines += ["", f"{len(found)} differences from the undisturbed run:"]
+        lines += [f"- {difference}" for difference in found]
+    else:
+        lines += ["Every file of the results and every run in MLflow equals the undisturbed run's."]
+    return "\n".join(lines)
+
+
+def _row(kind: str, kills: Sequence[Kill], found: Sequence[Difference]) -> str:
+    gentle = sum(kill.signal == "SIGTERM" for kill in kills)
+    cells = kind, len(kills), gentle, sum(survived(kill, found) for kill in kills)
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def chaos(folder: Path, work: Work, plan: Plan, begun: Path | None = None) -> Outcome:

@@ -14,11 +14,23 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from chaos_victims import FOLLOWER, SNAKEMAKE, Kill, Victim, has_ended, settle, victims
 from project import Project
 
+TRAINING, SNAKEMAKE, FOLLOWER = "training", "Snakemake", "follower"
+KINDS = {
+    "prepare_corpus.py": "corpus",
+    "train_tokenizer.py": "corpus",
+    "encode_corpus.py": "corpus",
+    "train.py": TRAINING,
+    "list_runs.py": "listing the runs",
+    "import_runs.py": "import",
+    "fit_transitions.py": "fit",
+    "log_study.py": "logging the study",
+    "follow_runs.py": FOLLOWER,
+}
 NOBODY = "nobody"
 WEIGHTS = {SNAKEMAKE: 2.0, FOLLOWER: 1.0, NOBODY: 2.0}  # of a kind that is alive; any other has 6
 STARTING = 0.5  # weight of a Snakemake that has not started a job yet
@@ -28,6 +40,64 @@ TICK = 0.05  # seconds
 FRUITLESS = 3  # calls of Snakemake in a row that fail though nothing is killed
 PATIENCE = 1800.0  # seconds after the last kill
 PR_SET_CHILD_SUBREAPER = 36  # of prctl: orphans become our children, and their CPU time is counted
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A process of the workflow.
+
+    Attributes:
+        process: psutil's.
+        kind: what it is.
+        job: what it works at: a run's key, or the command's name.
+    """
+
+    process: Any
+    kind: str
+    job: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A signal that was sent.
+
+    Attributes:
+        at: seconds since 1970.
+        kind, job: the victim's.
+        signal: its name.
+    """
+
+    at: float
+    kind: str
+    job: str
+    pid: int
+    signal: str
+
+
+def victims(folder: Path) -> list[Victim]:
+    """The workflow's processes at work in a folder, orphans too."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()) != folder:
+                continue
+            kind, job = _kind_and_job(process.cmdline())
+            if kind and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(Victim(process, kind, job))
+        except psutil.Error:  # it has ended, or is another user's
+            continue
+    return found
+
+
+def _kind_and_job(words: list[str]) -> tuple[str, str]:
+    """What a command line is; ("", "") for one of no interest."""
+    if words[1:3] == ["-m", "snakemake"] and "--unlock" not in words:
+        return SNAKEMAKE, SNAKEMAKE
+    name = Path(words[1]).name if len(words) > 1 else ""
+    kind = KINDS.get(name, "")
+    if kind == TRAINING and "--out" in words:
+        return kind, Path(words[words.index("--out") + 1]).name
+    return kind, name
 
 
 @dataclass(frozen=True)
@@ -75,10 +145,7 @@ class Disturbed:
         self.grids, self.calls = 1, 0
         self._project, self._configure, self._plan = project, configure, plan
         self._draw = random.Random(plan.seed)
-        self._dying: list[tuple[Kill, Victim]] = []
-        self._headless: list[tuple[Kill, int]] = []  # kills of Snakemake, and which call it was
         self._hits: Counter[str] = Counter()
-        self._paces: dict[str, float] = {}
         self._fruitless = self._kills_before = 0
 
     def run(self) -> Spent:
@@ -106,10 +173,7 @@ class Disturbed:
 
     def _tick(self) -> None:
         now = time.time()
-        self._settle_all()
         self._bury()
-        if self._headless and self._headless[-1][1] < self.calls and self._is_at_work():
-            self._snakemake_is_back(now)
         if self._follower.poll() is not None:
             self._follower = self._follow()
         if len(self.kills) < self._plan.kills:
@@ -128,7 +192,6 @@ class Disturbed:
             return False
         if code == 0:
             if len(self.kills) >= self._plan.kills and self.grids >= self._plan.grids:
-                self._snakemake_is_back(time.time())
                 return True
             self.grids += 1
             self._hits.clear()
@@ -163,13 +226,8 @@ class Disturbed:
             victim.process.send_signal(number)
         except psutil.NoSuchProcess:
             return
-        kill = Kill(time.time(), kind, victim.job, victim.process.pid, number.name)
-        self.kills.append(kill)
+        self.kills.append(Kill(time.time(), kind, victim.job, victim.process.pid, number.name))
         self._hits[victim.job] += 1
-        self._dying.append((kill, victim))
-        if kind == SNAKEMAKE:
-            kill.phase = "at work" if self._is_at_work() else "starting"
-            self._headless.append((kill, self.calls))
 
     def _pause(self) -> float:
         return self._draw.expovariate(1 / self._plan.every)
@@ -201,17 +259,6 @@ class Disturbed:
         text = self._log().read_text()
         return "\nJob " in text or "Nothing to be done" in text
 
-    def _snakemake_is_back(self, now: float) -> None:
-        for kill, _ in self._headless:
-            kill.seconds_lost = now - kill.at
-        self._headless.clear()
-
-    def _settle_all(self) -> None:
-        """Write down what the kills cost whose victims are gone."""
-        for kill, victim in [pair for pair in self._dying if has_ended(pair[1])]:
-            self._dying.remove((kill, victim))
-            settle(kill, victim, self._project.folder, self._paces)
-
     def _bury(self) -> None:
         """Wait for the orphans that have ended."""
         own = (self._snakemake.pid, self._follower.pid)
@@ -226,7 +273,6 @@ class Disturbed:
                 raise RuntimeError(f"{', '.join(victim.job for victim in left)} does not end.")
             time.sleep(TICK)
         self._follower.wait()
-        self._settle_all()
         self._bury()
 
 

@@ -73,7 +73,7 @@ def measured_costs():
 
 @pytest.mark.parametrize("cost", measured_costs(), ids=lambda one: f"L{one['depth']:g}-d{one['width']:g}")
 def test_estimates_are_near_what_was_measured(cost):
-    """Within 1.6 of CPU seconds and 1.3 of memory, of benchmarks/separation_rank.py on two cores of an AMD EPYC."""
+    """Within 1.6 of CPU seconds and 1.3 of memory, as measured on two cores of an AMD EPYC."""
     network = LinearAttention(int(cost["depth"]), int(cost["width"]), int(cost["tokens"]))
     needed = estimate(network, int(cost["templates"]))
     assert cost["cpu_seconds"] / 1.6 < needed.seconds < 1.6 * cost["cpu_seconds"]
