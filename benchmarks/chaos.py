@@ -45,12 +45,10 @@ class Work:
     Attributes:
         steps: of every run.
         widths: of depths 1 and 2.
-        job_minutes: of the config's execution section.
     """
 
     steps: int
     widths: list[int]
-    job_minutes: float
 
     def configure(self, project: Project, seeds: int) -> None:
         """Write a config with that many seeds, and one more for one shape."""
@@ -59,7 +57,7 @@ class Work:
         project.configure(
             training={**CONFIG["training"], "steps": self.steps, **often},
             grids={"depth_width": {**GRID, **grid, "seeds": seeds, "repeated_seeds": seeds + 1}},
-            execution={"checkpoint_minutes": 0.01, "job_minutes": self.job_minutes},
+            execution={"checkpoint_minutes": 0.01, "job_minutes": 1e-4},
         )
 
 
@@ -179,13 +177,10 @@ def main() -> int:
         default=[8, 12, 16, 24],
         help="of depths 1 and 2 (default 8 12 16 24)",
     )
-    parser.add_argument(
-        "--job-minutes", type=float, default=1e-4, help="longer jobs train several runs (default: one)"
-    )
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends all that was started
     os.environ.pop("MLFLOW_TRACKING_URI", None)  # both stores are in the folder
-    work = Work(options.steps, options.widths, options.job_minutes)
+    work = Work(options.steps, options.widths)
     plan = Plan(options.kills, options.seed, options.cores, options.every)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder.resolve() if options.folder else Path(temporary)

@@ -55,15 +55,8 @@ def main() -> None:
         times = alternate(*steps.values(), rounds=ROUNDS, clock=time.process_time)
         found = dict(zip(steps, map(median, times), strict=True))
         ratios = {f"{name}_ratio": found[name] / found["ours"] for name in ("without", "transformers")}
-        rows.append(
-            {
-                "depth": depth,
-                "width": width,
-                "vocab_size": vocab_size,
-                "step_ms": 1e3 * found["ours"],
-                **ratios,
-            }
-        )
+        sizes = {"depth": depth, "width": width, "vocab_size": vocab_size}
+        rows.append({**sizes, "step_ms": 1e3 * found["ours"], **ratios})
         print({**rows[-1], "machine": machine()}, flush=True)
         pd.DataFrame(rows).round(3).to_csv(out, index=False)
 

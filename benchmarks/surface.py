@@ -269,20 +269,12 @@ def unseen(name: str, shapes: Shapes) -> list[dict[str, object]]:
     rolled = (
         surface.fitted(shapes.x[large], shapes.z[large]) - shapes.loss[large] if surface.usable else [np.nan]
     )
+    one, several = (np.sqrt(np.mean(np.square(off))) for off in (errors, rolled))
+    what = f"the {len(large)} largest, {shapes.size[small].max():.3g} to {shapes.size.max():.3g}"
+    beyond = {"runs": name, "unseen": what, "shapes": len(small), "error": several}
     return [
-        {
-            "runs": name,
-            "unseen": "one shape",
-            "shapes": len(shapes),
-            "error": np.sqrt(np.mean(np.square(errors))),
-        },
-        {
-            "runs": name,
-            "unseen": f"the {len(large)} largest, {shapes.size[small].max():.3g} to {shapes.size.max():.3g}",
-            "shapes": len(small),
-            "error": np.sqrt(np.mean(np.square(rolled))),
-            "after its mean": np.std(rolled),
-        },
+        {"runs": name, "unseen": "one shape", "shapes": len(shapes), "error": one},
+        beyond | {"after its mean": np.std(rolled)},
     ]
 
 
