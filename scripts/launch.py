@@ -1,6 +1,6 @@
 """Run a command of this folder in several processes of this machine, one a GPU.
 
-Example: launch.py --processes 4 train.py --spec ...
+Example: launch.py --processes 4 train.py --job FILE
 The exit code is that of the command. On several machines use torchrun, which listens on the network.
 """
 
