@@ -260,7 +260,7 @@ def _paired(settings: frozenset[tuple[str, Any]], depths: tuple[int, ...], size:
         choice = {depth: min(row, key=lambda one: abs(one - centre)) for depth, row in near.items()}
         spread = max(choice.values()) - min(choice.values())
         off = max(abs(one - wanted) for one in choice.values())
-        rank = max(spread, math.log1p(EQUAL_SHARE)), off, spread
+        rank = max(round(spread, 9), math.log1p(EQUAL_SHARE)), off, spread  # equal ones differ by rounding
         if best is None or rank < best[0]:
             best = rank, choice
     if best is None:
