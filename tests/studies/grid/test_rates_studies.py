@@ -10,7 +10,6 @@ from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
-from shapelaw.report.write import Table
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders import undertraining
 from shapelaw.studies.decoders.rates import RatesAnalysis
@@ -153,48 +152,3 @@ def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
         f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
     }
     assert width_of(cells["1,000 steps, undecayed"]) == pytest.approx(240.0, rel=0.06)
-
-
-def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:
-    names = [*columns.split(), "ratio", "ratio_low", "ratio_high", "p_equal"]
-    table = pd.DataFrame([row[: len(names)] for row in rows], columns=names)
-    transitions = pd.DataFrame({"status": ["crossing", "too few sizes"]})
-    return {
-        "ratios": Table(table.assign(status="not both are crossings"), ""),
-        "transitions": Table(transitions, ""),
-    }
-
-
-def moved(rate: object, *ratio: float | None) -> tuple[object, ...]:
-    return (rate, 1, 2, 1000, 4000, *ratio)
-
-
-def test_the_best_rates_decide() -> None:
-    columns = "learning_rate depth deeper_depth few_steps many_steps"
-    one, best = moved(0.001, 0.9, 0.8, 1.0, 0.04), moved("best rates", 0.8, 0.7, 0.9, 0.001)
-    found = undertraining.answer(ratios(columns, one, best))
-    assert found.decided
-    assert found.sentence == (
-        "Yes: from 1,000 to 4,000 steps, at the best rates, the width where depth 2 overtakes 1 moves by a factor of "
-        "0.80 (0.70 to 0.90)."
-    )
-    unmoved = undertraining.answer(ratios(columns, moved(0.001, 0.9, 0.7, 1.1, 0.4)))
-    assert "does not move significantly" in unmoved.sentence
-    assert not unmoved.decided
-    none = undertraining.answer(ratios(columns, moved(0.001, None, None, None, None)))
-    assert none.sentence.endswith("not both are crossings.")
-    assert not undertraining.answer(ratios(columns)).decided
-
-
-def test_ratios_of_todays_decoder_come_the_clearest_first() -> None:
-    doubtful = ("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5)
-    clear = ("gpt2", "llama", "best rates", 1.5, 1.3, 1.7, 0.01)
-    found = todays.answer(ratios("one other at", doubtful, clear))
-    assert found.decided
-    assert found.sentence.startswith(
-        "No: the transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
-    )
-    assert not todays.answer(ratios("one other at", doubtful)).decided
-    none = todays.answer(ratios("one other at", ("gpt2", "llama", "rate 0.001", None, None, None, None)))
-    assert not none.decided
-    assert none.sentence == "No two transitions can be compared: 1 of 2 are crossings."
