@@ -25,7 +25,7 @@ def cases() -> Iterator[tuple[str, dict[str, pd.DataFrame], str]]:
             yield module, tables, case["says"]
 
 
-@pytest.mark.parametrize(("module", "tables", "says"), cases())
+@pytest.mark.parametrize(("module", "tables", "says"), [*cases()])
 def test_a_study_answers_from_its_tables(module: str, tables: dict[str, pd.DataFrame], says: str) -> None:
     study: Any = import_module(f"shapelaw.studies.{module}")
     assert study.answer({name: Table(frame, "") for name, frame in tables.items()}).words == says
