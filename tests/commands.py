@@ -8,14 +8,33 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
+from matplotlib.figure import Figure
 from small import SCRIPTS, command_path
 
 
+def not_drawn(figure: Figure, path: Path) -> list[Path]:
+    """Empty files in place of a figure's."""
+    files = [path.with_name(f"{path.name}.{ending}") for ending in ("svg", "png")]
+    for file in files:
+        file.touch()
+    return files
+
+
 def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """As a process of its own would, the script reads its arguments, prints, and ends with a code."""
+    """As a process of its own would, the script reads its arguments, prints, and ends with a code.
+
+    Figures of its results are made and not drawn, which would take half of the time of an analysis; tests/workflow and
+    the commands of the pages (tests/docs/test_commands.py) draw them.
+    """
     command = [str(script), *map(str, arguments)]
     output, errors, code = io.StringIO(), io.StringIO(), 0
-    with chdir(cwd), patch.object(sys, "argv", command), redirect_stdout(output), redirect_stderr(errors):
+    with (
+        chdir(cwd),
+        patch.object(sys, "argv", command),
+        patch("shapelaw.report.write.save_figure", not_drawn),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+    ):
         try:
             runpy.run_path(str(script), run_name="__main__")
         except SystemExit as ended:

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from unittest.mock import patch
 
 import yaml
 
@@ -74,7 +73,7 @@ def link_committed(folder: Path) -> Path:
 
 
 def made(name: str, folder: Path) -> Tables:
-    """The tables that a command writes today, run in a folder of `unpack_inputs`; figures are drawn, not written."""
+    """The tables that a command writes today, run in a folder of `unpack_inputs`."""
     return tables_of(COMMANDS[name], folder / "made" / name, folder)
 
 
@@ -84,10 +83,9 @@ def words_of(command: Iterable[str | Path]) -> tuple[str, ...]:
 
 
 def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
-    """The tables that a command writes into `out`, run in a folder; figures are drawn, not written."""
+    """The tables that a command writes into `out`, run in a folder."""
     script, *arguments = command
-    with patch("matplotlib.figure.Figure.savefig"):
-        done = run_here(command_path(script.removesuffix(".py")), *arguments, "--out", out, cwd=folder)
+    done = run_here(command_path(script.removesuffix(".py")), *arguments, "--out", out, cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr}")
     tables = {

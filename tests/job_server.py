@@ -69,7 +69,8 @@ def warm_python() -> Path:
     listener.bind(address)
     listener.listen(128)
     command = [sys.executable, __file__, str(listener.fileno()), str(folder)]
-    _servers.append(subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()]))
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    atexit.register(_end, server)
     listener.close()
     python = folder / "python"
     python.write_text(CLIENT.format(python=sys.executable, address=address))
@@ -77,7 +78,9 @@ def warm_python() -> Path:
     return python
 
 
-_servers: list[subprocess.Popen[bytes]] = []
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Wait for it: the CPU time of its jobs is then one of this process's children's."""
+    server.communicate()
 
 
 class WarmProcess(subprocess.Popen[str]):

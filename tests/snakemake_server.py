@@ -4,6 +4,7 @@ Importing it takes a second of CPU time, three times as long as a dry run of a s
 nothing of the project, so that each call takes the code of its own folder, as the command does.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -47,7 +48,9 @@ def run_snakemake(
 def _server() -> subprocess.Popen[str]:
     """Ends with this process, which its standard input comes from."""
     command = [sys.executable, __file__]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(server.communicate)  # its CPU time is then one of this process's children's
+    return server
 
 
 def serve() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from losses_and_gradients import losses_and_gradients
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
 from shapelaw.specs.making import make_shape
@@ -69,7 +68,7 @@ def test_flop_count_is_the_counted_one(shape: Shape, batch: int) -> None:
     assert counter.get_total_flops() == shape.forward_flops(batch)
 
 
-def copy_from_gpt2(model: Decoder, gpt2: GPT2LMHeadModel) -> None:
+def copy_from_gpt2(model: Decoder, gpt2: Any) -> None:
     """Copy weights; transformers' Conv1D keeps them transposed."""
     t, target = gpt2.transformer, model.state_dict()
     pairs = {
@@ -98,6 +97,8 @@ def copy_from_gpt2(model: Decoder, gpt2: GPT2LMHeadModel) -> None:
 
 @pytest.mark.parametrize(("gelu", "theirs_called"), [("tanh", "gelu_new"), ("erf", "gelu")])
 def test_logits_and_gradients_equal_gpt2s(gelu: Gelu, theirs_called: str) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel  # two seconds of every worker's collection
+
     torch.manual_seed(0)
     shape = make_shape(depth=3, width=48, heads=4, vocab_size=101, context_length=32, gelu=gelu)
     config = GPT2Config(

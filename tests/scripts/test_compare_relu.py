@@ -15,7 +15,7 @@ from shapelaw.training.memorizer_pack import draw_examples
 
 MEMORIZER = Memorizer(2, 4, 8, width=8, value_dim=1, outputs=5)
 RUN = MemorizationRun(
-    MEMORIZER, "classification", "shared", 24, 2_000, 0,
+    MEMORIZER, "classification", "shared", 24, 1_200, 0,
     batch_size=8, learning_rate=1e-2, evaluate_every=50,
 )  # fmt: skip
 

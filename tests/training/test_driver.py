@@ -234,7 +234,7 @@ def test_attempts_before_the_first_checkpoint_count(
 def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
     stores: Stores, tmp_path: Path
 ) -> None:
-    run = small_run(steps=400, log_every=20, evaluate_every=200, dropout=0.1)
+    run = small_run(steps=300, log_every=20, evaluate_every=150, dropout=0.1)
     train(run, stores, tmp_path / "undisturbed")
     moments = random.Random(0)
     folder, reached = tmp_path / "killed", [0]
@@ -242,7 +242,7 @@ def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
     for _ in range(2):
         process = start_warm(frequent)
         # this attempt went on from the one before; by steps, so that no machine is too fast to be disturbed so often
-        wait_for_step(process, folder, after=reached[-1] + moments.randrange(100))
+        wait_for_step(process, folder, after=reached[-1] + moments.randrange(60))
         time.sleep(0.06 * moments.random())  # anywhere between two checkpoints
         process.kill()
         assert process.wait() == -signal.SIGKILL

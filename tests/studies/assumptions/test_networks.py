@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import transformers  # its models when they are asked for: two CPU seconds
 from scipy.special import erf
-from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2Config
+from transformers import BertConfig, Dinov2Config, GPT2Config
 
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
@@ -62,7 +63,7 @@ def bert_wheel(folder: Path, monkeypatch, state) -> None:
 
 
 def test_bert_from_its_wheel_is_the_equations_in_float64(tmp_path, monkeypatch):
-    deep = BertModel(BertConfig(**{**SMALL_BERT.to_dict(), "num_hidden_layers": 3}))
+    deep = transformers.BertModel(BertConfig(**{**SMALL_BERT.to_dict(), "num_hidden_layers": 3}))
     with torch.no_grad():
         for parameter in deep.parameters():
             parameter.normal_(0, 0.3)
@@ -97,7 +98,7 @@ def test_bert_with_sinusoidal_positions_has_them_in_the_place_of_its_own(monkeyp
     small_bert(monkeypatch)
     before, _ = networks.bert(None, 0, positions="sinusoidal").tokens(IDS)
     torch.manual_seed(0)
-    own = BertModel(SMALL_BERT, add_pooling_layer=False).double().embeddings
+    own = transformers.BertModel(SMALL_BERT, add_pooling_layer=False).double().embeddings
     raw = own.word_embeddings.weight[IDS] + own.token_type_embeddings.weight[0]
     angles = np.arange(9)[:, None] / 10_000 ** (
         np.arange(0, SMALL_BERT.hidden_size, 2) / SMALL_BERT.hidden_size
@@ -131,7 +132,7 @@ def test_dino_from_an_exporters_names_and_random_attention(monkeypatch):
     assert not np.allclose(attended[0, 0], attended[1, 0], atol=1e-6)
     with torch.random.fork_rng():
         torch.manual_seed(4)
-        network = Dinov2Model(SMALL_DINO)
+        network = transformers.Dinov2Model(SMALL_DINO)
     theirs = {
         "attention.q_proj": "attention.attention.query", "attention.k_proj": "attention.attention.key",
         "attention.v_proj": "attention.attention.value", "attention.o_proj": "attention.output.dense",
@@ -147,7 +148,7 @@ def test_dino_from_an_exporters_names_and_random_attention(monkeypatch):
         "onnx::Reshape_2": positions[:, 1:],
         "decoder.bias": np.ones(2),
     }
-    copy = Dinov2Model(SMALL_DINO)
+    copy = transformers.Dinov2Model(SMALL_DINO)
     networks.load(copy, networks.dino_state(onnx))
     for name, value in network.state_dict().items():
         assert torch.equal(copy.state_dict()[name], value), name
@@ -203,13 +204,15 @@ def test_the_callers_generator_is_left_alone(monkeypatch):
 
 def test_weights_that_do_not_fit(tmp_path, monkeypatch):
     small_bert(monkeypatch)
-    state = BertModel(SMALL_BERT, add_pooling_layer=False).state_dict()
+    state = transformers.BertModel(SMALL_BERT, add_pooling_layer=False).state_dict()
     name = "encoder.layer.0.output.dense.bias"
     bert_wheel(tmp_path, monkeypatch, {k: v for k, v in state.items() if k != name})
     with pytest.raises(UserError, match=f"lack {name}"):
         networks.bert(tmp_path, 0)
     with pytest.raises(UserError, match=r"output\.dense\.bias have another shape"):
-        networks.load(BertModel(SMALL_BERT, add_pooling_layer=False), state | {name: torch.zeros(3)})
+        networks.load(
+            transformers.BertModel(SMALL_BERT, add_pooling_layer=False), state | {name: torch.zeros(3)}
+        )
 
 
 def test_a_hub_that_cant_be_reached(monkeypatch, tmp_path):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of
 
-from shapelaw.report.write import Table
 from shapelaw.studies.block_degree.results import (
     analyse,
-    answer,
     losses_table,
     present,
 )
@@ -36,28 +33,3 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
 
 def test_one_seed_is_no_comparison() -> None:
     assert losses_table(tuned_of(table(seeds=1)))["low95"].isna().all()
-
-
-COLUMNS = "targets rates_chosen_on width matrices block until_converged network ratio low95 high95 p_value_holm verdict"
-
-
-def told(*rows):
-    return answer({"pooled": Table(pd.DataFrame(rows, columns=COLUMNS.split()), "")})
-
-
-def test_the_answer_is_of_whole_degrees_at_the_largest_budget():
-    found = told(
-        ("R > 1", "all seeds", 16, 12, "", False, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse"),
-        ("R > 1", "all seeds", 16, 12, "", False, "mixture of 2 and 3", 0.9, 0.8, 1.0, None, "better"),
-        ("R > 1", "all seeds", 8, 6, "", False, "degree 2", 1.0, 0.9, 1.1, 0.9, "no significant difference"),
-        ("all R", "all seeds", 16, 12, "", False, "degree 2", 9.0, 8.0, 10.0, 0.001, "worse"),
-    )
-    assert found.decided
-    assert found.sentence == (
-        "Loss over that of degree 3, 12 matrices of 16 x 16: degree 2 1.50 times (1.20 to 1.90), worse."
-    )
-    assert not told().decided
-    signs = ("signs, R > 1", "all seeds", 16, 12, "ReLU", True, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse")
-    assert told(signs).sentence.startswith(
-        "Loss over that of degree 3, 12 matrices of 16 x 16, ReLU: degree 2 1.50"
-    )

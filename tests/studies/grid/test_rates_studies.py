@@ -7,7 +7,6 @@ import pytest
 from rates_runs import UNDERTRAINING, todays_runs, undertraining_runs
 
 from shapelaw.errors import UserError
-from shapelaw.report.write import Table
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders.todays_decoder import RatesAnalysis
 from shapelaw.studies.grid.cells import Best
@@ -84,27 +83,3 @@ def test_runs_of_two_parametrizations_are_refused() -> None:
     both = pd.concat([runs, runs.assign(parametrization="completep")], ignore_index=True)
     with pytest.raises(UserError, match=r"different values of parametrization \(empty, completep\)"):
         todays_of(both)
-
-
-def ratios(columns: str, *rows: tuple[object, ...]) -> dict[str, Table]:
-    names = [*columns.split(), "ratio", "ratio_low", "ratio_high", "p_equal"]
-    table = pd.DataFrame([row[: len(names)] for row in rows], columns=names)
-    transitions = pd.DataFrame({"status": ["crossing", "too few sizes"]})
-    return {
-        "ratios": Table(table.assign(status="not both are crossings"), ""),
-        "transitions": Table(transitions, ""),
-    }
-
-
-def test_ratios_of_todays_decoder_come_the_clearest_first() -> None:
-    doubtful = ("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5)
-    clear = ("gpt2", "llama", "best rates", 1.5, 1.3, 1.7, 0.01)
-    found = todays.answer(ratios("one other at", doubtful, clear))
-    assert found.decided
-    assert found.sentence.startswith(
-        "No: the transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
-    )
-    assert not todays.answer(ratios("one other at", doubtful)).decided
-    none = todays.answer(ratios("one other at", ("gpt2", "llama", "rate 0.001", None, None, None, None)))
-    assert not none.decided
-    assert none.sentence == "No two transitions can be compared: 1 of 2 are crossings."

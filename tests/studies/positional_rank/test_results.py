@@ -6,13 +6,11 @@ import pytest
 from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
 
 from shapelaw.fits.redundancy import Needed
-from shapelaw.report.write import Table
 from shapelaw.studies.decoders.positional_rank import (
     FACTORED,
     PLAIN,
     PositionalAnalysis,
     analyse_runs,
-    answer,
     check_positional_runs,
     comparison_table,
 )
@@ -111,18 +109,3 @@ def test_ours_stand_beside_the_published_ranks(analysis: PositionalAnalysis) -> 
     runs.loc[runs["positional_rank"] == 1, "test_loss"] -= 0.1  # now between 64 and 128 of 128
     runs.loc[runs["positional_rank"] == 16, "test_loss"] += 0.1
     assert comparison_table(analysis_of(runs))["agrees"].tolist() == ["no", "no"]
-
-
-def told(enough, too_small, series="positional"):
-    columns = ["series", "full_rank", "enough", "too_small", "unseen"]
-    needed = pd.DataFrame([(series, 64, enough, too_small, 0.02)], columns=columns)
-    return answer({"needed": Table(needed, "")})
-
-
-def test_a_rank_between_two_decides():
-    found = told(8, 4)
-    assert found.decided
-    assert found.sentence == "8 is enough, 4 too small, of 64; a cost below 0.02 nats would not be seen."
-    assert told(None, 32).sentence == "More than 32: every rank tried is significantly worse than full rank."
-    assert not told(1, None).decided
-    assert not told(8, 4, series="vocabulary").decided

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 from measured_grids import asked_one, degree_rows, ranks_of
 
-from shapelaw.report.write import Table
-from shapelaw.studies.separation_rank.results import answer, degree_figure, depth_figure, residual_figure
+from shapelaw.studies.separation_rank.results import degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.tables import (
     Measured,
     bounds_table,
@@ -46,19 +45,6 @@ def test_where_bounds_overlap_the_winner_is_open():
     table = degree_table(degree_rows((2, 51, False, 90), (3, 50, True, 50), (6, 10, True, 10)))
     assert table["largest"].tolist() == ["yes", "no", "no"]
     assert ranking_table(table).iloc[0]["of_2_and_3"] == "2"
-
-
-def told(holds, violated, unclear):
-    theorems = pd.DataFrame([{"holds": holds, "violated": violated, "open": unclear}])
-    ranks = pd.DataFrame({"status": ["exact", "exact", "lower bound"]})
-    return answer({"theorems": Table(theorems, ""), "ranks": Table(ranks, "")})
-
-
-def test_bounds_that_hold_and_that_do_not():
-    assert told(7, 0, 0).sentence == "Yes: all 7 that can be told."
-    assert told(7, 1, 2).sentence == "No: 1 are violated, and 7 hold."
-    assert told(7, 1, 2).more.startswith("2 of 3 networks have exact ranks. 2 are open")
-    assert not told(0, 0, 3).decided
 
 
 def test_figures_of_nothing_say_so():

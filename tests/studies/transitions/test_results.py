@@ -1,26 +1,22 @@
 """All tables, figures and fit.json of depth against width, written."""
 
 import argparse
-import math
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from transition_runs import analysed
 
 from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import PAPER_RULE
 from shapelaw.fits.inputs import check_runs
-from shapelaw.report.write import Table
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import (
     add_options,
     add_size_options,
     analyse,
-    answer,
     options_of,
     present,
     present_cells,
@@ -59,53 +55,6 @@ def test_the_papers_rule_stands_beside_a_bootstrap_that_finds_no_crossing():
     texts = present(found).tables["transitions"].reading.texts.set_index("method")
     assert texts.loc[BOOTSTRAP, "result"] == "at the edge of the sizes, above width 71"
     assert texts.loc[PAPER_RULE, "width d"] == "80.0 (64.0 to 96.0)"
-
-
-NAN = math.nan
-
-
-def tables(rows, **fit):
-    columns = ["depth", "deeper_depth", "width", "width_low", "width_high", "status", "side", "bound"]
-    frames = {
-        "transitions": pd.DataFrame(rows, columns=columns).assign(method="bootstrap"),
-        "fit": pd.DataFrame([{"method": "bootstrap", "status": "too few points", **fit}]),
-    }
-    return {name: Table(frame, "") for name, frame in frames.items()}
-
-
-def test_the_law_follows_where_the_line_converged():
-    rows = [(depth, depth + 1, 100.0 + depth, NAN, NAN, "crossing", None, NAN) for depth in (1, 2, 3, 4)]
-    line = {"status": "converged", "a": 5.0, "a_err": 0.03, "b": 0.05, "b_err": 0.002}
-    found = answer(tables(rows, **line, p_value=0.4))
-    assert found.sentence.endswith("; and 1 more.")
-    assert found.more == "Law: log d = a + b L, a = 5 ± 0.03, b = 0.05 ± 0.002."
-    rejected = answer(tables(rows, **line, p_value=0.035))
-    assert rejected.more == "Law: a line log d = a + b L fits badly (p = 0.035); other forms: table forms."
-
-
-@pytest.mark.parametrize(
-    ("row", "decided", "said"),
-    [
-        (
-            (1, 2, NAN, NAN, NAN, "none in range, shallower better everywhere", "above", 180.0),
-            True,
-            "Depth 1 against 2: no transition up to width 180: the shallower network is better everywhere.",
-        ),
-        (
-            (1, 2, NAN, NAN, NAN, "too few sizes", None, NAN),
-            False,
-            "Depth 1 against 2: too few sizes in common.",
-        ),
-    ],
-)
-def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided(row, decided, said):
-    found = answer(tables([row]))
-    assert found.decided is decided
-    beside = answer(tables([(2, 4, NAN, NAN, NAN, "at the edge", "above", 45.0), row]))
-    assert beside.decided is decided
-    assert not decided or beside.sentence == found.sentence
-    assert found.sentence == said
-    assert not answer(tables([])).decided
 
 
 def test_each_cell_has_its_panels_under_its_name():

@@ -158,3 +158,9 @@ def test_both_models_are_rejected_as_often_as_their_chance_says() -> None:
             chances.append(relation_table(analysed(runs)).set_index("model").loc[model, "p_fit"])
         assert min(chances) < 0.9
         assert sum(chance < 0.05 for chance in chances) <= 2, (model, chances)
+
+
+@pytest.mark.parametrize("unknown", ["tokens_trained", "bits_per_byte"])
+def test_bits_per_byte_and_the_text_seen_may_be_unknown(unknown: str) -> None:
+    analysis = analysed(vocabulary_runs({(257, None): 257.0}, sizes=True).drop(columns=unknown))
+    assert "text_bytes" not in present(analysis).tables["losses"].frame

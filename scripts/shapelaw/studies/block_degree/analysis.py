@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -213,18 +213,23 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     all: one rate per network, which makes losses look a little better than they are.
     """
     names = [*Task._fields, "degrees", "mixture", "mixer_tokens", BEGINS]
-    return [_tuned(name, group, chosen_on) for name, group in runs.groupby(names, sort=True)]
+    runs = runs.reset_index(drop=True)
+    rows = runs.to_dict("records")  # at once: of hundreds of small tables it takes half of the analysis
+    return [
+        _tuned(name, group, [rows[place] for place in group.index], chosen_on)
+        for name, group in runs.groupby(names, sort=True)
+    ]
 
 
-def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
-    """A network on a task, from its runs at all rates.
+def _tuned(name: Any, runs: pd.DataFrame, records: Sequence[Mapping[Any, Any]], chosen_on: str) -> Tuned:
+    """A network on a task, from its runs at all rates, a table and its rows.
 
     Raises:
         UserError: no rate was tried with every seed.
     """
     target, *numbers, block, until_converged, degrees, mixture, mixer_tokens, begins = name
     rank, inputs, width, matrices, steps = map(int, numbers)
-    rows = {(row["seed"], row["learning_rate"]): row for row in reversed(runs.to_dict("records"))}
+    rows = {(row["seed"], row["learning_rate"]): row for row in reversed(records)}
     seeds, rates = (sorted(set(values)) for values in zip(*rows, strict=True))
     common = [rate for rate in rates if all((seed, rate) in rows for seed in seeds)]
     if not common:
