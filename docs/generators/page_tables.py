@@ -64,7 +64,6 @@ def _grid(table: str, *axes: str) -> list[str | Path]:
 MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
-    "h200_llama_flops": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv", "--size", "flops"],
     "laptop_equal_tokens": ["fit_transitions.py", "--runs", RESULTS / "laptop_equal_tokens.csv"],
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
@@ -82,6 +81,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_attention_degree": _analysed("attention_degree", "laptop_attention_degree.parquet"),
     "laptop_block_degree": _analysed("block_degree", "laptop_block_degree.parquet"),
     "laptop_mixer": _analysed("block_degree", "laptop_mixer.csv"),
+    "laptop_note_block": _analysed("block_degree", "laptop_note_block.csv"),
     "laptop_memorization_heads": _analysed("memorization_heads", "laptop_memorization_heads.parquet"),
     "h200_memorization_heads": _analysed("memorization_heads", "h200_memorization_heads.parquet"),
 }
