@@ -84,6 +84,9 @@ def test_only_bounds_that_speak_of_the_network_are_listed():
     assert (f"{dw} 1", True) in sources(width=10)
     assert (f"{dw} 2", True) not in sources(width=10)
     assert all(not lower for _, lower in sources(embedding="vocabulary", vocabulary=3))
+    words = {"embedding": "vocabulary", "vocabulary": 4, "tokens": 8}  # the conjecture asks for 6.3 tokens
+    assert ("vocabulary, corollary 2", True) in sources(**words)
+    assert all(not lower for _, lower in sources(**words | {"tokens": 6}))
     assert (f"{dw} 2", True) not in sources(embedding_rank=2)
     assert all(not lower for _, lower in sources(attention_dim=3))
     split = {"embedding": "convolution", "patch": 2, "input_dim": 1, "partition": (1, 3, 5, 7)}

@@ -143,7 +143,8 @@ def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
     """The bounds whose theorems hold for a network.
 
     Upper bounds of depth-width hold for any embedding that makes each token from inputs of one half. Lower bounds hold
-    where tokens can be any vectors of r numbers, so not for a finite vocabulary, and for heads of d / H or more.
+    where tokens can be any vectors of r numbers, and for heads of d / H or more. Of a finite vocabulary V >= r there is
+    one, corollary 2's, for long texts: N >= r L / log3 r by the paper's conjecture.
     """
     L, d, H, a = network.depth, network.width, network.heads, network.head_dim
     found: list[tuple[float | None, bool, str, str]] = []
@@ -173,6 +174,12 @@ def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
         if network.positional_rank <= 1:
             formula = "O~(L min(r, d)), explicit"
             found.append((bottleneck_scale(L, network.rank), False, formula, "vocabulary, theorem 1"))
+    if whole and network.vocabulary is not None and H * a >= d and late and not network.residual:
+        r = network.rank
+        # the paper's conjecture of how long texts must be
+        if network.vocabulary >= r > 1 and network.tokens >= r * L / log3(r):
+            lower, formula = bottleneck_lower(L, r, H, finite=True), "(((r - 1 - H) / 2, 3^(L-2)))"
+            found.append((lower, True, formula, "vocabulary, corollary 2"))
     if whole and network.vocabulary is None and H * a >= d:
         if d == network.rank and d > H and early:
             formula = "3^(L-2) (log3(d - H) + 2 - L - log3 2)"

@@ -227,6 +227,7 @@ def width_figure(ranks: pd.DataFrame) -> Chart | str:
 def embedding_figure(ranks: pd.DataFrame) -> Chart | str:
     """Left: the rank against width, flat beyond the embedding rank r. Right: against r, a line for each r_e."""
     base = ranks[~ranks["residual"] & (ranks["heads"] == 1) & (ranks["attention_dim"] == ranks["width"])]
+    base = base[base["vocab_size"].isna()]
     mine = base[base["positional_rank"] == 0]
     depth = _most_common(mine[mine["embedding_rank"] < mine["width"]], "depth")
     mine = mine[(mine["depth"] == depth) & (mine["tokens"] >= 2 * mine["width"])]
@@ -315,8 +316,8 @@ def _telling_budgets(mine: pd.DataFrame) -> list[int]:
 
 
 def _whole(ranks: pd.DataFrame) -> pd.DataFrame:
-    """Networks of full embedding rank without positions and residual connections, heads of d / H."""
-    plain = ~ranks["residual"] & (ranks["positional_rank"] == 0)
+    """Networks of any vectors at full rank, without positions and residual connections, heads of d / H."""
+    plain = ~ranks["residual"] & (ranks["positional_rank"] == 0) & ranks["vocab_size"].isna()
     inner = ranks["attention_dim"] * ranks["heads"]
     full = (ranks["embedding_rank"] == ranks["width"]) & (inner == ranks["width"])
     return ranks[plain & full]

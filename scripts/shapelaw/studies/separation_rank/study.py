@@ -40,6 +40,9 @@ class RankGrid(Section):
     positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
         [0], description="Rank r_e of the positional embedding; 0 leaves positions out."
     )
+    vocab_size: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="Vocabulary size V; null lets a token be any vector, an infinite vocabulary."
+    )
     residual: Annotated[list[bool], Field(min_length=1)] = Field(
         [False], description="Layers with residual connections, or without."
     )
@@ -96,6 +99,12 @@ class AttentionSizes:
     embedding_rank: int | None
     positional_rank: int
     residual: bool
+    vocab_size: int | None = None
+
+    @property
+    def most_rank(self) -> int:
+        """The largest rank of the embedding, min(d, V)."""
+        return min(self.width, self.vocab_size or self.width)
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,8 @@ def rank_grids(config: Settings) -> RankGrids:
 def digest(sizes: NetworkSizes) -> str:
     """The name of a measurement, the same as long as the network and the meaning of a measurement are."""
     spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
+    if spec.get("vocab_size", 0) is None:  # ranks of before there was one keep their names
+        del spec["vocab_size"]
     return digest_of(spec)
 
 
@@ -167,7 +178,7 @@ def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
         one = AttentionSizes(*combination)
         if one.attention_dim and one.attention_dim * one.heads == one.width:
             one = replace(one, attention_dim=None)
-        if one.embedding_rank == one.width:
+        if one.embedding_rank == one.most_rank:
             one = replace(one, embedding_rank=None)
         found.append(one)
     return found
@@ -269,8 +280,9 @@ def _attention_problems(sizes: AttentionSizes) -> Iterator[str]:
         yield (
             f"width {d} is not divisible by {sizes.heads} heads; give another number of heads, or attention_dim"
         )
-    if sizes.embedding_rank is not None and sizes.embedding_rank > d:
-        yield f"embedding_rank is {sizes.embedding_rank}, above the width {d}; it can be at most that"
+    if sizes.embedding_rank is not None and sizes.embedding_rank > sizes.most_rank:
+        least = f"the width {d}" if sizes.most_rank == d else f"the vocabulary size {sizes.vocab_size}"
+        yield f"embedding_rank is {sizes.embedding_rank}, above {least}; it can be at most that"
     if sizes.positional_rank > min(d, sizes.tokens):
         yield (
             f"positional_rank is {sizes.positional_rank}, above {min(d, sizes.tokens)}, the smaller of width and "

@@ -74,13 +74,20 @@ class Measured:
 def network_of(sizes: NetworkSizes) -> Network:
     """The network with these sizes."""
     if isinstance(sizes, AttentionSizes):
-        return LinearAttention(**asdict(sizes))
+        return attention_network(sizes)
     if sizes.blocks == "product":
         half = sizes.width // 2
         return ProductNetwork(sizes.degrees, len(sizes.degrees), sizes.width, 2, token_dim=half)
     if sizes.blocks == "mixer":
         return MixerNetwork(len(sizes.degrees), sizes.width, sizes.tokens, sizes.width**2 // sizes.tokens)
     return DegreeAttention(sizes.degrees, sizes.width, sizes.tokens, sizes.heads)
+
+
+def attention_network(sizes: AttentionSizes) -> LinearAttention:
+    """The network of linearized attention with these sizes."""
+    values = asdict(sizes)
+    words = values.pop("vocab_size")
+    return LinearAttention(**values, embedding="vectors" if words is None else "vocabulary", vocabulary=words)
 
 
 class Kept:
@@ -223,7 +230,7 @@ _SLACK = 1e-9  # tolerance of a comparison of logarithms
 def attention_of(found: Measurements) -> list[tuple[LinearAttention, Measured]]:
     """The networks of linearized attention with all sizes filled in, and their measurements."""
     return [
-        (LinearAttention(**asdict(one.sizes)), result)
+        (attention_network(one.sizes), result)
         for one, result in found
         if isinstance(one.sizes, AttentionSizes)
     ]
@@ -248,12 +255,12 @@ def ranks_table(found: Measurements) -> pd.DataFrame:
             }
             | picked(result, "failure_probability", "seconds")
         )
-    return pd.DataFrame(rows).astype({"closed_form": "Int64"})
+    return pd.DataFrame(rows).astype({"closed_form": "Int64", "vocab_size": "Int64"})
 
 
 def sizes_of(network: LinearAttention) -> dict[str, object]:
     """The columns that identify a network, with defaults as numbers."""
-    names = {"attention_dim": "head_dim", "embedding_rank": "rank"}
+    names = {"attention_dim": "head_dim", "embedding_rank": "rank", "vocab_size": "vocabulary"}
     return {size: getattr(network, names.get(size, size)) for size in SIZES}
 
 
@@ -365,6 +372,7 @@ def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
     """The exact ranks of networks with one head and full embedding rank, without positions and residual connections."""
     full = (ranks["embedding_rank"] == ranks["width"]) & (ranks["attention_dim"] == ranks["width"])
     alone = (ranks["heads"] == 1) & (ranks["positional_rank"] == 0) & ~ranks["residual"]
+    alone &= ranks["vocab_size"].isna()
     return ranks[full & alone & (ranks["status"] == "exact")]
 
 
