@@ -74,6 +74,7 @@ def test_shapes_on_one_line_are_not_identifiable_and_no_failure(tmp_path: Path) 
     said = output_of(SURFACE, "--runs", "runs.jsonl", "--out", "out", cwd=tmp_path)
     assert "No surface: not identifiable. All shapes lie on one line" in said
     assert fit_in(tmp_path / "out")["status"] == "not identifiable"
+    assert not (tmp_path / "out" / "penalty.svg").exists()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,7 @@ NEAR = np.log(1.6)  # shapes whose size is less than this factor away are drawn 
 
 
 def present_surface(analysis: SurfaceAnalysis) -> Results:
-    """The tables, figures and fit.json."""
+    """The tables, figures and fit.json; left out is a figure that has nothing to draw, and a table without rows."""
     size = analysis.size_column
     depths = dict.fromkeys(("depth", "depth_low", "depth_high"), ".1f")
     costs = dict.fromkeys(("cost", "cost_low", "cost_high", "loss", "loss_low", "loss_high"), ".4f")
@@ -76,17 +76,29 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
             "Forms of the surface, weighted by how well they predict left-out shapes.",
             {"weight": ".3f", "left_out": ".4f", "scatter": ".4f"},
         ),
-        "overtaking": TableOf(
-            overtaking_table, "Width from which the deeper of two trained depths is the better one."
-        ),
     }
-    return assembled(
+    left_out = {}
+    if analysis.overtakings:
+        caption = "Width from which the deeper of two trained depths is the better one."
+        tables["overtaking"] = TableOf(overtaking_table, caption)
+    else:
+        told = not analysis.surface.usable or analysis.surface.told
+        few = "no two depths have four shapes each at common sizes"
+        left_out["table overtaking"] = few if told else "depth makes no difference beyond the noise"
+    found = assembled(
         Parts(),
         {name: partial(table.of, analysis) for name, table in tables.items()},
         {"penalty": lambda _: penalty_figure(analysis)},
         {"the surface": lambda _: surface_summary(analysis).splitlines()},
         lambda _: fit_json(analysis),
     )
+    drawn = {}
+    for name, figure in found.figures.items():
+        if isinstance(figure, str):
+            left_out[f"figure {name}"] = figure
+        else:
+            drawn[name] = figure
+    return replace(found, figures=drawn, left_out=left_out)
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
