@@ -1,11 +1,21 @@
-"""A config.json: where it is, and its numbers."""
+"""A config.json: where it is, and what a folder without one is."""
 
 from pathlib import Path
 
 import pytest
+from listed import listed
 
 from shapelaw.advice.models.config_json import config_file, local_path, number_in, read_config
 from shapelaw.errors import UserError
+
+
+@pytest.mark.parametrize(("name", "words"), listed("advice/architectures.yaml", "folders"))
+def test_a_folder_without_a_config_is_named_for_what_it_is(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError) as caught:
+        config_file(tmp_path)
+    assert f"has {name} and no config.json" in str(caught.value)
+    assert words in str(caught.value)
 
 
 def test_a_folder_without_a_config_that_is_a_text_is_a_sentence(tmp_path: Path) -> None:

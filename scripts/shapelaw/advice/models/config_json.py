@@ -1,4 +1,4 @@
-"""A model's config.json as transformers writes it: found and checked.
+"""A model's config.json as transformers writes it: found, checked, and told from the files of other libraries.
 
 Light: neither torch nor transformers is imported, which build the network that it describes.
 """
@@ -6,7 +6,7 @@ Light: neither torch nor transformers is imported, which build the network that 
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,32 @@ TIES = ("tie_word_embeddings", "weight_tying", "share_embedding", "tie_embedding
 NESTED = ("text_config", "llm_config", "language_config")  # a decoder inside of a model of several parts
 _AT_LEAST_ONE = ("width", "vocab_size", "heads", "depth")
 _MOST = {"depth": 2048, "experts": 16_384}  # what is built in seconds; no network that is known comes near
+_MOST_LABELS = 1_000_000
+_COUNTS = re.compile(
+    "(layers?|blocks?|depths?|stages|groups?|group_num)$"
+)  # names of further numbers of modules
+_FOREIGN = {  # a key of a config.json that is not of a model of transformers: whose it is
+    "peft_type": "an adapter, not of a model; give the folder of the model that it adapts",
+    "_class_name": "diffusers, which has models of other kinds",
+    "_diffusers_version": "diffusers, which has models of other kinds",
+    "pretrained_cfg": "timm; give one that transformers wrote",
+    "model_cfg": "open_clip; give one that transformers wrote",
+    "image_processor_type": "an image processor, not of a model",
+    "feature_extractor_type": "a feature extractor, not of a model",
+    "added_tokens_decoder": "a tokenizer, not of a model",
+    "similarity_fn_name": "sentence-transformers; give the folder of the Transformer in it",
+    "word_embedding_dimension": "a layer of sentence-transformers; give the folder of the Transformer beside it",
+}
+_INSTEAD = {  # a file of a folder without a config.json: what the folder is
+    "adapter_config.json": "an adapter's folder; give the folder of the model that it adapts",
+    "model_index.json": "a pipeline of diffusers; give the folder of one of its parts that transformers wrote",
+    "modules.json": "a folder of sentence-transformers; give the folder of the Transformer in it",
+    "config_sentence_transformers.json": "a folder of sentence-transformers; give the folder of the Transformer in it",
+    "open_clip_config.json": "a folder of open_clip; give one that transformers wrote",
+    "params.json": "weights in Meta's or Mistral's own format; give the folder of their conversion to transformers",
+    "tokenizer_config.json": "a tokenizer's folder; give the folder of a model",
+    "tokenizer.json": "a tokenizer's folder; give the folder of a model",
+}
 
 
 def local_path(model: str) -> Path | None:
@@ -58,20 +84,29 @@ def config_file(path: Path) -> Path:
     """The config.json of a model: the path itself, or in it where it is a folder.
 
     Raises:
-        UserError: it is missing.
+        UserError: it is missing; the sentence says what the folder is instead, where that can be seen.
     """
     path = path.expanduser()
     file = path / "config.json" if path.is_dir() else path
-    if not file.is_file():
-        raise UserError(f"There is no {file}; --model needs a folder with a config.json.")
-    return file
+    if file.is_file():
+        return file
+    if path.is_dir():
+        for name, what in _INSTEAD.items():
+            if (path / name).is_file():
+                raise UserError(f"{path} has {name} and no config.json: it is {what}.")
+        if found := next(path.glob("*.gguf"), None):
+            raise UserError(
+                f"{path} has {found.name} and no config.json; give the folder of the model that transformers reads."
+            )
+    raise UserError(f"There is no {file}; --model needs a folder with a config.json.")
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], Path]:
     """A model's config.json with its path, the numbers in it checked.
 
     Raises:
-        UserError: the file is missing, can't be read, is no JSON object, or has numbers that make no model.
+        UserError: the file is missing, can't be read, is no JSON object, is another library's, or has numbers that make
+            no model.
     """
     try:
         refuse_stand_in(file := config_file(path))
@@ -82,6 +117,10 @@ def read_config(path: Path) -> tuple[dict[str, Any], Path]:
         raise UserError(f"{file} is not JSON ({error}).") from error
     if not isinstance(config, dict):
         raise UserError(f"{file} must be a JSON object, as transformers writes it.")
+    if "model_type" not in config and "architectures" not in config:
+        whose = next((what for key, what in _FOREIGN.items() if key in config), None)
+        if whose is not None:
+            raise UserError(f"{file} is a config of {whose}.")
     if problems := list(_problems(config)):
         raise UserError(f"{file}: {'; '.join(problems)}.")
     return config, file
@@ -104,6 +143,13 @@ def _problems(config: Mapping[str, Any], place: str = "") -> Iterator[str]:
         for name in names:
             if problem := _problem(field, config.get(name)):
                 yield f"{place}{name} is {_said(config[name])}; {problem}"
+    for name, value in config.items():
+        counts = value if isinstance(value, list) else [value]
+        if _COUNTS.search(name) and any(isinstance(one, int) and one > _MOST["depth"] for one in counts):
+            yield f"{place}{name} is {_said(value)}; a network with more than {_MOST['depth']:,} is not built here"
+    labels = config.get("num_labels")
+    if isinstance(labels, int) and labels > _MOST_LABELS:
+        yield f"{place}num_labels is {labels}; no model has more than {_MOST_LABELS:,}"
     for name, inner in config.items():
         if isinstance(inner, dict) and (name.endswith("_config") or name in ("encoder", "decoder")):
             yield from _problems(inner, f"{place}{name}.")
@@ -116,7 +162,7 @@ def _problem(field: str, value: Any) -> str | None:
             continue  # a family's own way to say it, which transformers checks
         if not isinstance(one, int) or isinstance(one, bool) or one < least:
             return f"it must be a whole number of at least {least}"
-        if one > _MOST.get(field, math.inf):
+        if field == "experts" and one > _MOST[field]:
             return f"a network with more than {_MOST[field]:,} is not built here"
     return None
 

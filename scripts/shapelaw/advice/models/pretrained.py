@@ -33,7 +33,7 @@ from shapelaw.advice.models.built_model import (
     token_embedding,
     whole,
 )
-from shapelaw.advice.models.config_json import NESTED, read_config, without
+from shapelaw.advice.models.config_json import FIELDS, NESTED, read_config, without
 from shapelaw.advice.models.described import Kind, Model
 from shapelaw.advice.models.fields import by_fields, check_heads, plain_model
 from shapelaw.errors import UserError, reason_of
@@ -334,3 +334,30 @@ def _remarks(
             f"Its config.json says that its embeddings are {'tied' if said else 'untied'}; transformers builds them "
             f"{'tied' if found.tied else 'untied'}, and so they are counted."
         )
+    if missing := _defaults(found, model, config, text):
+        yield f"Its config.json does not give {', '.join(missing)}; transformers' defaults for it are taken."
+
+
+def _defaults(found: Model, model: Any, config: Mapping[str, Any], text: Any) -> list[str]:
+    """Names of the width, the depth and the heads where they are defaults of the config's class."""
+    if found.reads != "tokens":
+        return []
+    part = config
+    if text is not model.config:
+        part = next(
+            (config[key] for key in (*NESTED, "encoder") if isinstance(config.get(key), dict)), config
+        )
+    names = [
+        type(text).attribute_map.get(name, name)
+        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")
+    ]
+    others = {name for names in FIELDS.values() for name in names if part.get(name) is not None}
+    own = text.to_dict()
+    return [
+        name for name in names if name in own and part.get(name) is None and not _other_name(name, others)
+    ]
+
+
+def _other_name(name: str, given: set[str]) -> bool:
+    """Whether a number is given under another of the names that are read for it."""
+    return any(name in names and given & set(names) for names in FIELDS.values())
