@@ -52,9 +52,15 @@ def test_penalties_are_those_of_the_surface(surface):
         x, z = shapes.x[index], shapes.z[index]
         best = middle_depth(x)
         expected = symmetric(x, z) - symmetric(x, best)
+        needed = np.exp(x - 0.25 * (z - best) ** 2)
         low, high = answers.tried_depths(shapes, x)
         if low < best < high:
             assert cost.loss == pytest.approx(expected, abs=1e-3)
+            if needed > shapes.size.min() * 1.03:
+                assert cost.needed == pytest.approx(needed, rel=0.03)
+            elif needed < shapes.size.min() / 1.03:
+                assert np.isnan(cost.needed)
+                assert cost.needed_high >= shapes.size.min()
             assert cost.low <= cost.loss <= cost.high
 
 
@@ -249,6 +255,15 @@ def test_a_surface_answers_what_it_covers_and_nothing_else(surface: Surface) -> 
     assert same is not None
     assert timed is not None
     assert timed.best.depth < same.best.depth
+
+
+def test_a_form_that_is_asked_alone_needs_no_weight_of_its_own(too_shallow):
+    """A form of a small weight in the average has its own row of best depths."""
+    light = replace(too_shallow.forms[0], weight=0.0498)
+    alone = replace(too_shallow, forms=(light,))
+    found = answers.best_depth(alone, float(too_shallow.shapes.size.max()))
+    assert found.status is SurfaceStatus.DEEPER
+    assert math.isfinite(found.low)
 
 
 @pytest.fixture(scope="module")

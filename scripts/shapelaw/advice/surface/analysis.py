@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from shapelaw.advice.answer.costs import WITHIN
-from shapelaw.advice.answer.sizes import option_number
 from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.columns import NATS
 from shapelaw.advice.own_runs.size_rule import SizeRule, size_rule
@@ -24,10 +24,13 @@ from shapelaw.advice.surface.answers import (
 )
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import shapes_of
-from shapelaw.errors import UserError
+from shapelaw.errors import Parts, UserError
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis, number_of
+
+AVERAGE = "average"
+ENOUGH_DRAWS = 100  # of a form, to show its own answer
 
 
 @dataclass(frozen=True)
@@ -49,23 +52,28 @@ class Options:
 
 @dataclass(frozen=True)
 class SurfaceAnalysis:
-    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface."""
+    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface.
+
+    `parts` has what of it failed.
+    """
 
     surface: Surface
     axis: SizeAxis
     budget: Budget
     rule: SizeRule
     sizes: tuple[float, ...]
-    best: tuple[BestDepth, ...]
+    best: tuple[tuple[str, BestDepth], ...]
     penalties: tuple[Penalty, ...]
     overtakings: tuple[Overtaking, ...]
     within: float = WITHIN
     unit: str = NATS
+    parts: Parts = field(default_factory=Parts)
 
     @cached_property
     def costs(self) -> tuple[SizeCosts, ...]:
         """What depths cost at each of `sizes`, where the surface can tell a best one."""
-        found = (costs_of_size(self.surface, one, self.within) for one in self.best)
+        best = (one for model, one in self.best if model == AVERAGE)
+        found = (costs_of_size(self.surface, one, self.within) for one in best)
         return tuple(one for one in found if one is not None)
 
     @property
@@ -74,11 +82,14 @@ class SurfaceAnalysis:
 
 
 def check_options(options: Options) -> None:
-    """Refuse a cost that is none, a noise or a number of draws that nothing can be done with.
+    """Refuse sizes, a cost that is none, a noise or a number of draws that nothing can be done with.
 
     Raises:
         UserError: one of them is not above zero, or there are too few draws.
     """
+    for size in options.sizes:
+        if not 0 < size < math.inf:
+            raise UserError(f"--sizes has {size:g}; a size is a number above zero, such as 3e8.")
     if not 0 < options.within < 1:
         raise UserError(
             f"--within is {options.within:g}; give {options.unit} between 0 and 1, such as {WITHIN:g}."
@@ -92,11 +103,22 @@ def sizes_of(text: str) -> tuple[float, ...]:
     Raises:
         UserError: the list is empty, or a part of it is no number.
     """
-    return tuple(option_number("--sizes", part.strip(), 1) for part in text.split(","))
+    sizes = []
+    for part in text.split(","):
+        try:
+            sizes.append(number_of(part))
+        except ValueError:
+            raise UserError(f"--sizes has {part.strip()!r}; write numbers, such as 6e7,300M,1.3B.") from None
+    return tuple(sizes)
 
 
-def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
-    """Fit the surface of one token budget and ask it everything."""
+def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None) -> SurfaceAnalysis:
+    """Fit the surface of one token budget and ask it everything.
+
+    Args:
+        parts: of the analysis that this one is a part of.
+    """
+    parts = Parts() if parts is None else parts
     shapes = shapes_of(budget.runs, options.size, budget.ratio > 0)
     # one number: the surface takes its noise from its residuals as well, which follow the size as they like
     given = None if options.noise is None else Noise(options.noise, math.inf)
@@ -106,7 +128,18 @@ def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
     said = options.within, options.unit
     if not surface.usable:
-        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said)
-    best = tuple(best_depth(surface, size) for size in sizes)
-    costs, over = tuple(penalties(surface)), tuple(overtakings(surface))
-    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, best, costs, over, *said)
+        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said, parts)
+    best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
+    for one in surface.forms:
+        if len(one.drawn_theta) >= ENOUGH_DRAWS:
+            alone = replace(surface, forms=(one,))
+            asked = partial(_best_depths, alone, sizes)
+            best += parts.attempt(f"best depth by the form {one.form.name}", asked) or []
+    costs = tuple(penalties(surface))
+    over = tuple(overtakings(surface))
+    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, tuple(best), costs, over, *said, parts)
+
+
+def _best_depths(alone: Surface, sizes: Sequence[float]) -> list[tuple[str, BestDepth]]:
+    """The best depths by the one form of a surface, with its name."""
+    return [(alone.forms[0].form.name, best_depth(alone, size)) for size in sizes]

@@ -40,9 +40,12 @@ from shapelaw.fits.noise import INTERVAL
 from shapelaw.specs.sizes import SAME_SIZE, SizeAxis
 
 COMPARED = 81  # depths that are compared at a size
+SIZES = 41  # sizes at which the best loss is known, between which it is interpolated
 NEIGHBOURS = math.log(2.0)  # shapes whose size is less than a factor 2 away show which depths were tried
 # an interval that fills more than this share of the depths tried says nothing
 TOO_WIDE = 0.75
+# of the size axis below and above the shapes, searched for the size that a loss needs
+BEYOND = math.log(4.0)
 FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
 DRAWN = (
     0.4  # of the draws' interval, at least; with it 69 to 77% of intervals contain the truth (calibration.md)
@@ -71,16 +74,20 @@ class BestDepth:
 
 @dataclass(frozen=True)
 class Penalty:
-    """The cost of a shape's depth: its loss above the best of its size, with its 68% interval.
+    """The cost of a shape's depth: its loss above the best of its size, and the size that the best shape needs for it.
 
-    NaN where no best depth can be told. Where `status` is a bound, the best depth lies at the edge of the shapes or
-    beyond, so the shape costs at least so much.
+    Both with 68% intervals; a size that is needed is NaN where it lies below all shapes, and then it is less than
+    `needed_high`. Nothing is known where no best depth can be told. Where `status` is a bound, the best depth lies at
+    the edge of the shapes or beyond, so the shape costs at least so much.
     """
 
+    loss: float
+    low: float
+    high: float
+    needed: float
+    needed_low: float
+    needed_high: float
     status: SurfaceStatus
-    loss: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -149,14 +156,18 @@ def _best_among(
 
 
 def _bounds(surface: Surface, draws: Floats, x: Floats, z: Floats) -> tuple[float, float]:
-    """The weakest bounds of a log depth by each form with a weight of `PLAUSIBLE` or more, and by its halves."""
+    """The weakest bounds of a log depth by each form with a weight of `PLAUSIBLE` or more, and by its halves.
+
+    Where no form has that weight, as one that is asked alone may not, those of the heaviest form.
+    """
     drawn = [form for form in surface.forms if len(form.drawn_theta)]
     parts = np.split(draws, np.cumsum([len(form.drawn_theta) for form in drawn])[:-1])
+    least = min(PLAUSIBLE, max(form.weight for form in drawn))
     ends = np.concatenate(
         [
             [*np.quantile(part, INTERVAL), *form.places(x, z)]
             for form, part in zip(drawn, parts, strict=True)
-            if form.weight >= PLAUSIBLE
+            if form.weight >= least
         ]
     )
     return float(ends.min()), float(ends.max())
@@ -187,7 +198,8 @@ def penalties(surface: Surface) -> list[Penalty]:
     """For each shape, in order, what its depth costs at its size; nothing is known of it where depth isn't told."""
     shapes = surface.shapes
     if not surface.told:
-        return [Penalty(SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
+        return [unknown_penalty(SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
+    sizes, best = best_losses(surface)
     own, fitted = surface.losses(shapes.x, shapes.z), surface.fitted(shapes.x, shapes.z)  # (draws, n), (n,)
     found = []
     for index, x in enumerate(shapes.x):
@@ -199,11 +211,49 @@ def penalties(surface: Surface) -> list[Penalty]:
         together = surface.fitted(np.full_like(grid, x), grid)
         cost = max(0.0, float(fitted[index] - lowest(together[None], grid)[1][0]))
         interval = interval_of_few(own[:, index], least, losses[:, together.argmin()], cost)
+        needed = np.exp([_size_of(loss, row, sizes) for loss, row in zip(own[:, index], best, strict=True)])
+        needs = _above(np.minimum(needed, shapes.size[index]), float(shapes.size.min()))
         _, at_low, at_high = _middle_and_interval(at)
         status = status_of(at_low, at_high, grid, beyond=False, told=surface.told)
-        told = status is not SurfaceStatus.NOT_IDENTIFIABLE
-        found.append(Penalty(status, cost, *interval) if told else Penalty(status))
+        if status is SurfaceStatus.NOT_IDENTIFIABLE:
+            found.append(unknown_penalty(status))
+        else:
+            found.append(Penalty(cost, *interval, *needs, status))
     return found
+
+
+def _above(sizes: Floats, smallest: float) -> tuple[float, float, float]:
+    """The median of sizes and its 68% interval; NaN below the smallest shape, where only the upper end is known."""
+    middle, low, high = _middle_and_interval(sizes)
+    if middle < smallest:
+        return math.nan, math.nan, max(high, smallest)
+    return middle, low if low >= smallest else math.nan, high
+
+
+def unknown_penalty(status: SurfaceStatus) -> Penalty:
+    """The penalty of which nothing is known, for this reason."""
+    nan = math.nan
+    return Penalty(nan, nan, nan, nan, nan, nan, status)
+
+
+def best_losses(surface: Surface) -> tuple[Floats, Floats]:
+    """(SIZES,) log sizes, and the (draws, SIZES) lowest losses there among the depths that were tried."""
+    shapes = surface.shapes
+    sizes = np.linspace(shapes.x.min() - BEYOND, shapes.x.max(), SIZES)
+    best = []
+    for x in sizes:
+        low, high = tried_depths(shapes, max(x, float(shapes.x.min())))
+        # below the shapes the best depth goes on falling
+        reach = low - max(0.0, float(shapes.x.min()) - x) / 2.0
+        grid = np.linspace(max(reach, 0.0), max(high, reach + SAME_SIZE), COMPARED)
+        best.append(lowest(surface.losses(np.full_like(grid, x), grid), grid)[1])
+    return sizes, np.stack(best, axis=1)
+
+
+def _size_of(loss: float, best: Floats, sizes: Floats) -> float:
+    """The log size whose best loss is `loss`; the smallest of `sizes` where even that is better."""
+    falling = np.minimum.accumulate(best)
+    return float(np.interp(-loss, -falling, sizes))
 
 
 def overtakings(surface: Surface) -> list[Overtaking]:

@@ -67,12 +67,20 @@ class FittedForm:
     theta: Floats
     coefficients: Floats
     weight: float
+    log_density: float
     left_out: float
     scatter: float
     drawn_theta: Floats
     drawn_coefficients: Floats
     levels: Floats
     halves: tuple[Floats, Floats] | None = None
+
+    @property
+    def covariance(self) -> Floats | None:
+        """The (k, k) covariance of theta over the draws; None with fewer than ten."""
+        if len(self.drawn_theta) < 10 or not len(self.theta):
+            return None
+        return np.atleast_2d(np.cov(self.drawn_theta, rowvar=False))
 
     def places(self, x: Floats, z: Floats) -> Floats:
         """(1 or 3,) the best of (p,) log depths `z` of log sizes `x`: by all shapes, and by each half where there are
@@ -343,7 +351,7 @@ def _drawn(
     losses = fit + err * rng.standard_normal((count, len(shapes)))
     start = np.tile(one.theta, (count, 1))
     found = solve(one.model, shapes.x, shapes.z, losses, err, start, steps=15)
-    quality = weight, one.left_out, one.noise.scale * unit
+    quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
     drawn, levels = (found.theta, found.coefficients[:, :linear]), one.coefficients[linear:]
     return FittedForm(one.form, one.theta, one.coefficients[:linear], *quality, *drawn, levels, one.halves)
 
@@ -360,6 +368,7 @@ def _drawn_smooth(
         empty,
         np.delete(coefficients, own),
         weight,
+        float(smooth.log_density.sum()) - len(shapes) * math.log(unit),
         unit * smooth.left_out_error(),
         unit * smooth.scatter(),
         np.zeros((count, 0)),

@@ -165,7 +165,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Form:
-    """One form: its formula, its family, the model with its priors, and the starts (s, k).
+    """One form: its formula, its family, the model with its priors, the starts (s, k) and its parameters' names.
 
     `linear` counts the linear coefficients.
     """
@@ -175,11 +175,12 @@ class Form:
     family: str
     model: Separable
     starts: Floats
+    parameters: tuple[str, ...]
     linear: int
 
     @property
     def free(self) -> int:
-        return self.linear + len(self.model.mean)
+        return self.linear + len(self.parameters)
 
 
 def surface_forms(frame: Frame) -> tuple[Form, ...]:
@@ -211,7 +212,7 @@ def quadratic(frame: Frame) -> Form:
 def _linear(name: str, formula: str, family: str, columns: Columns, count: int) -> Form:
     """A form without other parameters than its coefficients."""
     empty = np.zeros(0)
-    return Form(name, formula, family, Separable(columns, empty, empty), np.zeros((1, 0)), count)
+    return Form(name, formula, family, Separable(columns, empty, empty), np.zeros((1, 0)), (), count)
 
 
 Lost = Callable[[Floats, Floats], Floats]  # a penalty of distances t and k
@@ -230,7 +231,9 @@ def _effective(frame: Frame, name: str, lost: str, family: str, penalty: Lost, l
     ]
     best = _law_depth if law else _line_depth
     columns = partial(_effective_columns, frame, best, penalty)
-    return Form(name, formula, family, Separable(columns, mean, std), np.array(starts), 2)
+    fourth = "log(b L*)" if law else "c1"
+    names = ("alpha", "log q", "log L*", fourth, *(("k",) if bent else ()))
+    return Form(name, formula, family, Separable(columns, mean, std), np.array(starts), names, 2)
 
 
 def _effective_columns(

@@ -17,32 +17,34 @@ import pandas as pd
 from shapelaw.advice.answer.numbers import finite
 from shapelaw.advice.answer.text import aligned
 from shapelaw.advice.evidence.losses import lowest
-from shapelaw.advice.surface.analysis import SurfaceAnalysis
+from shapelaw.advice.surface.analysis import AVERAGE, SurfaceAnalysis
 from shapelaw.advice.surface.answers import (
     BestDepth,
     Penalty,
     SizeCosts,
     new_run,
     tried_depths,
+    unknown_penalty,
 )
-from shapelaw.advice.surface.average import Surface
+from shapelaw.advice.surface.average import FittedForm, Surface
 from shapelaw.advice.surface.forms import SurfaceStatus
-from shapelaw.errors import Parts
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL, chance_words
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, PAGE, SECOND, short_number
-from shapelaw.report.tables import Columns, frame_of
+from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, TableOf, assembled
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
+COSTLY = 3  # shapes that the sentences name
 SAME = {
     SizeAxis.BLOCK: "the same number of parameters in the blocks",
     SizeAxis.TOTAL: "the same number of all parameters",
     SizeAxis.FLOPS: "the same number of FLOPs a training step",
 }
+_NEEDED = ("needed", "needed_low", "needed_high")
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
 PANELS = 6  # sizes that get a panel
 DEPTHS = 61
@@ -57,18 +59,19 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
     tables = {
         "penalty": TableOf(
             penalty_table,
-            "Excess loss of each shape, above the best shape of its size.",
-            _LOSSES | {size: ".3g"},
+            "Excess loss of each shape: above the best shape of its size, and the size that the best "
+            "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
+            _LOSSES | dict.fromkeys((*_NEEDED, size), ".3g") | {"share": ".0%"},
         ),
         "costs": TableOf(
-            lambda one: costs_table(one, one.costs),
+            costs_table,
             f"Excess loss of the depths of a size, above the best in {analysis.unit}; the share of the size by which "
             "the best could be smaller and as good, and the loss of one more run with its scatter.",
             {size: ".3g", "width": ".0f", "params_worth": ".0%"} | costs,
         ),
         "best_depth": TableOf(
             best_depth_table,
-            "Best depth of a size, by the average of all forms.",
+            "Best depth of a size, by the average of all forms and by each.",
             {size: ".3g", "width": ".0f"} | depths,
         ),
         "forms": TableOf(
@@ -86,7 +89,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         few = "no two depths have four shapes each at common sizes"
         left_out["table overtaking"] = few if told else "depth makes no difference beyond the noise"
     found = assembled(
-        Parts(),
+        analysis.parts,
         {name: partial(table.of, analysis) for name, table in tables.items()},
         {"penalty": lambda _: penalty_figure(analysis)},
         {"the surface": lambda _: surface_summary(analysis).splitlines()},
@@ -102,9 +105,12 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
-    """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., status`."""
+    """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, size = analysis.surface.shapes, analysis.size_column
-    costs = analysis.penalties or [Penalty(analysis.surface.status)] * len(shapes)
+    costs = analysis.penalties or [unknown_penalty(analysis.surface.status)] * len(shapes)
+    known = {
+        name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
+    }
     shown = {
         "depth": shapes.depth.astype(int),
         "width": shapes.width.astype(int),
@@ -112,22 +118,24 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
         **({} if shapes.tokens is None else {"tokens": shapes.tokens}),
         "seeds": shapes.seeds.astype(int),
         "loss": shapes.loss,
-        "penalty": [cost.loss for cost in costs],
-        "penalty_low": [cost.low for cost in costs],
-        "penalty_high": [cost.high for cost in costs],
+        "penalty": known["loss"],
+        "penalty_low": known["low"],
+        "penalty_high": known["high"],
+        **{name: known[name] for name in _NEEDED},
+        "share": known["needed"] / shapes.size,
         "status": [cost.status.value for cost in costs],
     }
     return pd.DataFrame(shown).sort_values(size, kind="stable", ignore_index=True)
 
 
-def costs_table(analysis: SurfaceAnalysis, of_sizes: Sequence[SizeCosts]) -> pd.DataFrame:
+def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """About seven depths a size: `block_params, depth, width, cost, ..., params_worth, worth_more, loss, ..., is`.
 
     `worth_more`: `params_worth` is a bound, since the best would be smaller than all shapes. `is`: `best`, `flat` where
     the cost is below `within`, or empty. No rows for a size whose best depth can't be told.
     """
     rows = []
-    for one in of_sizes:
+    for one in analysis.costs:
         costs, size = one.costs, one.costs.question.size
         low, high = costs.flat()
         for depth in costs.rows():
@@ -141,9 +149,9 @@ def costs_table(analysis: SurfaceAnalysis, of_sizes: Sequence[SizeCosts]) -> pd.
 
 
 def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
-    """One row a size: `block_params, depth, depth_low, depth_high, width, status`."""
+    """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
-    best = analysis.best or [BestDepth(size, nan, nan, nan, status) for size in analysis.sizes]
+    best = analysis.best or [(AVERAGE, BestDepth(size, nan, nan, nan, status)) for size in analysis.sizes]
     columns: Columns = {
         analysis.size_column: "size",
         "depth": "depth",
@@ -152,7 +160,7 @@ def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
         "width": lambda one: float(analysis.rule.width(one.depth, one.size)),
         "status": "status",
     }
-    return frame_of(best, columns)
+    return frame_of([one for _, one in best], columns).assign(model=[model for model, _ in best])
 
 
 def forms_table(surface: Surface) -> pd.DataFrame:
@@ -190,12 +198,19 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "left_out": finite(surface.left_out),
         "draws": surface.draws,
         "chance_that_depth_does_nothing": surface.chance,
-        "forms": forms_table(surface).to_dict("records"),
+        "forms": [_form_json(one) for one in surface.forms],
     }
 
 
+def _form_json(one: FittedForm) -> dict[str, Any]:
+    found = picked(one.form, "name", "formula")
+    found |= picked(one, "weight", "log_density", "left_out", "scatter")
+    found["parameters"] = dict(zip(one.form.parameters, map(float, one.theta), strict=True))
+    return found | {"covariance": None if one.covariance is None else one.covariance.tolist()}
+
+
 def surface_summary(analysis: SurfaceAnalysis) -> str:
-    """The findings in sentences, one a line: what equal size means, first; then costs and best depths."""
+    """The findings in sentences, one a line: what equal size means, first; then costs, best depths, forms."""
     surface, shapes = analysis.surface, analysis.surface.shapes
     lines = [f"Equal size means {SAME[analysis.axis]}; {analysis.budget.rule}."]
     if not surface.usable:
@@ -215,11 +230,13 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
     lines += (
         _answer_sentences(analysis) if surface.told else [f"{NO_DEPTH} ({chance_words(surface.chance)})."]
     )
+    weights = ", ".join(f"{one.form.name} {one.weight:.2f}" for one in surface.forms)
+    lines.append(f"Forms by weight: {weights}.")
     return "\n".join(lines)
 
 
 def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
-    lines = [*_costs_lines(analysis), *_best_lines(analysis)]
+    lines = [*_cost_sentences(analysis), *_costs_lines(analysis), *_best_lines(analysis)]
     for row in overtaking_table(analysis).to_dict("records"):
         if not math.isnan(row["width"]):
             lines.append(
@@ -244,15 +261,47 @@ def _noise_sentence(surface: Surface) -> str:
     return f"seed noise is {surface.noise.std:.4f}{more}."
 
 
+def _cost_sentences(analysis: SurfaceAnalysis) -> list[str]:
+    shapes = analysis.surface.shapes
+    known: Sequence[int] = [i for i in range(len(shapes)) if not math.isnan(analysis.penalties[i].loss)]
+    lines = []
+    for index in sorted(known, key=lambda i: -analysis.penalties[i].loss)[:COSTLY]:
+        cost = analysis.penalties[index]
+        least = "at least " if cost.status in (SurfaceStatus.DEEPER, SurfaceStatus.SHALLOWER) else ""
+        lines.append(
+            f"L{shapes.depth[index]:.0f}-d{shapes.width[index]:.0f} costs {least}{cost.loss:.4f} {analysis.unit} "
+            f"({cost.low:.4f} to {cost.high:.4f}): the best shape needs {_needed_words(cost, shapes.size[index])}."
+        )
+    free = sum(analysis.penalties[index].low <= 0.001 for index in known)
+    unknown = len(shapes) - len(known)
+    lines.append(
+        f"{free} of {len(shapes)} shapes may be within 0.001 {analysis.unit} of the best of their size."
+    )
+    if unknown:
+        lines.append(
+            f"At the sizes of {unknown} shapes no best depth can be told, so what they cost neither."
+        )
+    return lines
+
+
+def _needed_words(cost: Penalty, size: float) -> str:
+    if not math.isnan(cost.needed):
+        return f"{cost.needed / size:.0%} of its size"
+    if cost.needed_high > 0.995 * size:
+        return "less, and these shapes are too large to tell how much less"
+    return f"less than {cost.needed_high / size:.0%} of its size"
+
+
 def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
     """The table of costs of the middle one of the sizes that can be told."""
     if not analysis.costs:
         return []
     shown = analysis.costs[len(analysis.costs) // 2]
+    table = costs_table(replace(analysis, sizes=(shown.costs.question.size,), best=_of_size(analysis, shown)))
     rows = [
         ("depth", "width", f"excess loss, {analysis.unit} (68%)", "wasted", "loss of one more run (68%)", "")
     ]
-    for row in costs_table(analysis, [shown]).to_dict("records"):
+    for row in table.to_dict("records"):
         more = "> " if row["worth_more"] else ""
         width = "" if math.isnan(row["width"]) else f"{row['width']:,.0f}"
         cost = f"{row['cost']:.4f} ({row['cost_low']:.4f} to {row['cost_high']:.4f})"
@@ -265,15 +314,21 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
     ]
 
 
+def _of_size(analysis: SurfaceAnalysis, shown: SizeCosts) -> tuple[tuple[str, BestDepth], ...]:
+    size = shown.costs.question.size
+    return tuple(pair for pair in analysis.best if pair[0] == AVERAGE and pair[1].size == size)
+
+
 def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
     """A row a size: its best depth or bound with the interval, and the depths that cost less than `within`."""
     costs = {one.costs.question.size: one.costs for one in analysis.costs}
     rows = [("size", "best depth (68%)", "width", f"below {analysis.within:g} {analysis.unit}", "")]
-    for one in analysis.best:
-        flat = " to ".join(map(str, dict.fromkeys(costs[one.size].flat()))) if one.size in costs else ""
-        width = float(analysis.rule.width(one.depth, one.size))
-        wide = "" if math.isnan(width) else f"{width:,.0f}"
-        rows.append((short_number(one.size), _best_words(one), wide, flat, one.status.value))
+    for model, one in analysis.best:
+        if model == AVERAGE:
+            flat = " to ".join(map(str, dict.fromkeys(costs[one.size].flat()))) if one.size in costs else ""
+            width = float(analysis.rule.width(one.depth, one.size))
+            wide = "" if math.isnan(width) else f"{width:,.0f}"
+            rows.append((short_number(one.size), _best_words(one), wide, flat, one.status.value))
     return aligned(rows).splitlines()
 
 
