@@ -70,7 +70,6 @@ class Kill:
     at: float
     kind: str
     job: str
-    pid: int
     signal: str
 
 
@@ -226,7 +225,7 @@ class Disturbed:
             victim.process.send_signal(number)
         except psutil.NoSuchProcess:
             return
-        self.kills.append(Kill(time.time(), kind, victim.job, victim.process.pid, number.name))
+        self.kills.append(Kill(time.time(), kind, victim.job, number.name))
         self._hits[victim.job] += 1
 
     def _pause(self) -> float:

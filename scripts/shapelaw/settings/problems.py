@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -84,8 +84,10 @@ def add_keys(parser: ArgumentParser, model: type[BaseModel], names: Iterable[str
     """Add keys of a section as options of a command line, whose values `checked` reads."""
     for name in names:
         key = model.model_fields[name]
-        said = f"{key.description} (default: %(default)s)"
-        parser.add_argument(f"--{name.replace('_', '-')}", default=key.default, help=said)
+        allowed = get_args(key.annotation) if get_origin(key.annotation) is Literal else ()
+        said = key.description if key.default is None else f"{key.description} (default: %(default)s)"
+        shown = f"{{{','.join(allowed)}}}" if allowed else None
+        parser.add_argument(f"--{name.replace('_', '-')}", default=key.default, metavar=shown, help=said)
 
 
 def checked(model: type[AnySection], values: Mapping[str, Any]) -> AnySection:
@@ -97,7 +99,8 @@ def checked(model: type[AnySection], values: Mapping[str, Any]) -> AnySection:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError("\n".join(f"{sentence(one, model)}." for one in error.errors())) from error
+        said = (sentence(one, model).partition(" ") for one in error.errors())
+        raise UserError("\n".join(f"--{key.replace('_', '-')} {rest}." for key, _, rest in said)) from error
 
 
 def what_is_right(error: Any, whole: type[BaseModel]) -> str:

@@ -5,8 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from rates_runs import UNDERTRAINING, todays_runs, undertraining_runs
+from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import TEXT_AND_BLOCK
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders.todays_decoder import RatesAnalysis
 from shapelaw.studies.grid.cells import Best
@@ -76,6 +78,14 @@ def test_another_budget_or_scaling_is_another_series() -> None:
         "gpt2, 1,000 steps, scaled from 96",
         "gpt2, 20 tokens per parameter",
     }
+
+
+@pytest.mark.parametrize("name", [name for name in TEXT_AND_BLOCK if name not in ("block", "schedule")])
+def test_networks_of_other_texts_or_blocks_are_refused(name: str) -> None:
+    runs = with_recipe(undertraining_runs())
+    other = with_another(runs, name, runs["steps"] == runs["steps"].min())
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        todays_of(other)
 
 
 def test_runs_of_two_parametrizations_are_refused() -> None:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from shapelaw.errors import Parts
 from shapelaw.fits.curves import TransitionStatus
-from shapelaw.fits.inputs import numbers_of, refuse, refuse_mixed, require_columns
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, numbers_of, refuse, refuse_mixed, require_columns
 from shapelaw.fits.noise import SIGNIFICANT, Noise, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
@@ -189,10 +189,11 @@ def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
     each test loss that it did (`re-decayed`).
 
     Raises:
-        UserError: a column is missing, steps or rates are not positive numbers, or there are two parametrizations.
+        UserError: a column is missing, steps or rates are not positive numbers, or there are two texts or
+            parametrizations.
     """
     names = ["steps", RATE]
-    refuse_mixed(table, ["parametrization"], source)
+    refuse_mixed(table, [name for name in TEXT_AND_BLOCK if name not in ("block", "schedule")], source)
     require_columns(table, names, source)
     keys = numbers_of(table, names, source)
     for name in names:
