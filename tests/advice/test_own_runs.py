@@ -26,7 +26,6 @@ FIVE = pd.DataFrame(
     }
 )
 
-LENGTHS = [10, 14, 17, 10, 33]
 
 
 def block(table):

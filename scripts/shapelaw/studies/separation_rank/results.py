@@ -137,11 +137,10 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     holds, violated, unclear = (int(theorems[name].sum()) for name in ("holds", "violated", "open"))
     exact = int((ranks["status"] == "exact").sum())
     beyond = f" {unclear} are open, where a rank could not be computed or the bound is out of reach."
-    said = (
-        f"No: {violated:,} are violated, and {holds:,} hold."
-        if violated
-        else f"Yes: all {holds:,} that can be told."
-    )
+    if violated:
+        said = f"No: {violated:,} are violated, and {holds:,} hold."
+    else:
+        said = f"Yes: all {holds:,} that can be told." if holds else "None can be told."
     return Answer(
         said,
         bool(violated or holds),
