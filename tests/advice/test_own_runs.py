@@ -27,7 +27,6 @@ FIVE = pd.DataFrame(
 )
 
 
-
 def block(table):
     return 12.0 * table["depth"] * table["width"] ** 2
 
