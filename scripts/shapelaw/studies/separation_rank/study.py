@@ -41,7 +41,9 @@ class RankGrid(Section):
         [0], description="Rank r_e of the positional embedding; 0 leaves positions out."
     )
     vocab_size: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="Vocabulary size V; null lets a token be any vector, an infinite vocabulary."
+        [None],
+        description="Vocabulary size V; null lets a token be any vector, an infinite vocabulary.",
+        exclude_if=lambda sizes: sizes == [None],  # a grid of before is no other one
     )
     residual: Annotated[list[bool], Field(min_length=1)] = Field(
         [False], description="Layers with residual connections, or without."
