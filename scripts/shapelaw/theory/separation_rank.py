@@ -78,7 +78,7 @@ class Plan:
 
 
 def estimate(network: Polynomial, templates: int) -> Estimate:
-    """Time and memory of a measurement by its templates of each half, fitted to ten networks."""
+    """Time and memory of a measurement by its templates of each half; tests/theory/measured_costs.csv holds them."""
     if templates > MOST_TEMPLATES:
         return Estimate(math.inf, math.inf)
     entries = float(templates) ** 2
