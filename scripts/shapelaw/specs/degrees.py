@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import Keyed
+from shapelaw.specs.runs import Keyed, without_later
 
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
@@ -211,16 +211,8 @@ class DegreeRun(Keyed):
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
-        values = asdict(self)
-        values["network"]["degrees"] = list(self.network.degrees)
-        # left out at their defaults, so that older runs keep their digests
-        for fields, owner, names in (
-            (values["network"], ProductShape, LATER),
-            (values, DegreeRun, ("until_converged",)),
-        ):
-            for name in names:
-                if fields[name] == owner.__dataclass_fields__[name].default:
-                    del fields[name]
+        network = without_later(self.network, LATER) | {"degrees": list(self.network.degrees)}
+        values = without_later(self, ("until_converged",)) | {"network": network}
         version = CONVERGED_VERSION if self.until_converged else DEGREE_VERSION
         return {"kind": KIND, "training_version": version, **values}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
-from shapelaw.specs.runs import Keyed
+from shapelaw.specs.runs import Keyed, without_later
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
@@ -161,10 +161,8 @@ class MemorizationRun(Keyed):
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
-        values = {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
-        if self.last_batch == "filled":
-            del values["last_batch"]  # left out at its default, so that older runs keep their digests
-        return values
+        values = without_later(self, ("last_batch",)) | {"memorizer": asdict(self.memorizer)}
+        return {"kind": KIND, "training_version": MEMORIZER_VERSION, **values}
 
     def flat(self) -> dict[str, Any]:
         """The run without sections, with the sizes that follow from it."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from typing import Annotated, Any, Literal, Self
 
@@ -23,6 +23,12 @@ from shapelaw.specs.shapes import Shape
 def digest_of(spec: Mapping[str, Any]) -> str:
     """A hash of plain JSON values that doesn't depend on the order of keys."""
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def without_later(spec: Any, later: Container[str]) -> dict[str, Any]:
+    """The fields of a dataclass, but `later` ones at their defaults: what lacks them keeps its digest."""
+    found = ((field, getattr(spec, field.name)) for field in fields(spec))
+    return {field.name: value for field, value in found if field.name not in later or value != field.default}
 
 
 class Keyed(ABC):
@@ -314,8 +320,8 @@ class Run(Keyed):
         values: dict[str, Any] = {
             "training_version": TRAINING_VERSION,
             "corpus": self.corpus,
-            "shape": _without_defaults(self.shape),
-            "training": _without_defaults(self.training),
+            "shape": without_later(self.shape, _LATER[Shape]),
+            "training": without_later(self.training, _LATER[Training]),
             "seed": self.seed,
         }
         return values if self.budget is None else values | {"budget": asdict(self.budget)}
@@ -378,16 +384,6 @@ def _key_parts(part: Shape | Training) -> dict[str, str]:
         name: axis.key.format(_decimal(value) if isinstance(value, float) else value)
         for name, axis in _KEYED[type(part)].items()
         if (value := part.values[name]) != axis.default
-    }
-
-
-def _without_defaults(part: Shape | Training) -> dict[str, Any]:
-    """The fields, but later ones that are at their defaults."""
-    later = _LATER[type(part)]
-    return {
-        name: value
-        for name, value in part.values.items()
-        if name not in later or value != later[name].default
     }
 
 

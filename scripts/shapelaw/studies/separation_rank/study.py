@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ from pydantic import Field
 from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Count, EvenCounts, Seconds, Section, Settings, Sizes
 from shapelaw.specs.cost import duration
-from shapelaw.specs.runs import digest_of
+from shapelaw.specs.runs import digest_of, without_later
 from shapelaw.studies.study import Key, Study
 
 NAME = "separation_rank"
@@ -140,10 +140,8 @@ def rank_grids(config: Settings) -> RankGrids:
 
 def digest(sizes: NetworkSizes) -> str:
     """The name of a measurement, the same as long as the network and the meaning of a measurement are."""
-    spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
-    if spec.get("vocab_size", 0) is None:  # ranks of before there was one keep their names
-        del spec["vocab_size"]
-    return digest_of(spec)
+    values = without_later(sizes, ("vocab_size",))
+    return digest_of({"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **values})
 
 
 def matrices(blocks: str, degree: int) -> int:
