@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from made_records import make_run, write_finished
-from places import Place, wait_for
+from places import Place, QuietHandler, listening, wait_for
 from stored import content
 
 from shapelaw.tracking.command import ImportProgress, default_uri
@@ -43,7 +42,7 @@ def proxy(target: str) -> Iterator[Weather]:
     """A real HTTP proxy before a server."""
     weather, place = Weather(), urlsplit(target)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def forward(self) -> None:
@@ -51,11 +50,8 @@ def proxy(target: str) -> Iterator[Weather]:
                 fault = weather.fault(weather.requests)
                 weather.requests += 1
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, headers, answer = (
-                500,
-                [("Content-Type", "text/html")],
-                b"<html>Internal Server Error</html>",
-            )
+            headers = [("Content-Type", "text/html")]
+            status, answer = 500, b"<html>Internal Server Error</html>"
             if fault != "refuse":
                 upstream = http.client.HTTPConnection(place.hostname or "", place.port, timeout=600)
                 sent = {k: v for k, v in self.headers.items() if k.lower() not in HOP}
@@ -80,20 +76,8 @@ def proxy(target: str) -> Iterator[Weather]:
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward
 
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output clean."""
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    weather.uri = f"http://127.0.0.1:{httpd.server_port}"
-    try:
+    with listening(Handler) as weather.uri:
         yield weather
-    finally:
-        httpd.shutdown()
-        thread.join()
-        httpd.server_close()
 
 
 RUNS = 3

@@ -99,11 +99,32 @@ def serve(store_uri: str, folder: Path, port: int = 0) -> Iterator[str]:
         yield server.uri
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """What is asked is not printed among the test's output."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def listening(handler: type[QuietHandler]) -> Iterator[str]:
+    """The address of a web server whose requests are answered by this handler."""
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}"
+    finally:
+        httpd.shutdown()
+        thread.join()
+        httpd.server_close()
+
+
 @contextmanager
 def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str]:
     """A web server that is no tracker: it gives everyone the same answer."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.send_response(status)
@@ -113,18 +134,8 @@ def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str
 
         do_POST = do_GET
 
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output clean."""
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}"
-    finally:
-        httpd.shutdown()
-        thread.join()
-        httpd.server_close()
+    with listening(Handler) as uri:
+        yield uri
 
 
 def free_port() -> int:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from damages import cut_short, flipped_bit, longer, overwritten, zero_filled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_run
@@ -42,6 +41,29 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and bool(one == other)
+
+
+# what befalls a file, at a place in its content and with some noise
+
+
+def cut_short(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at]
+
+
+def zero_filled(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at] + bytes(len(content) - at)
+
+
+def flipped_bit(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1 << noise[0] % 8]) + content[at + 1 :]
+
+
+def overwritten(content: bytes, at: int, noise: bytes) -> bytes:
+    return (content[:at] + noise + content[at + len(noise) :])[: len(content)]
+
+
+def longer(content: bytes, at: int, noise: bytes) -> bytes:
+    return content + noise
 
 
 @pytest.mark.slow
