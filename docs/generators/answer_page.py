@@ -35,7 +35,7 @@ from shapelaw.advice.evidence.public import (
     shipped_models,
 )
 from shapelaw.advice.surface.answers import best_depth
-from shapelaw.advice.surface.average import fit_surface
+from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import shapes_of
 from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.inputs import TOKENS as TOKENS_TRAINED
@@ -52,7 +52,7 @@ CHECKS = Path("docs/results/evidence_checks.csv")
 ONE_LAB = Path("docs/results/answer_by_one_lab.csv")
 FIGURE = Path("docs/figures/shape_costs.svg")
 TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
-OWN = Path("docs/results/h200_llama.csv")
+OWN, OWN_EQUAL = (Path(f"docs/results/{name}.csv") for name in ("h200_llama", "laptop_equal_tokens"))
 CLASSES = 50257
 OWN_SIZES, LAW_SIZES, PUBLIC_SIZES = (3e4, 1e5, 5.7e5), (6e6, 6e7, 2.4e8), (6e7, 3.5e8, 1.3e9)
 EQUAL = 100  # tokens per parameter
@@ -207,9 +207,8 @@ def _models() -> str:
 
 def _sources() -> str:
     """Best depths of some sizes of blocks by three sources, with tokens per parameter, and how fast they grow."""
-    runs = check_runs(pd.read_csv(ROOT / OWN), str(OWN))
-    surface, law = fit_surface(shapes_of(runs, SizeAxis.BLOCK), pooled_noise(runs)), read_law(PUBLISHED)
-    ours = float(runs[TOKENS_TRAINED].iloc[0])
+    runs, surface = _own(OWN)
+    law, ours = read_law(PUBLISHED), float(runs[TOKENS_TRAINED].iloc[0])
 
     def public(size: float, tokens: float = TOKENS) -> float:
         question = replace(asked(size, Counting(SizeAxis.BLOCK, CLASSES)), tokens=tokens)
@@ -232,8 +231,18 @@ def _sources() -> str:
         rows.append((big(size), *(cells.get(size, "–") for cells, _ in columns)))
     rows.append(("depth grows as the size to the power of", *(power for _, power in columns)))
     equal = {size: public(size, EQUAL * size) for size in PUBLIC_SIZES}
-    rows.append((f"the same at {EQUAL} tokens per parameter", "not measured", "not measured", _power(equal)))
+    of_equal = _own(OWN_EQUAL)[1]
+    own = {
+        size: best_depth(of_equal, size).depth for size in OWN_SIZES[:2]
+    }  # the others are beyond these runs
+    rows.append((f"the same at {EQUAL} tokens per parameter", _power(own), "not measured", _power(equal)))
     return pipe_table(rows)
+
+
+def _own(path: Path) -> tuple[pd.DataFrame, Surface]:
+    """Runs of ours, and the surface of their losses at equal blocks."""
+    runs = check_runs(pd.read_csv(ROOT / path), str(path))
+    return runs, fit_surface(shapes_of(runs, SizeAxis.BLOCK), pooled_noise(runs))
 
 
 def _power(depths: Mapping[float, float]) -> str:

@@ -65,6 +65,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
     "laptop_equal_tokens": ["fit_transitions.py", "--runs", RESULTS / "laptop_equal_tokens.csv"],
+    "laptop_more_tokens": _grid("laptop_more_tokens", "vocab_size"),
     "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
     "h200_heads": _grid("h200_heads", "heads"),
     "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),
@@ -240,10 +241,10 @@ class _Chance(float):
 
 
 def _transition(row: Row) -> str:
-    """The width of a crossing with its error, else the status with the bound."""
+    """The width of a crossing with its error, else the status with the bound, shorter than where it stands alone."""
     if row["status"] == "crossing":
         return f"{row['width']:.0f} ± {row['width_err']:.0f}"
-    return status_sentence(row)
+    return status_sentence({**row, "caution": ""}).replace("at the edge of the sizes", "at the edge")
 
 
 def _gap(row: Row) -> str:
