@@ -241,10 +241,10 @@ class _Chance(float):
 
 
 def _transition(row: Row) -> str:
-    """The width of a crossing with its error, else the status with the bound, shorter than where it stands alone."""
+    """The width of a crossing with its error, else the status with the bound, without its caution."""
     if row["status"] == "crossing":
         return f"{row['width']:.0f} ± {row['width_err']:.0f}"
-    return status_sentence({**row, "caution": ""}).replace("at the edge of the sizes", "at the edge")
+    return status_sentence({**row, "caution": ""})
 
 
 def _gap(row: Row) -> str:
