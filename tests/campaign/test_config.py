@@ -9,7 +9,9 @@ from pydantic import BaseModel
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign import config
 from shapelaw.campaign.config import Config, load_config, runs_of
+from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
 from shapelaw.studies.registry import STUDIES
 
@@ -29,6 +31,12 @@ def test_the_test_documents_of_a_scale_make_as_many_windows_as_its_runs_ask_for(
     for corpus, vocab_size, context_length, sequences in asked:
         larger = counts[(counts["corpus"] == corpus) & (counts["vocab_size"] >= vocab_size)]
         assert sequences <= larger["test_tokens"].max() // (context_length + 1), f"{corpus}, V = {vocab_size}"
+
+
+def test_a_slip_in_a_grid_that_a_study_declares_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(config._DECLARED, "heads", {"axes": {"depth": [1], "width": [8]}, "tide": True})
+    with pytest.raises(UserError, match=r"grids\.heads\.tide is not a key \(did you mean tied\?\)"):
+        load_config(shipped(), SCALES)
 
 
 def test_there_are_no_other_scales() -> None:

@@ -299,8 +299,12 @@ class Decoder(nn.Module):
 
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
         """Mean cross-entropy of the targets in nats per token, a scalar in float32."""
-        x_BTD = self.features(ids_BT)
-        return linear_cross_entropy(x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten())
+        return self.loss(self.features(ids_BT), targets_BT)
+
+    def loss(self, x_BTD: Tensor, targets_BT: Tensor, compiled: bool = False) -> Tensor:
+        """The same of final hidden states; `compiled` is that of `linear_cross_entropy`."""
+        x_ND = x_BTD.flatten(0, 1)
+        return linear_cross_entropy(x_ND, self.classifier.weight, targets_BT.flatten(), compiled=compiled)
 
     def use_kernel(self) -> None:
         """Let C++ compute attention and norms of Llama's blocks from now on: the same numbers up to rounding."""

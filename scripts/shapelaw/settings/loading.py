@@ -134,7 +134,10 @@ def load_settings(
         config = model.model_validate(merged)
     except ValidationError as error:
         found = [sentence(e, model) for e in error.errors()]
-        config = model.model_validate(_stand_in(merged, base, [e["loc"] for e in error.errors()]))
+        try:
+            config = model.model_validate(_stand_in(merged, base, [e["loc"] for e in error.errors()]))
+        except ValidationError:  # what a study declares is wrong
+            raise UserError(listed(problems + found)) from error
     found += problems_of(config)
     problems += [one + _from_scale(one, own, merged, scale) for one in found]
     if problems:

@@ -22,7 +22,6 @@ from torch.nn.parallel import DistributedDataParallel
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, reason_of, say
 from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
-from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
 from shapelaw.training import checkpoint, hardware
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
@@ -63,8 +62,7 @@ class CompiledDecoder(nn.Module):
 
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
         """Mean cross-entropy of the targets in nats per token, as `Decoder.forward`."""
-        x_ND = self._features(ids_BT).flatten(0, 1)
-        return linear_cross_entropy(x_ND, self.model.classifier.weight, targets_BT.flatten(), compiled=True)
+        return self.model.loss(self._features(ids_BT), targets_BT, compiled=True)
 
 
 @dataclass(frozen=True)
