@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from finished import FinishedProject
+from trained_here import CPU, record_of
 
-from shapelaw.storage.records import read_record
+from shapelaw.storage.records import RUNS, read_record
+from shapelaw.training.driver import driving, stores_in
 
 TRAINING = {"train_large", "train_medium", "train_small"}
 
@@ -44,6 +46,23 @@ def test_old_records_are_read(project: FinishedProject) -> None:
         assert record.status == "FINISHED"
         assert record.directory.name == record.run.key
         assert record.summary["spec_digest"] == record.run.digest
+
+
+def test_todays_code_trains_to_the_same_losses(project: FinishedProject, tmp_path: Path) -> None:
+    """An option's default must be what the code did before the option: no name or digest tells it.
+
+    A change that is meant needs another `TRAINING_VERSION`.
+    """
+    results = project.folder / "results"
+    stores_of = stores_in(results / "corpora")
+    paths = sorted(results.glob(f"{RUNS}/prose-*-s0-*"))
+    before = [read_record(path) for path in paths]
+    found = {}
+    with driving(tmp_path, stores_of, CPU) as driver:
+        for record in before:
+            driver.train([record.run])
+            found[record.run.key] = read_record(record_of(tmp_path, record.run)).summary["test_loss"]
+    assert found == pytest.approx({one.run.key: one.summary["test_loss"] for one in before}, rel=1e-4)
 
 
 def test_every_job_took_some_time(project: FinishedProject) -> None:

@@ -112,7 +112,9 @@ Parametrization = Literal["standard", "completep"]
 FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
 
 
-_recipe = partial(Axis, splits=False, original=True)  # of the recipe alone, and in the first records
+_original = partial(
+    Axis, splits=False, original=True
+)  # of the recipe, and in the first records: no new axis is
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Training:
     ]
     optimizer: Annotated[
         Literal["adam", "adamw", "muon"],
-        _recipe(
+        _original(
             "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient; `muon` (Jordan et al. "
             "2024) makes updates of the blocks' matrices orthogonal, as large as AdamW's (Liu et al. 2025) so that its "
             "rates serve, and leaves the rest to `adamw`.",
@@ -164,15 +166,15 @@ class Training:
         ),
     ] = 1.6e-3
     beta1: Annotated[
-        float, _recipe("Adam's decay rate of the mean of gradients.", ge=0, lt=1, synonyms="adam_beta1")
+        float, _original("Adam's decay rate of the mean of gradients.", ge=0, lt=1, synonyms="adam_beta1")
     ] = 0.9
     beta2: Annotated[
         float,
-        _recipe("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1, synonyms="adam_beta2"),
+        _original("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1, synonyms="adam_beta2"),
     ] = 0.999
     weight_decay: Annotated[
         float,
-        _recipe(
+        _original(
             "Weight decay of matrices and embeddings; biases and norms have none.",
             ge=0,
             key="wd{}",
@@ -181,7 +183,7 @@ class Training:
     ] = 0.01
     warmup_steps: Annotated[
         int,
-        _recipe(
+        _original(
             "Steps of the linear warm-up; fewer than `steps`.",
             "steps",
             ge=0,
@@ -190,7 +192,7 @@ class Training:
     ] = 0
     gradient_clip: Annotated[
         float | None,
-        _recipe(
+        _original(
             "Largest norm of the gradient; null leaves gradients as they are.",
             gt=0,
             synonyms="grad_clip max_grad_norm grad_clip_norm",
@@ -198,7 +200,7 @@ class Training:
     ] = None
     dropout: Annotated[
         float,
-        _recipe(
+        _original(
             "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
             ge=0,
             lt=1,
@@ -208,7 +210,7 @@ class Training:
     ] = 0.0
     precision: Annotated[
         Literal["float32", "bfloat16"],
-        _recipe("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
+        _original("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
     ] = "float32"
     schedule: Annotated[
         Literal["cosine", "constant", "redecayed"],
@@ -229,10 +231,10 @@ class Training:
         ),
     ] = "standard"
     log_every: Annotated[
-        int, _recipe("Steps between two rows of a run's history.", "steps", ge=1, column=False)
+        int, _original("Steps between two rows of a run's history.", "steps", ge=1, column=False)
     ] = 100
     evaluate_every: Annotated[
-        int, _recipe("Steps between two test losses; the end always has one.", "steps", ge=1, column=False)
+        int, _original("Steps between two test losses; the end always has one.", "steps", ge=1, column=False)
     ] = 1000
     test_sequences: Annotated[
         int,
