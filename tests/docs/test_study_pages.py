@@ -29,6 +29,8 @@ def test_readme_and_results_lead_to_every_page() -> None:
     for text, folder in ((REPOSITORY / "README.md", "docs/"), (DOCS / "results.md", "")):
         linked = re.findall(r"\]\(([^)#]*)[)#]", text.read_text(encoding="utf-8"))
         for study in STUDIES.values():
+            if study.verdict == "results.md":  # no page of its own yet
+                continue
             assert folder + study.verdict.partition("#")[0] in linked, f"{text.name}: {study.name}"
 
 

@@ -19,6 +19,9 @@ from shapelaw.studies.study import OURS
 SCALE_FILES = sorted((REPOSITORY / "workflow" / "scales").rglob("*.yaml"))
 
 
+COMMAND = "PYTHONPATH=scripts python docs/generators/"
+
+
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
     return json_schema()
@@ -27,13 +30,13 @@ def schema() -> dict[str, Any]:
 def test_the_reference_of_the_config_is_up_to_date() -> None:
     for path, content in files().items():
         kept = (REPOSITORY / path).read_text(encoding="utf-8")
-        assert kept == content, f"{path} is out of date; write it anew: docs/generators/config_reference.py"
+        assert kept == content, f"{path} is out of date; write it anew: {COMMAND}config_reference.py"
 
 
 def test_the_reference_of_the_command_line_is_up_to_date() -> None:
     kept = (REPOSITORY / cli_page.PAGE).read_text(encoding="utf-8")
     assert kept == cli_page.reference(), (
-        f"{cli_page.PAGE} is out of date; write it anew: docs/generators/cli_page.py"
+        f"{cli_page.PAGE} is out of date; write it anew: {COMMAND}cli_page.py"
     )
 
 
@@ -46,7 +49,7 @@ def test_every_option_of_a_command_is_in_the_reference() -> None:
 
 def test_the_papers_figures_and_tables_are_up_to_date() -> None:
     text = (REPOSITORY / PAGE).read_text(encoding="utf-8")
-    assert page_of(text) == text, f"{PAGE} is out of date; write it anew: docs/generators/reproduce_page.py"
+    assert page_of(text) == text, f"{PAGE} is out of date; write it anew: {COMMAND}reproduce_page.py"
 
 
 def test_each_item_of_a_document_has_one_row_with_a_status() -> None:
@@ -74,7 +77,8 @@ def test_every_figure_that_a_study_draws_of_a_paper_has_a_row() -> None:
         for figure, source in study.figures.items():
             if not source.startswith(OURS) and study.name != "committed_runs":
                 path = f"results/{study.name}/{figure}.svg"
-                assert rows["result"].str.contains(path).any(), path
+                found = rows["result"].str.contains(path).any()
+                assert found, f"{path} is {source}; give that a row in docs/reproduce.csv"
 
 
 def test_the_command_of_a_row_is_carried_out_with_those_of_the_pages() -> None:

@@ -1,13 +1,17 @@
 """What every study on the list has to keep: its declaration, its room, and the files that it makes."""
 
 import re
+from argparse import ArgumentParser
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from archives import unpack_archive
-from finished import ARCHIVE
+from finished import ARCHIVE, CONFIG
 from small import REPOSITORY, SCRIPTS
 
+from shapelaw.campaign.config import load_config
+from shapelaw.studies.grid.study import RESULTS, TABLES
 from shapelaw.studies.registry import ROOMS, STUDIES
 from shapelaw.studies.study import Study
 
@@ -29,8 +33,9 @@ def test_a_study_has_its_room(study: Study) -> None:
     assert re.fullmatch("[a-z_]+", study.name)
     room = study.captions.relative_to(SCRIPTS / "shapelaw" / "studies").parts[0]
     assert room in ROOMS
-    assert study.results.startswith(f"shapelaw.studies.{room}.")
+    assert study.results.startswith((f"shapelaw.studies.{room}.", RESULTS))  # its own, or a grid's
     assert study.tables
+    assert study.results != RESULTS or study.tables == TABLES
     assert re.fullmatch(r"[A-Z].*\?", study.question)
     assert len({*study.artifacts, *study.copies}) == 2 * len(study.tables) + 2 + 2 * len(study.figures)
     for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
@@ -38,10 +43,19 @@ def test_a_study_has_its_room(study: Study) -> None:
 
 
 @EVERY
+def test_its_results_take_the_options_that_the_workflow_gives(study: Study) -> None:
+    config = load_config({"scale": "laptop"}, REPOSITORY / "workflow" / "scales", REPOSITORY)
+    parser = ArgumentParser()
+    getattr(import_module(study.results), "add_options", lambda _: None)(parser)
+    parser.parse_args([str(word) for word in study.options(config)])
+
+
+@EVERY
 def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) -> None:
     folder = finished / study.name
     if not folder.exists():
-        assert study.input  # it reads a file of the project; tests/workflow/test_studies.py makes it
+        # one that reads a file of the project is made by tests/workflow/test_studies.py
+        assert study.input, f"name {study.name} in {CONFIG.name}, and train it: python tests/finished.py"
         return
     made = {path.name for path in folder.iterdir()} - NOT_ANALYSED
     assert made == {Path(name).name for name in (*study.artifacts, *study.copies)} | {"fit.json"}

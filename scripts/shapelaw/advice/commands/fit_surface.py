@@ -8,10 +8,10 @@ CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs
 need form no grid; eight shapes are the least, and they must differ in depth at one size.
 
 Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (the excess loss of each
-shape), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and a figure as
-.svg and .png; with several token budgets one folder for each. A folder is another source of
-`shapelaw shape --fit DIR`. Networks that differ in more than depth, width and seed (heads, vocabulary,
-block, ...) are kinds of their own: what tells them apart is a further column of each table.
+shape), best_depth, forms and overtaking as .csv and .html, all of them in tables.md and tables.tex, fit.json, and a
+figure as .svg and .png; with several token budgets one folder for each. A folder is another source of `shapelaw shape
+--fit DIR`. Networks that differ in more than depth, width and seed (heads, vocabulary, block, ...) are kinds of their
+own: what tells them apart is a further column of each table.
 Exit codes: 0 done, also where no surface is possible (fit.json's status and the output say so), 2 unusable input.
 """
 

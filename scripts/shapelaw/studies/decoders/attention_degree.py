@@ -2,7 +2,7 @@
 
 Navon 2021, "Attention is optimal building block", section 2: attention without softmax is a block of degree 3 in its
 tokens (equation 2), and 3 is the best integer by the note's theory. Decoders with blocks of degree k,
-`models.attention.attend_linearly`, and with softmax as the reference, at weights equal to within 2%, trained alike on
+`models.functions.attend_linearly`, and with softmax as the reference, at weights equal to within 2%, trained alike on
 the same text:
 
     losses        test loss of each decoder, mean over seeds
