@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,16 @@ def sentence_of(directory: Path) -> str | None:
     except UserError as error:
         return str(error)
     return None
+
+
+def test_a_column_that_came_later_is_null(finished: Path) -> None:
+    """A finished record lacks it, and so do rows of a run that is under way."""
+    schema = records.LANGUAGE_SCHEMA.append(pa.field("test_accuracy", pa.float64()))
+    for table in (records._read_history(finished, None, schema), records.history_table(ROWS, schema)):
+        assert table.schema == schema
+        assert table["test_accuracy"].null_count == len(ROWS)
+    with pytest.raises(UserError, match="damaged"):
+        records._read_history(finished, None, schema.set(5, schema.field(5).with_nullable(False)))
 
 
 def test_a_record_is_read_as_it_was_written(finished: Path) -> None:

@@ -21,6 +21,8 @@ from trained_here import CPU, Stores, after_step, checkpoints_of, history_bytes,
 from training_processes import command, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
+from shapelaw.specs import kinds
+from shapelaw.specs.kinds import Column
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
@@ -102,6 +104,24 @@ def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
         record = train(run, stores, folder)
         assert history_bytes(folder) == history_bytes(tmp_path / "undisturbed")
         assert record.summary["attempts"] == 2
+
+
+def test_a_run_that_began_before_a_column_came_ends_with_it(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop(RUN, stores, tmp_path, 20)
+    columns = *kinds.LANGUAGE_HISTORY, Column("new", float)
+    log = Trainer._log
+
+    def log_more(trainer: Trainer, rate: float, norm: float) -> None:
+        log(trainer, rate, norm)
+        trainer.progress.rows[-1] += (0.5,)
+
+    monkeypatch.setattr(Trainer, "_log", log_more)
+    monkeypatch.setitem(kinds._BY_CLASS, Run, replace(kinds.LANGUAGE, history=columns))
+    stop(RUN, stores, tmp_path, 40)
+    history = train(RUN, stores, tmp_path).history
+    assert history["new"].to_pylist() == [None] * 2 + [0.5] * 4
 
 
 def other_texts(stores: Stores) -> Stores:

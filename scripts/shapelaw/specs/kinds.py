@@ -39,6 +39,7 @@ def _columns(kind: Kinds, *names: str) -> tuple[Column, ...]:
 
 
 DIVERGED = Column("diverged_at_step", float)  # of a finished run without a loss
+# of a history; one that is added comes last and may be null, as older records and checkpoints lack it
 LANGUAGE_HISTORY = (
     _always("step", int),  # steps done, from 1
     _always("train_loss", float),  # nats per token, mean since the row before

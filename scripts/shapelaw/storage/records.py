@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,12 +85,18 @@ def history_schema(run: AnyRun) -> pa.Schema:
 LANGUAGE_SCHEMA = schema_of(LANGUAGE_HISTORY)
 
 
+def padded(rows: Iterable[Sequence[float]], schema: pa.Schema) -> list[tuple[float, ...]]:
+    """Rows of any age: with nan for the last columns, where these may be null and a row is older than they are."""
+    columns = list(schema)
+    return [(*row, *(math.nan for column in columns[len(row) :] if column.nullable)) for row in rows]
+
+
 def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA) -> pa.Table:
-    """Rows in the order of the schema as an Arrow table; nan in a column that may be null becomes null.
+    """Rows in the order of the schema, `padded`, as an Arrow table; nan in a column that may be null becomes null.
 
     From buffers: `pa.array` would import pandas, half a second of each training's start.
     """
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    columns = zip(*padded(rows, schema), strict=True) if rows else [()] * len(schema)
     arrays = []
     for values, column in zip(columns, schema, strict=True):
         numbers = np.array(values, np.int64 if column.type == pa.int64() else np.float64)
@@ -185,6 +192,9 @@ def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.
             raise ValueError("it is not the file that summary.json was written for")
         # without threads: the history is small, and a process that ends while Arrow's threads start is aborted
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+        for column in schema:
+            if column.nullable and column.name not in table.column_names:  # it came later than this record
+                table = table.append_column(column, pa.nulls(len(table), column.type))
         return table.select(schema.names).cast(schema)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _damaged(directory, f"history.parquet can't be read ({error})") from error

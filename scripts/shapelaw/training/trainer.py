@@ -23,6 +23,7 @@ from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, reason_of, say
 from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
 from shapelaw.specs.runs import Run, Training
+from shapelaw.storage.records import history_schema, padded
 from shapelaw.training import checkpoint, hardware
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
 from shapelaw.training.journal import Ended, UnderWay
@@ -212,7 +213,7 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.progress = TrainingProgress(
             state["step"],
-            [tuple(row) for row in state["rows"].tolist()],
+            padded(state["rows"].tolist(), history_schema(self.run)),
             state["loss_sum"],
             state["train_seconds"],
             state["data_seconds"],
