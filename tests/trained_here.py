@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import DIVERGED, AnyRun, kind_of
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.training.driver import Stopped, driving
@@ -31,6 +31,12 @@ def record_of(folder: Path, run: AnyRun) -> Path:
 
 def checkpoints_of(folder: Path, run: AnyRun) -> Path:
     return folder / records.CHECKPOINTS / run.key
+
+
+def lacking(record: records.Record) -> set[str]:
+    """The metrics of its kind that a record's summary hasn't; a run that diverged has one more."""
+    names = {column.name for column in kind_of(record.run).metrics} - {DIVERGED.name}
+    return names - {name.removeprefix("final_") for name in record.summary}
 
 
 def history_bytes(folder: Path) -> bytes:

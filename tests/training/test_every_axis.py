@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from small import small_run
-from trained_here import Stores, train
+from trained_here import Stores, lacking, train
 
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import AXES, Budget, Run
@@ -62,7 +62,9 @@ def learned(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> float:
 
 
 def loss_of(run: Run, stores: Stores, folder: Path) -> float:
-    return float(train(run, stores, folder).summary["test_loss"])
+    record = train(run, stores, folder)
+    assert lacking(record) == set()
+    return float(record.summary["test_loss"])
 
 
 @pytest.mark.parametrize("axis", [axis for axis in AXES if axis not in NOT_HERE])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from trained_here import lacking
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
@@ -88,9 +89,10 @@ def test_in_a_pack_of_other_members_a_model_ends_as_if_undisturbed(
     assert stepped.train([B, D], killed) == 2 * 36 + 24
     for run in (A, B):
         assert history(killed, run) == history(undisturbed, run)
-    summary = records.read_record(killed / "runs" / A.key).summary
-    assert summary["steps_done"] == 60
-    assert summary["attempts"] == 2
+    record = records.read_record(killed / "runs" / A.key)
+    assert record.summary["steps_done"] == 60
+    assert record.summary["attempts"] == 2
+    assert lacking(record) == set()
     assert checkpoints_of(killed) == []
 
 
