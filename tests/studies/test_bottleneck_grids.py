@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from losses_and_gradients import counted_flops
 from small import REPOSITORY
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.models.decoder import Decoder
@@ -34,10 +33,4 @@ def test_counts_of_parameters_and_operations_are_the_modules(scale: str) -> None
             shape = replace(wide, context_length=8)
             model, ids = Decoder(shape), torch.zeros(1, 8, dtype=torch.long)
             assert sum(p.numel() for p in model.parameters()) == shape.total_params
-            with (
-                sdpa_kernel(SDPBackend.MATH),
-                FlopCounterMode(display=False) as counter,
-                torch.no_grad(),
-            ):
-                model.logits(ids)
-            assert counter.get_total_flops() == shape.forward_flops(1)
+            assert counted_flops(model, ids) == shape.forward_flops(1)
