@@ -4,6 +4,7 @@ import errno
 import math
 import multiprocessing
 import random
+import re
 import signal
 import subprocess
 import time
@@ -30,7 +31,7 @@ from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
-from shapelaw.training.journal import Ended, Journal
+from shapelaw.training.journal import Ended, Journal, git_commit
 from shapelaw.training.trainer import Trainer, TrainingFailed, identity
 
 RUN = small_run()
@@ -73,6 +74,22 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, undisturbed: Path) -
     assert 0 < summary["model_flops_utilisation"] < 1
     assert summary["train_store"]["sha256"] == stores[0].sha256
     assert not checkpoints_of(undisturbed, RUN).exists()
+
+
+def test_a_record_names_the_commit_and_says_if_the_code_differs(tmp_path: Path) -> None:
+    assert git_commit(tmp_path) is None
+    code, git = tmp_path / "code", ("git", "-C", tmp_path, "-c", "user.name=me", "-c", "user.email=me@here")
+    code.mkdir()
+    for name in ("code/a.py", "config.yaml"):
+        (tmp_path / name).touch()
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "begin")):
+        subprocess.run([*git, *words], check=True)
+    (tmp_path / "config.yaml").write_text("scale: laptop")
+    (code / "new.py").touch()
+    commit = git_commit(code)
+    assert re.fullmatch("[0-9a-f]{40}", str(commit))
+    (code / "a.py").write_text("pass")
+    assert git_commit(code) == f"{commit}-dirty"
 
 
 def test_a_constant_rate_has_not_fallen_at_the_end(stores: Stores, tmp_path: Path) -> None:

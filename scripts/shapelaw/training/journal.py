@@ -139,7 +139,7 @@ class Journal:
             **self._common(records.FINISHED),
             **ended.numbers,
             "finished_at": _now(),
-            "git_commit": _git_commit(),
+            "git_commit": git_commit(Path(__file__).parents[1]),
             **{name: _store(store) for name, store in self.stores.items()},
         }
         history = records.history_bytes(ended.rows, records.history_schema(self.run))
@@ -206,10 +206,13 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _git_commit() -> str | None:
-    """The commit of the checkout; None outside a checkout or without git."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+def git_commit(folder: Path) -> str | None:
+    """The commit of a checkout, with `-dirty` where tracked files of this folder of it differ; None without one."""
+    options = ("--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no")
+    command = ["git", "--no-optional-locks", "-C", str(folder), "status", *options, "--", "."]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
+    commit = lines[0].removeprefix("# branch.oid ")
+    return commit if lines[-1].startswith("#") else f"{commit}-dirty"
