@@ -53,6 +53,11 @@ def warnings(
     """
     studies = studies_of(config)
     found = [sentence for name in config.studies for sentence in studies[name].warnings(config, project)]
+    found += [
+        f"grids.{name} is not in studies, so nothing of it is trained; add it there"
+        for name in own.get("grids", {})
+        if name not in config.studies
+    ]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _constant(runs)
         found += _overruled(config, runs, own.get("training", {}))
