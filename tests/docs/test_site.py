@@ -27,6 +27,8 @@ DOCS = REPOSITORY / "docs"
 PAGES = sorted(
     [*DOCS.rglob("*.md"), *(REPOSITORY / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]
 )
+SOURCES = (REPOSITORY, REPOSITORY / "scripts" / "shapelaw")
+WITHOUT_FILES = ("CHANGELOG.md", "adding_a_study.md")  # that are gone, and that the reader writes
 MKDOCS = shutil.which("mkdocs") or shutil.which("mkdocs", path=REPOSITORY / ".venv-docs" / "bin")
 WIDTHS = (1400, 480)
 ELEMENTS = {"table_open": "table", "list_item_open": "li", "image": "img", "fence": "pre", "link_open": "a"}
@@ -43,6 +45,11 @@ def tokens(page: Path) -> list[Any]:
     """The page as CommonMark with tables, which forges show."""
     found = MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8"))
     return [one for token in found for one in (token, *(token.children or ()))]
+
+
+def codes(page: Path) -> Iterator[str]:
+    """What stands in backticks."""
+    return (token.content for token in tokens(page) if token.type == "code_inline")
 
 
 def links(page: Path) -> Iterator[str]:
@@ -70,7 +77,10 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_no_link_is_dead(page: Path) -> None:
+def test_no_link_and_no_file_that_it_names_is_dead(page: Path) -> None:
+    for text in [] if page.name in WITHOUT_FILES else codes(page):
+        for path in re.findall(r"[\w.-]+(?:/[\w.-]+)+\.(?:py|yaml)\b", text):
+            assert any((folder / path).is_file() for folder in SOURCES), f"{path} does not exist"
     for target in links(page):
         if re.match(r"https?://|mailto:", target):
             continue

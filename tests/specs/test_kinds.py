@@ -68,6 +68,7 @@ def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyR
     if isinstance(run, Run):
         values = LLAMA_OPTIONS.flat() | PATCHES.flat() | values
     for column in kind.params:
+        assert column.name in values, f"EVERY_OPTION of tests/made_runs.py needs a value of {column.name}"
         text = str(values[column.name])  # as MLflow keeps it
         assert column.kind(text) is not None
         assert text != "None"
