@@ -27,7 +27,7 @@ from shapelaw.jobs.plan import job_environment
 from shapelaw.jobs.snakemake_door import Door
 from shapelaw.settings.loading import layered
 from shapelaw.campaign.config import load_config, studies_of
-from shapelaw.campaign.outlook import missing_tokenizers, warnings
+from shapelaw.campaign.outlook import missing_tokenizers, replaced_records, warnings
 from shapelaw.campaign.start import (
     Start,
     check_start,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.storage.pool import Counts
+from shapelaw.storage.pool import Counts, outdated_of
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
 
@@ -34,11 +34,13 @@ def main() -> int:
             "or name the folder of results with --results."
         )
     runs, found = read_submission(submitted).runs, find_records(arguments.results)
+    pool = {key: run for of in runs.values() for key, run in of.items()}
+    for key in outdated_of(arguments.results, [pool[key] for key in pool.keys() & found.keys()]):
+        del found[key]  # a record of another text
     told = [progress_of(study, of, found, Liveness()) for study, of in runs.items()]
     if told:
-        keys = {key for of in runs.values() for key in of}
-        there = [found[key].finished for key in keys & found.keys()]
-        print(f"{Counts(len(keys), sum(there), len(there) - sum(there)).words}.")
+        there = [found[key].finished for key in pool.keys() & found.keys()]
+        print(f"{Counts(len(pool), sum(there), len(there) - sum(there)).words}.")
     for progress in told:
         print("\n".join(lines_of(progress)))
     if not told:

@@ -27,10 +27,12 @@ from shapelaw.jobs.ledger import read_job
 from shapelaw.jobs.resources import level_of, task_minutes
 from shapelaw.jobs.workload import (
     Workload,
+    collected_from,
     gpt2_options,
     measured_paths,
     perplexity_options,
     read_ask,
+    replaced_corpora,
     source_options,
     stores_of,
     texts_digest,
@@ -67,7 +69,6 @@ def test_a_run_that_two_studies_ask_for_is_trained_once_by_a_job_of_the_first() 
         "memorization_head_dim": {run.key: run for run in MEMORIZERS},
     }
     work = Workload(studies, EXECUTION, RATE, {}, BEGINNING)
-    assert work.decoders == DECODERS
     assert list(work.left.values()) == [first, DECODERS[4:], MEMORIZERS, []]
     assert sorted(key for job in work.jobs.values() for key in job.keys) == sorted(work.pool)
     assert {work.done_path(run.key) for run in second} == set(work.done_paths("vocabulary"))
@@ -214,6 +215,30 @@ def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: P
     gone = r"gone, a text of the corpus, went away; put it back, or correct corpus\.sources"
     with pytest.raises(UserError, match=gone):
         texts_digest(Corpus(sources=[f"folder:{tmp_path}/gone"]))
+
+
+def test_a_corpus_of_other_sources_or_files_than_noted_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    run, corpus = replace(DECODERS[0], corpus="prose"), Corpus(sources=["folder:texts"])
+
+    def collected(*sources: str) -> dict[str, str]:
+        return collected_from(
+            [run], {"prose": Corpus(sources=list(sources) or corpus.sources), "unused": corpus}
+        )
+
+    before = collected()
+    assert before == {"prose": f"--source folder:texts --test-fraction 0.05 {texts_digest(corpus)}\n"}
+    assert replaced_corpora(before) == set()  # nothing is noted
+    note = tmp_path / "results/corpora/prose/collected.txt"
+    note.parent.mkdir(parents=True)
+    note.write_text(before["prose"])
+    assert replaced_corpora(collected()) == set()
+    assert replaced_corpora(collected("folder:texts", "wiki")) == {"prose"}
+    (tmp_path / "texts" / "new.txt").write_text("A text.")
+    assert replaced_corpora(collected()) == {"prose"}
 
 
 def test_perplexity_is_measured_where_studies_names_what_is_to_be_measured() -> None:

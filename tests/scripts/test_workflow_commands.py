@@ -1,15 +1,18 @@
 """Commands of the workflow that read what was submitted: keys of runs, how far they are, the report's first page."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from commands import output_of, script
+from made_records import write_finished
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
 from shapelaw.campaign.submission import Submission, submission_of, write_submission
+from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 
 
@@ -42,6 +45,21 @@ def test_status_tells_of_every_study_and_fails_where_a_run_failed(tmp_path: Path
     failed = script("status", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (1, "")
     assert "  failed: It diverged." in failed.stdout
+
+
+def test_status_counts_no_record_of_another_text(tmp_path: Path) -> None:
+    runs = submitted(tmp_path, studies=["depth_width"]).runs["depth_width"]
+    run, results = next(iter(runs.values())), tmp_path / "results"
+    assert isinstance(run, Run)
+    record = write_finished(results, run, identity="another text's")
+    assert f"depth_width: 1 of {len(runs)} runs done" in output_of("status", cwd=tmp_path)
+    for split in ("train", "test"):
+        header = results / "corpora" / run.corpus / f"V{run.shape.vocab_size}" / f"{split}.json"
+        records.write_json(header, {"sha256": "a" * 64})
+        os.utime(header, ns=(0, 1 + (record / "summary.json").stat().st_mtime_ns))
+    said = output_of("status", cwd=tmp_path)
+    assert f"{len(runs)} runs to train." in said
+    assert f"depth_width: 0 of {len(runs)} runs done, 0 running, 0 stopped, 0 failed, {len(runs)} waiting" in said
 
 
 def test_before_a_workflow_was_started_that_is_said(tmp_path: Path) -> None:

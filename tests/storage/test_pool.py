@@ -2,9 +2,13 @@
 
 import json
 import logging
+import os
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_records import make_run, write_finished
 
 from shapelaw.errors import UserError
 from shapelaw.storage import pool
@@ -55,6 +59,42 @@ def test_a_file_of_keys_has_one_a_line(tmp_path: Path) -> None:
         pool.read_keys(path)
     with pytest.raises(UserError, match="can't be read"):
         pool.read_keys(tmp_path / "none.txt")
+
+
+def test_a_record_of_another_text_than_the_token_stores_is_outdated(tmp_path: Path) -> None:
+    run = make_run()
+    other = replace(run, shape=replace(run.shape, vocab_size=300))
+    record = write_finished(tmp_path, run, identity=f"{run.digest}-{'a' * 16}-{'b' * 16}") / "summary.json"
+    write_finished(tmp_path, other)
+    folder = tmp_path / "corpora" / "wiki"
+
+    def outdated(replaced: Collection[str] = ()) -> set[str]:
+        return pool.outdated_of(tmp_path, [run, other, make_run(seed=1)], replaced)
+
+    def written(name: str, after: int, content: str = "") -> None:
+        """Written so many seconds after the record."""
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+        os.utime(folder / name, ns=(0, record.stat().st_mtime_ns + after * 10**9))
+
+    assert outdated() == set()  # without the text, as where only records are kept
+    assert outdated({"wiki"}) == {run.key, other.key}
+    assert outdated({"prose"}) == set()
+    written("documents.parquet", -20)
+    for split, sha256 in (("train", "a" * 64), ("test", "c" * 64)):
+        assert outdated() == set()
+        written(f"V257/{split}.json", -10, json.dumps({"sha256": sha256}))
+    assert outdated() == set()  # a record that is younger is not read
+    written("V257/test.json", 10, json.dumps({"sha256": "c" * 64}))
+    assert outdated() == {run.key}
+    written("V257/test.json", 20, json.dumps({"sha256": "b" * 64}))
+    assert outdated() == set()
+    written("documents.parquet", 30)  # collected again and not yet encoded
+    assert outdated() == {run.key, other.key}
+    all_runs = {one.key: one for one in (run, other)}
+    assert pool.counts_of(tmp_path, all_runs, ()).words == "2 runs to train"
+    written("documents.parquet", -20)
+    assert pool.counts_of(tmp_path, all_runs, ()).words == "2 runs, all in the pool"
 
 
 def note(folder: Path, key: str, **live: str) -> Path:

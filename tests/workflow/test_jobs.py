@@ -5,7 +5,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from project import GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
+from project import CONFIG, GRID, KEYS, TWO_A_JOB, Project, key_of, records_of
+
+from shapelaw.jobs.ledger import read_ledger
 
 pytestmark = pytest.mark.slow
 
@@ -75,3 +77,22 @@ def test_an_added_width_makes_one_job_and_touches_no_other_run(project: SharedPr
     project.configure()
     project.snakemake(TABLE, "--quiet", "rules")
     assert project.times() == after
+
+
+def test_a_changed_text_is_told_before_its_runs_are_trained_again(project: SharedProject) -> None:
+    """Also of a start that ended between the documents and the training."""
+    before, jobs = project.trained(), read_ledger(project.folder / "results/jobs")
+    (project.folder / "texts" / "new.txt").write_text("A text that was not there before.")
+    warning = "Warning: the sources of corpus prose, or their files, have changed since 6 runs trained on it"
+    for target in ("results/corpora/prose/documents.parquet", TABLE):
+        assert project.counted() == "6 runs to train"
+        said = project.snakemake(target, "--quiet", "rules").stderr
+        assert warning in said
+    assert "6 runs to train." in said
+    assert "0 of 6 runs; " in said
+    assert project.counted() == "6 runs, all in the pool"
+    after = project.trained()
+    assert {key for key in before if before[key] != after[key]} == KEYS
+    assert read_ledger(project.folder / "results/jobs") == jobs
+    project.configure(corpus={**CONFIG["corpus"], "sources": ["folder:texts", "bible"]})
+    assert project.counted() == "6 runs to train"

@@ -132,6 +132,12 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
     new = project.folder / "texts" / "new.txt"
     new.write_text("A text that was not there before.")
     assert {"prepare_corpus", "encode", "train_small"} <= set(project.planned())
+    plan = project.snakemake("plan")
+    assert (
+        f"files, have changed since {len(KEYS)} runs trained on it: unless the text is the same, "
+        in plan.stderr
+    )
+    assert f"depth_width: {len(KEYS)} runs to train; " in plan.stdout
     new.unlink()
     assert project.planned() == []
 

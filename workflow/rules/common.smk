@@ -23,22 +23,25 @@ from shapelaw.jobs.slurm import (
 )
 from shapelaw.jobs.workload import (
     Workload,
+    collected_from,
     gpt2_options,
     measured_paths,
     perplexity_options,
     read_ask,
+    replaced_corpora,
     source_options,
     texts_digest,
     tokenizer_path,
 )
 from shapelaw.settings.command_line import FILES, values_of
-from shapelaw.specs.runs import digest_of
+from shapelaw.specs.runs import Run, digest_of
 from shapelaw.storage.pool import (
     FailedJob,
     SnakemakeErrors,
     begun_of,
     counts_of,
     failures,
+    outdated_of,
     recorded_of,
     told_again,
 )
@@ -55,15 +58,35 @@ def submitted():
 
 
 @cache
+def decoders():
+    """The decoders of the config by key."""
+    return {key: run for of in submitted().runs.values() for key, run in of.items() if isinstance(run, Run)}
+
+
+@cache
+def collected():
+    """What this start collects the documents of each corpus from."""
+    return asked(collected_from, decoders().values(), CORPORA) if DOOR.is_main else {}
+
+
+@cache
+def outdated():
+    """The keys of the decoders with a record of another text, as this start finds the pool: they are trained again."""
+    return outdated_of(RESULTS, decoders().values(), replaced_corpora(collected()))
+
+
+@cache
 def work():
     """The runs and their jobs, as this start finds the pool."""
     runs = submitted().runs
     keys = {key for of in runs.values() for key in of}
     begun = begun_of(RESULTS, keys)
-    state = State(recorded_of(RESULTS, keys), finished_jobs(), is_queued, begun.__contains__)
-    asked = {Path(target).parent.name for target in targets_of(sys.argv[1:])}
     ledger = LEDGER if DOOR.is_main else read_ledger()
-    return Workload(runs, EXECUTION, submitted().speed, ledger, state, asked & keys, DOOR.jobs is None)
+    again = {name for name, job in ledger.items() if not outdated().isdisjoint(job.keys)}
+    recorded, done = recorded_of(RESULTS, keys) - outdated(), finished_jobs() - again
+    state = State(recorded, done, is_queued, begun.__contains__)
+    alone = {Path(target).parent.name for target in targets_of(sys.argv[1:])}
+    return Workload(runs, EXECUTION, submitted().speed, ledger, state, alone & keys, DOOR.jobs is None)
 
 
 own_ask = cache(read_ask)
@@ -93,7 +116,7 @@ def resources_of(wildcards, attempt):
 
 def counts():
     """What the pool has of all runs, as it is now."""
-    return counts_of(RESULTS, work().pool.keys())
+    return counts_of(RESULTS, work().pool, replaced_corpora(collected()))
 
 
 def progress():
@@ -160,7 +183,7 @@ def measured_inputs(wildcards):
 
 def vocab_sizes(corpus):
     """The vocabulary sizes of a corpus's decoders."""
-    return {run.shape.vocab_size for run in work().decoders if run.corpus == corpus}
+    return {run.shape.vocab_size for run in decoders().values() if run.corpus == corpus}
 
 
 @cache
@@ -169,8 +192,8 @@ def costs():
     lines = [line for study in CONFIG.studies for line in STUDIES[study].costs(CONFIG)]
     speed, runs = submitted().speed, submitted().runs
     for study, of in runs.items():
-        left = work().left[study]
-        lines.append(cost_line(study, counts_of(RESULTS, of.keys()), left, EXECUTION, speed))
+        left, now = work().left[study], counts_of(RESULTS, of, replaced_corpora(collected()))
+        lines.append(cost_line(study, now, left, EXECUTION, speed))
     asks = asks_of(work())
     lines += [*map(ask_line, asks), total_line(work(), counts(), asks)]
     return "\n".join(lines)
@@ -292,6 +315,7 @@ def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if DOOR.jobs else workflow.cores
     found = [
+        *replaced_records(CONFIG, [decoders()[key] for key in outdated()]),
         *warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values),
         *tracker_warnings(CONFIG, os.environ),
     ]

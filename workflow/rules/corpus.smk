@@ -25,7 +25,7 @@ rule prepare_corpus:
         "collecting the documents of {wildcards.corpus}"
     shell:
         'python "$SCRIPTS/prepare_corpus.py" {params.options} --cache results/corpora/downloads --out {output}'
-        " 2>&1 | tee {log}"
+        " 2>&1 | tee {log} && echo {params.options:q} {params.texts} > results/corpora/{wildcards.corpus}/collected.txt"
 
 
 rule train_tokenizer:

@@ -94,6 +94,22 @@ def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
         )
 
 
+def replaced_records(config: Settings, outdated: Collection[Run]) -> Iterator[str]:
+    """A sentence for each corpus of which runs have a record of another text.
+
+    Args:
+        outdated: those runs.
+    """
+    for name, number in Counter(run.corpus for run in outdated).items():
+        key = "corpus.name" if name == config.corpus.name else "name in corpora"
+        runs = f"{number:,} run{'' if number == 1 else 's'}"
+        yield (
+            f"the sources of corpus {name}, or their files, have changed since {runs} trained on it: unless the text "
+            "is the same, training starts again and replaces the records; to keep them, give the corpus another "
+            f"{key}"
+        )
+
+
 def _constant(runs: Runs) -> Iterator[str]:
     """A sentence for each study with losses of a rate that has not fallen, which no cosine's losses compare with."""
     for study, of in runs.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
@@ -81,11 +82,6 @@ class Workload:
     def pool(self) -> dict[str, AnyRun]:
         """Every run once, by key."""
         return {key: run for runs in self.runs.values() for key, run in runs.items()}
-
-    @cached_property
-    def decoders(self) -> list[Run]:
-        """The runs that are decoders."""
-        return [run for run in self.pool.values() if isinstance(run, Run)]
 
     @cached_property
     def left(self) -> dict[str, list[AnyRun]]:
@@ -328,3 +324,20 @@ def texts_digest(corpus: Corpus) -> str:
             f"{error.filename}, a text of the corpus, went away; put it back, or correct corpus.sources."
         ) from error
     return hashlib.sha256(repr(listing).encode()).hexdigest()
+
+
+def collected_from(decoders: Collection[Run], corpora: Mapping[str, Corpus]) -> dict[str, str]:
+    """What the documents of each corpus of some decoders are collected from, as collected.txt beside them says.
+
+    Raises:
+        UserError: a folder of texts, or a file while it is listed, is gone.
+    """
+    sizes = {name: {run.shape.vocab_size for run in decoders if run.corpus == name} for name in corpora}
+    options = {name: shlex.join(source_options(corpora[name], of)) for name, of in sizes.items() if of}
+    return {name: f"{line} {texts_digest(corpora[name])}\n" for name, line in options.items()}
+
+
+def replaced_corpora(collected: Mapping[str, str]) -> set[str]:
+    """The corpora whose documents were collected from something else."""
+    notes = {name: Path(f"results/corpora/{name}/collected.txt") for name in collected}
+    return {name for name, note in notes.items() if note.exists() and note.read_text() != collected[name]}

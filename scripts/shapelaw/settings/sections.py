@@ -322,7 +322,7 @@ class Corpus(Texts):
         "wiki",
         pattern=CORPUS_NAME,
         max_length=64,
-        description="Short name of the corpus; it is a part of every run's key and of folders in results/.",
+        description="Name in every run's key and in folders of results/; another text under it replaces its runs.",
     )
 
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from shapelaw.errors import UserError
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
 
 RESULTS = "results"  # the folder with the pool
@@ -146,10 +150,63 @@ def begun_of(results: Path, keys: Collection[str]) -> set[str]:
     return {key for key in _listed(place, keys) if (place / key / "live.json").exists()}
 
 
-def counts_of(results: Path, keys: Collection[str]) -> Counts:
-    """What the pool has of some runs."""
-    recorded = recorded_of(results, keys)
-    return Counts(len(keys), len(recorded), len(begun_of(results, keys) - recorded))
+def counts_of(results: Path, runs: Mapping[str, AnyRun], replaced: Collection[str]) -> Counts:
+    """What the pool has of some runs by key, without records of another text (`outdated_of`)."""
+    recorded = recorded_of(results, runs)
+    recorded -= outdated_of(results, [runs[key] for key in recorded], replaced)
+    return Counts(len(runs), len(recorded), len(begun_of(results, runs) - recorded))
+
+
+def outdated_of(results: Path, runs: Iterable[AnyRun], replaced: Collection[str] = ()) -> set[str]:
+    """The keys of the decoders with a record of another text than their corpus has now.
+
+    A record is read only where it is older than the text, and once.
+
+    Args:
+        replaced: names of corpora whose text will be another one.
+    """
+    found, texts = set(), dict[tuple[str, int], tuple[float, str | None]]()
+    for run in runs:
+        if not isinstance(run, Run):
+            continue
+        name, vocab_size = text = run.corpus, run.shape.vocab_size
+        if text not in texts:
+            texts[text] = (math.inf, None) if name in replaced else _text_of(results, name, vocab_size)
+        (since, identity), summary = texts[text], results / RUNS / run.key / "summary.json"
+        written = _time(summary)
+        if 0 < written <= since and not (
+            identity and _stated(summary, written, "identity").endswith(identity)
+        ):
+            found.add(run.key)
+    return found
+
+
+def _text_of(results: Path, corpus: str, vocab_size: int) -> tuple[float, str | None]:
+    """Since when a text is there, and how the identity of a run on it ends; None while it isn't encoded."""
+    folder = results / "corpora" / corpus
+    headers = [folder / f"V{vocab_size}" / f"{split}.json" for split in ("train", "test")]
+    documents, *stores = times = [_time(path) for path in (folder / "documents.parquet", *headers)]
+    if min(stores) < documents:
+        return documents, None
+    marks = (_stated(path, time, "sha256")[:16] for path, time in zip(headers, stores, strict=True))
+    return max(times), f"-{'-'.join(marks)}"
+
+
+def _time(path: Path) -> int:
+    """When a file was written, in nanoseconds; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _stated(path: Path, time: int, name: str) -> str:
+    """A value of a JSON file that was written at some time; empty where it has none."""
+    try:
+        return str(json.loads(path.read_bytes())[name])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _listed(folder: Path, keys: Collection[str]) -> set[str]:
