@@ -75,10 +75,20 @@ def test_a_recipe_that_a_study_overrules_is_told() -> None:
 def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("word " * 1000)
     corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
-    assert "(0.0 MB)" in refused(**grid({1: [16]}), corpus=corpus)
-    own = {**corpus, "tokenizer_50257": "trained"}
-    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), corpus=own)
-    assert refused(**grid({1: [16]}, vocab_size=50257), corpus=corpus) == ""
+    said = refused(**grid({1: [16]}), corpus=corpus)
+    assert "corpus.sources: there is only one document, and training and tests take one each at least" in said
+    assert (
+        "have (5.0 KB): a vocabulary takes about 105 bytes for each token; take one of 257, which is" in said
+    )
+    assert "test_sequences 500 of context_length 64 want more text than corpus.sources have (5.0 KB, " in said
+    assert "of which 5% is for tests): they take at least 650.0 KB; take" in said
+    (tmp_path / "b.jsonl").write_text("{}")
+    few = {"corpus": corpus, "training": {"test_sequences": 5}}
+    assert refused(**grid({1: [16]}, vocab_size=257), **few) == ""
+    assert "vocab_size 258 wants more text" in refused(**grid({1: [16]}, vocab_size=258), **few)
+    own = {"corpus": {**corpus, "tokenizer_50257": "trained"}, "training": {"test_sequences": 5}}
+    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), **own)
+    assert refused(**grid({1: [16]}, vocab_size=50257), **few) == ""
     assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
 
 

@@ -248,7 +248,12 @@ def test_a_failed_source_leaves_the_old_file(out: Path) -> None:
         (TEXTS, float("nan"), "must be above 0 and below 1"),
         (["fine", "abc\ud83e"], 0.05, "s:1 has half of a surrogate pair at character 3"),
         (["", "\n"], 0.05, "no document with any text"),
-        (TEXTS[:1], 0.001, r"test split is empty: .* only 1 documents, .* is 0\.001"),
+        (
+            TEXTS[:1],
+            0.001,
+            r"can't be split: there is only one document, and training and tests take one each",
+        ),
+        (TEXTS[:2], 0.001, r"test split is empty: .* only 2 documents, .* is 0\.001"),
     ],
 )
 def test_what_is_no_corpus_is_a_sentence(texts: list[str], fraction: float, sentence: str, out: Path) -> None:

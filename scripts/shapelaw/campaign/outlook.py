@@ -5,8 +5,10 @@ Both before anything is trained. What a study needs for its own results, its `St
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
 from shapelaw.jobs.workload import all_sources, tokenizer_path
 from shapelaw.settings.sections import (
+    ONE_DOCUMENT,
     PACKAGED_MB,
+    TEXT_DOCUMENT_BYTES,
     Corpus,
     Folder,
     Packaged,
@@ -25,6 +29,7 @@ from shapelaw.settings.sections import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import BYTE_VOCABULARY
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.pool import read_keys
 
@@ -34,8 +39,13 @@ Runs = Mapping[str, Mapping[str, AnyRun]]
 
 
 def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
-    """A sentence for each vocabulary that its text can't fill."""
-    return _vocabularies(config, runs, root, _LEAST_TOKEN_BYTES)
+    """A sentence for each text that is too short for its splits, vocabularies or tests."""
+    found = list[str]()
+    for text in _texts(config, runs, root):
+        if text.size <= TEXT_DOCUMENT_BYTES and _is_one(text.corpus, root):
+            found.append(f"{text.place}.sources: {ONE_DOCUMENT}")
+        found += [*_vocabulary(text, _LEAST_TOKEN_BYTES), *_tests(text, text.size)]
+    return found
 
 
 def warnings(
@@ -61,7 +71,8 @@ def warnings(
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _constant(runs)
         found += _overruled(config, runs, own.get("training", {}))
-        found += _vocabularies(config, runs, root, _TOKEN_BYTES)
+        for text in _texts(config, runs, root):
+            found += [*_vocabulary(text, _TOKEN_BYTES), *_tests(text, text.size * text.corpus.test_fraction)]
         found += [one for corpus in config.all_corpora.values() for one in _not_read(corpus, root)]
     found += replaced_tables(config, runs, root)
     if cores is not None and config.execution.threads > cores:
@@ -178,32 +189,73 @@ def _gpt2_problem(where: str, study: str, corpus: Corpus, root: Path) -> Iterato
         yield str(error).removesuffix(".")
 
 
-def _vocabularies(config: Settings, runs: Runs, root: Path, token_bytes: int) -> list[str]:
-    """A sentence for each corpus with fewer bytes for each token of its largest vocabulary."""
-    sizes: dict[str, set[int]] = {}
+@dataclass(frozen=True)
+class _Text:
+    """A corpus whose size is known: its section of the config, its runs, and the bytes of its text."""
+
+    place: str
+    corpus: Corpus
+    runs: Sequence[Run]
+    size: float
+
+
+def _texts(config: Settings, runs: Runs, root: Path) -> Iterator[_Text]:
+    by_corpus: dict[str, list[Run]] = {}
     for run in (run for of in runs.values() for run in of.values() if isinstance(run, Run)):
-        sizes.setdefault(run.corpus, set()).add(run.shape.vocab_size)
-    found = []
-    for name, ones in sizes.items():
-        found += _vocabulary(_place(config, name), config.all_corpora[name], ones, root, token_bytes)
-    return found
+        by_corpus.setdefault(run.corpus, []).append(run)
+    for name, ones in by_corpus.items():
+        corpus = config.all_corpora[name]
+        sources = all_sources(corpus, {run.shape.vocab_size for run in ones})
+        size = _text_bytes(corpus.model_copy(update={"sources": sources}), root)
+        if size is not None:
+            yield _Text(_place(config, name), corpus, ones, size)
 
 
-def _vocabulary(
-    where: str, corpus: Corpus, sizes: Collection[int], root: Path, token_bytes: int
-) -> list[str]:
-    """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
-    text = _text_bytes(corpus.model_copy(update={"sources": all_sources(corpus, sizes)}), root)
-    trained = [size for size in sizes if size != GPT2_VOCAB_SIZE or corpus.trains_50257]
-    if not trained or text is None:
-        return []
-    largest = max(trained)
-    if text >= token_bytes * largest:
-        return []
-    return [
-        f"vocab_size {largest:,} wants more text than {where}.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
-        f"about {_TOKEN_BYTES} bytes for each token; take one of {int(text / _TOKEN_BYTES):,} or less, or more text"
-    ]
+def _vocabulary(text: _Text, token_bytes: int) -> Iterator[str]:
+    """A sentence where a text has fewer bytes for each token of its largest vocabulary; that of bytes takes none."""
+    given = set() if text.corpus.trains_50257 else {GPT2_VOCAB_SIZE}
+    largest = max({run.shape.vocab_size for run in text.runs} - given, default=BYTE_VOCABULARY)
+    if largest > BYTE_VOCABULARY and text.size < token_bytes * largest:
+        most = int(text.size / _TOKEN_BYTES)
+        less = f"{most:,} or less" if most > BYTE_VOCABULARY else f"{BYTE_VOCABULARY}, which is bytes"
+        yield (
+            f"vocab_size {largest:,} wants more text than {text.place}.sources have ({_size(text.size)}): a vocabulary "
+            f"takes about {_TOKEN_BYTES} bytes for each token; take one of {less}, or more text"
+        )
+
+
+def _tests(text: _Text, size: float) -> Iterator[str]:
+    """A sentence where a text has fewer bytes to test on than one of its runs tests tokens.
+
+    Args:
+        size: of the text to test on.
+    """
+    windows, tokens = max(
+        ((run.training.test_sequences, run.shape.context_length + 1) for run in text.runs), key=math.prod
+    )
+    if size < windows * tokens:
+        share = text.corpus.test_fraction
+        yield (
+            f"test_sequences {windows:,} of context_length {tokens - 1:,} want more text than {text.place}.sources "
+            f"have ({_size(text.size)}, of which {share:.0%} is for tests): they take at least "
+            f"{_size(windows * tokens / share)}; take fewer, a shorter context, or more text"
+        )
+
+
+def _is_one(corpus: Corpus, root: Path) -> bool:
+    """Whether all sources together are one document: a .txt file that is not cut."""
+    sources = [parse_source(line) for line in corpus.sources]
+    folders = [one for one in sources if isinstance(one, Folder)]
+    files = [path for one in folders for path, kind in _files_of(one, root) if not kind]
+    return folders == sources and [path.suffix.lower() for path in files] == [".txt"]
+
+
+def _size(text: float) -> str:
+    """A number of bytes in its unit."""
+    unit, size = next(
+        ((unit, size) for unit, size in (("MB", 1e6), ("KB", 1e3)) if text >= size), ("bytes", 1)
+    )
+    return f"{text / size:,.{int(size > 1)}f} {unit}"
 
 
 def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
@@ -222,14 +274,17 @@ def _files_of(source: Folder, root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _text_bytes(corpus: Corpus, root: Path) -> float | None:
-    """Bytes of text, before documents are dropped; None where a data set's size is not known."""
+    """Bytes of text, before documents are dropped; None where a data set's or a .parquet file's is not known."""
     total = 0.0
     for line in corpus.sources:
         source = parse_source(line)
         if isinstance(source, Packaged):
             total += 1e6 * PACKAGED_MB[source.name]
-        elif isinstance(source, Folder) and source.path.suffix not in (".parquet",):
-            total += sum(path.stat().st_size for path, kind in _files_of(source, root) if not kind)
+        elif isinstance(source, Folder):
+            files = [path for path, kind in _files_of(source, root) if not kind]
+            if any(path.suffix.lower() == ".parquet" for path in files):
+                return None
+            total += sum(path.stat().st_size for path in files)
         else:
             return None
     return total if corpus.limit_bytes is None else min(total, corpus.limit_bytes)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
+from shapelaw.settings.sections import ONE_DOCUMENT
 from shapelaw.storage.files import replacing
 
 Split = Literal["train", "test"]
@@ -207,6 +208,8 @@ def _check_splits(documents: dict[Split, int], test_fraction: float) -> None:
         raise UserError(
             "The corpus has no document with any text; give a source that has some, or a higher --limit-bytes."
         )
+    if total == 1:
+        raise UserError(f"The corpus can't be split: {ONE_DOCUMENT}.")
     for split, count in documents.items():
         if not count:
             raise UserError(

@@ -22,7 +22,7 @@ from shapelaw.corpora.packages import PACKAGED
 from shapelaw.errors import UserError, refuse_stand_in, say
 from shapelaw.settings import sections
 
-TEXT_DOCUMENT_BYTES = 65_536
+TEXT_DOCUMENT_BYTES = sections.TEXT_DOCUMENT_BYTES
 _READ_BYTES = 2**20
 SHORT = 64  # characters below which a text may look like base64
 MOST_SHOWN = 80  # of a line that has no text

@@ -161,6 +161,11 @@ PACKAGED_MB = {
 }  # fmt: skip
 PACKAGED_NAMES = tuple(PACKAGED_MB)
 TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")
+TEXT_DOCUMENT_BYTES = 65_536  # of a .txt file; a longer one is cut
+ONE_DOCUMENT = (
+    "there is only one document, and training and tests take one each at least; give the text as several files, or as "
+    "lines of a .jsonl file (a .txt file is cut only above 64 KiB)"
+)
 
 
 @dataclass(frozen=True)
