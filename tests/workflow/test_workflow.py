@@ -197,7 +197,10 @@ def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
         == 1
     )
     assert "Warning: depth_width has a vocabulary of 50,257" in project.snakemake("-n", store).stderr
-    assert "depth_width: " in project.snakemake("plan").stdout
+    assert "Error" not in refused
+    plan = project.snakemake("plan")
+    assert "depth_width: " in plan.stdout
+    assert "Warning: depth_width has a vocabulary of 50,257" in plan.stderr
     folder = project.folder / "files"
     folder.mkdir()
     (folder / "vocab.json").write_bytes(vocabulary_json())

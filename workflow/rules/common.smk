@@ -277,7 +277,7 @@ def refused():
 def refuse(sentences):
     """End a start, with these sentences behind what Snakemake prints, which `--quiet all` hides."""
     say_last(*sentences)
-    raise WorkflowError("nothing was started; the last lines say why")
+    sys.exit(1)
 
 
 def queued():
@@ -319,7 +319,7 @@ def warned():
         *warnings(CONFIG, submitted().runs, Path.cwd(), BASE, here, values),
         *tracker_warnings(CONFIG, os.environ),
     ]
-    if DOOR.is_dry_run:
+    if DOOR.is_dry_run or "plan" in DOOR.rules():
         found += missing_tokenizers(
             CONFIG, submitted().runs, Path.cwd(), lambda path: not Path(path).exists()
         )
