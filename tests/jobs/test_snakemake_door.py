@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from project import Project
 from small import SCRIPTS
+from snakemake.scheduling import job_scheduler
 from snakemake_executor_plugin_slurm import Executor
 
 from shapelaw.jobs import snakemake_door
@@ -192,3 +193,22 @@ def test_what_is_said_better_is_left_out() -> None:
         for text in ("Trying to restart job 5.", "Finished jobid: 5")
     ]
     assert passes == [False, True]
+
+
+def test_errors_of_jobs_that_ctrl_c_ends_are_left_out() -> None:
+    assert f'"{snakemake_door._STOPS}' in Path(job_scheduler.__file__).read_text()
+    logger = logging.getLogger("snakemake.logging")
+    before = logger.filters[:]
+    Door(a_workflow()).hush_stopped()
+    try:
+        (hush,) = [one for one in logger.filters if one not in before]
+    finally:
+        logger.filters = before
+
+    def passes(level: int, text: str) -> bool:
+        return bool(hush(logging.LogRecord("", level, "", 1, text, None, None)))  # type: ignore[operator]
+
+    assert passes(logging.ERROR, "Error in rule train_small:")
+    assert passes(logging.INFO, f"{snakemake_door._STOPS}, this might take some time.")
+    assert not passes(logging.ERROR, "Error in rule train_small:")
+    assert passes(logging.INFO, "Elapsed time: 0:00:24")

@@ -155,6 +155,7 @@ def asked(find, *names):
 if DOOR.is_main:
     logger.addHandler(ERRORS)
     DOOR.count_runs(progress)
+    DOOR.hush_stopped()
 
 # decoders that keep their weights; their keys are in the environment, whose change trains nothing again
 MEASURED = asked(work().measured, CONFIG.perplexity) if CONFIG.perplexity.of else {}

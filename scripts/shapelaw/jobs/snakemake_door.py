@@ -42,6 +42,7 @@ LOST = {
     "restart_times": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
 }
 _RESTARTS = "Trying to restart job"  # Snakemake's line
+_STOPS = "Terminating processes on user request"  # its line after Ctrl-C
 
 
 @cache
@@ -206,6 +207,17 @@ class Door:
                 )
                 record.event, record.quietness = None, quietness
             return True
+
+        logging.getLogger("snakemake.logging").addFilter(tell)
+
+    def hush_stopped(self) -> None:
+        """Leave out Snakemake's errors of the jobs that Ctrl-C ends: they are no failures."""
+        stopped = False
+
+        def tell(record: logging.LogRecord) -> bool:
+            nonlocal stopped
+            stopped = stopped or record.getMessage().startswith(_STOPS)
+            return not stopped or record.levelno < logging.ERROR
 
         logging.getLogger("snakemake.logging").addFilter(tell)
 
