@@ -46,6 +46,7 @@ _TYPES = {  # what would be right for a value of another type
     "model_type": "it must be keys with values, such as {{{example}}}",
     "dict_type": "it must be keys with values in braces, such as {{1: [16, 32]}}",
     "list_type": "it must be a list, such as [a, b]",
+    "invalid_key": "keys are words; a list is written in brackets, such as depth: [1, 2]",
     "too_short": "give it at least {min_length} value{s}",
     "finite_number": "it must be a number",
     "literal_error": "it must be {expected}",
