@@ -46,7 +46,10 @@ def main() -> None:
         )
         for study in studies
     ]
-    page = findings_page(found, "" if submission is None else submission.results_digest)
+    others = sorted(
+        str(path.parent) for path in arguments.results.glob("*/fit.json") if path.parent.name not in asked
+    )
+    page = findings_page(found, "" if submission is None else submission.results_digest, others)
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")
 

@@ -67,11 +67,11 @@ COMMANDS = {
     "plan": Command(SNAKEMAKE, "what the studies of config.yaml would cost", ("plan",)),
     "run": Command(
         SNAKEMAKE,
-        "train the studies and analyse them; --profile slurm on a cluster, --config scale=laptop for larger ones",
+        "train and analyse the studies; --profile slurm on a cluster, --config scale=laptop for larger ones",
     ),
     "status": Command("status", "progress of the runs"),
     "ui": Command("browse_runs", "the runs in MLflow's UI", ("--config", "config.yaml")),
-    "report": Command(SNAKEMAKE, "one page of all results", ("--report", "results/report.html")),
+    "report": Command(SNAKEMAKE, "page of what was submitted last", ("--report", "results/report.html")),
 }
 WORKFLOW_HELP = """\
 usage: shapelaw {name} [TARGET ...] [OPTIONS]      (in a clone; the same as: {same})

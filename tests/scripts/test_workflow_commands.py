@@ -74,6 +74,16 @@ def answered(folder: Path, study: str) -> None:
     (folder / study / "fit.json").write_text(json.dumps({"answer": said}))
 
 
+def test_the_first_page_names_the_results_of_other_starts(tmp_path: Path) -> None:
+    for study in ("vocabulary", "depth_width", "mine"):
+        answered(tmp_path, study)
+    output_of(
+        "write_findings", "--results", ".", "--studies", "vocabulary", "--out", "findings.html", cwd=tmp_path
+    )
+    said = "<p>This page is of one start; results of others are in depth_width, mine.</p>"
+    assert said in (tmp_path / "findings.html").read_text()
+
+
 def test_the_first_page_has_studies_in_the_order_of_the_registry(tmp_path: Path) -> None:
     for study in ("vocabulary", "depth_width"):
         answered(tmp_path, study)

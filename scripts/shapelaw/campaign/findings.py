@@ -106,23 +106,26 @@ class Finding:
         return f"snakemake {config}--forcerun {self.study.name} -- {self.place}/{self.study.name}/fit.json"
 
 
-def findings_page(findings: Sequence[Finding], digest: str = "") -> str:
+def findings_page(findings: Sequence[Finding], digest: str = "", others: Sequence[str] = ()) -> str:
     """The whole page, which needs nothing beside itself; workflow/report/workflow.rst puts it into the report.
 
     Args:
         digest: `Submission.results_digest` of the start that makes it; empty where it is not known.
+        others: folders with results of other starts.
     """
     own = [one for one in findings if not one.study.made_elsewhere]
-    others = [one for one in findings if one.study.made_elsewhere]
+    elsewhere = [one for one in findings if one.study.made_elsewhere]
     decided = sum(one.answer.decided for one in own)
     intro = (
         f"<p>{len(own)} {'question' if len(own) == 1 else 'questions'}, {decided} answered by these runs, "
         f"{len(own) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
         "Links to runs open while <code>make ui</code> serves them.</p>"
     )
-    parts = [f"<h1>What was found</h1>\n{intro}", *map(_section, own)]
     if others:
-        parts += ["<h1>From runs that were trained elsewhere</h1>", *map(_section, others)]
+        intro += f"<p>This page is of one start; results of others are in {escape(', '.join(others))}.</p>"
+    parts = [f"<h1>What was found</h1>\n{intro}", *map(_section, own)]
+    if elsewhere:
+        parts += ["<h1>From runs that were trained elsewhere</h1>", *map(_section, elsewhere)]
     body = f'<div class="findings" {PAGE_OF.format(digest)}>\n{NEWLINE.join(parts)}\n</div>'
     return page("What was found", body, style=FINDINGS_STYLE)
 
