@@ -155,7 +155,7 @@ def test_effects_best_depths_and_transitions_have_names_that_one_would_guess(tab
     ]
     assert numbers["effect.heads_1_to_2"] == means["value"].iloc[0]
     assert list(numbers)[:2] == ["effect.vocab_size_257_to_500", "effect.embedding_rank_8_to_full"]
-    assert numbers["best_depth.at_55_3K"] == 2
+    assert numbers["best_depth.at_24_6K"] == 1
     assert numbers["transition_width.depth1_2.V500_r8_H2"] == 37.5
     assert len(numbers) <= MOST
 
@@ -205,6 +205,6 @@ def test_a_filter_finds_each_as_it_stands(tables: dict[str, Path], empty_store: 
     for name, value in names.items():
         client.log_metric(run, name, value)
     for name in names:
-        for rest in ("", " and metrics.best_depth.at_55_3K = 2"):
+        for rest in ("", " and metrics.best_depth.at_24_6K = 1"):
             found = client.search_runs([experiment], f"metrics.{name} < 1000{rest}")
             assert [each.info.run_id for each in found] == [run], name

@@ -9,11 +9,13 @@ import pytest
 from grid_runs import AXES, grid_runs
 
 from shapelaw.fits.curves import TransitionStatus
+from shapelaw.report.charts import Chart
 from shapelaw.studies.grid import results, tables
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import effect_words
 from shapelaw.studies.grid.tables import NO_RATIO, ratio_of
 from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.figures import layers_text
 
 
 def test_a_mean_over_settings_has_the_error_that_its_settings_show() -> None:
@@ -44,6 +46,31 @@ def test_a_batch_that_coincides_with_a_cell_is_told_beside_its_effect() -> None:
     spread = runs.assign(date=np.where(runs["seed"] == 1, "2026-11-27", "2026-11-26"))
     silent = tables.effects_table(analyse_grid(spread, "x", Options(draws=200), ("heads",)))
     assert set(silent["caution"]) == {""}
+
+
+@pytest.mark.parametrize(
+    ("above", "best"),
+    [
+        ({1: 0.0, 2: 0.1, 4: 0.2}, {1}),  # at large sizes deeper networks alone were trained
+        ({1: 0.0, 2: 0.5, 4: 0.4}, {1}),  # 4 layers beat 2 where a single layer doesn't reach
+        ({1: 0.4, 2: 0.2, 4: 0.0}, {4}),  # at small sizes shallower ones alone
+        ({1: 0.0}, set()),
+    ],
+)
+def test_no_depth_is_the_best_of_a_size_that_a_better_one_does_not_reach(
+    above: dict[int, float], best: set[int]
+) -> None:
+    runs = grid_runs(
+        depths=[*above], widths=(16, 20, 24, 28, 32, 40), heads=(1,), ranks=(8,), vocab_sizes=(257,)
+    )
+    runs["test_loss"] += runs["depth"].map(above)
+    analysis = analyse_grid(runs, "x", Options(draws=200))
+    table = tables.best_shapes_table(analysis)
+    assert {*table.loc[table["standing"] == "best", "depth"]} == best
+    assert "0 of 0" not in tables.read_best_shapes(table).to_string()
+    figure = results.best_depth_figure(analysis)
+    marks = figure.panels[0].marks if isinstance(figure, Chart) else []
+    assert {mark.label for mark in marks} - {"best cell"} == {layers_text(depth) for depth in best}
 
 
 def test_missing_bits_and_sizes_are_said() -> None:

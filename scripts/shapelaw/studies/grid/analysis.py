@@ -318,6 +318,26 @@ def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[C
             yield within(rows)
 
 
+def is_known(at: Sequence[Candidate], cells: Iterable[CellAnalysis], unit: str) -> bool:
+    """Whether the first of the candidates of a size is the best depth, and not merely the best of those that reach it.
+
+    The next shallower and the next deeper depth of its cell reach the size too, and no depth that doesn't reach it has
+    a smaller network with a lower loss.
+    """
+    best, reaching = at[0], {(id(one.cell), one.depth) for one in at}
+    curves = {
+        (id(one), depth): curve
+        for one in cells
+        if (known := one.curves(unit)) is not None
+        for depth, curve in known[0].items()
+    }
+    depths = sorted(depth for cell, depth in curves if cell == id(best.cell))
+    place = depths.index(best.depth)
+    beside = {(id(best.cell), depth) for depth in depths[max(place - 1, 0) : place + 2]}
+    smaller = [curve.loss[curve.size < best.size] for key, curve in curves.items() if key not in reaching]
+    return len(beside) > 1 and beside <= reaching and not any((some < best.loss).any() for some in smaller)
+
+
 def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Candidates of one size, the best one first, each beside it."""
     best, *others = sorted(rows, key=lambda one: one.loss)

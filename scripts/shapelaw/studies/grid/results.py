@@ -26,7 +26,7 @@ from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembl
 from shapelaw.specs.runs import phrase_of
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid import tables
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, within
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, is_known, within
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
 from shapelaw.studies.study_runs import study_runs
@@ -98,7 +98,9 @@ TABLES = {
     ),
     "best_shapes": TableOf(
         tables.best_shapes_table,
-        "The best shape of each size over all cells; those within the noise of it are in the CSV file.",
+        "The best shape of each size over all cells, where the next shallower and the next deeper depth reach the size "
+        "too, and no depth that doesn't has a lower loss at a smaller one; those within the noise of it are in the CSV "
+        "file.",
         {"width": ".1f", "test_loss": ".4f", BITS: ".4f"},
         tables.of_cells(tables.read_best_shapes),
     ),
@@ -356,14 +358,14 @@ def _label(analysis: GridAnalysis, axis: str, row: Mapping[Hashable, Any]) -> st
 
 
 def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
-    """The depth of least loss of every cell at each size at which it has several: a row a cell. Else the reason.
+    """The depth of least loss of every cell at each size at which it is known: a row a cell. Else the reason.
 
     A mark is pale where another depth of the cell is not significantly worse; a ring is the best cell of its size.
     """
     found = [(one.cell.name, list(_best_depths(analysis, one))) for one in analysis.analyses]
     shown = [(name, marks) for name, marks in found if marks][:MOST_LOOKS]
     if not shown:
-        return "no cell has two depths of one size, or the cells have no loss in which they compare"
+        return "no cell has a size whose best depth is known, or the cells have no loss in which they compare"
     looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.losses[0]}))
     marks = []
     for row, (_, best) in enumerate(shown):
@@ -380,9 +382,10 @@ def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
 
 
 def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> Iterator[tuple[float, int, bool, bool]]:
-    """The best depth of a cell at each size at which it has two: size, depth, whether it is certain, and the best."""
+    """The best depth of a cell at each size at which it is known: size, depth, whether it is certain, and the best."""
     for at in analysis.best:
         mine = [candidate for candidate in at if candidate.cell is one]
-        if len(mine) > 1:
+        if mine and is_known(mine, [one], analysis.unit):
             ranked = within(mine)
-            yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), mine[0] is at[0]
+            wins = mine[0] is at[0] and is_known(at, analysis.analyses, analysis.unit)
+            yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), wins

@@ -19,7 +19,16 @@ from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.reading import header
 from shapelaw.report.write import Table
-from shapelaw.studies.grid.analysis import BITS, TEXT, CellAnalysis, Effect, GridAnalysis, Pool, unit_of_loss
+from shapelaw.studies.grid.analysis import (
+    BITS,
+    TEXT,
+    CellAnalysis,
+    Effect,
+    GridAnalysis,
+    Pool,
+    is_known,
+    unit_of_loss,
+)
 from shapelaw.studies.grid.cells import NAMES, Value, frame_of, name_of, plain, said, typed
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
@@ -181,7 +190,7 @@ def projection_of_cells(analyses: Iterable[CellAnalysis], parts: Parts | None = 
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
-    """The best shape of each size over all cells, and those that are not significantly worse: `standing`.
+    """The best shape of each size at which it is known, and those that are not significantly worse: `standing`.
 
     `above`: the loss over that of the best, with its standard error by the noise between seeds. `of` shapes reach the
     size. Without a noise estimate of both the best stands alone.
@@ -189,7 +198,8 @@ def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
     columns = ["size", "depth", "width", analysis.unit, "above", "above_err", "standing", "of"]
     rows = []
     for at in analysis.best:
-        for place, one in enumerate(at):
+        known = is_known(at, analysis.analyses, analysis.unit)
+        for place, one in enumerate(at if known else ()):
             if place and (math.isnan(one.above_err) or not one.near):
                 continue
             standing = "best" if place == 0 else "within the noise of the best"
