@@ -73,6 +73,18 @@ def test_no_depth_is_the_best_of_a_size_that_a_better_one_does_not_reach(
     assert {mark.label for mark in marks} - {"best cell"} == {layers_text(depth) for depth in best}
 
 
+def test_gaps_are_in_the_unit_in_which_the_cells_compare() -> None:
+    """A deeper layer costs 0.05 bits per byte with either vocabulary, and 0.09 nats per token with 500."""
+    runs = grid_runs(heads=(1,), ranks=(None,), seeds=2, noise=1e-6)
+    gaps = results.present(analyse_grid(runs, "x", Options(draws=200), AXES)).tables["gaps"]
+    name = "loss difference, deeper minus shallower (bits per byte)"
+    assert gaps.read(gaps.frame)[name].tolist() == pytest.approx([0.05] * 4, abs=1e-5)
+    assert "negative where the deeper one is better" in gaps.caption
+    alone = runs.drop(columns="bits_per_byte")
+    gaps = results.present(analyse_grid(alone, "x", Options(draws=200), AXES)).tables["gaps"]
+    assert {*gaps.frame["unit"]} == {"nats per token"}
+
+
 def test_missing_bits_and_sizes_are_said() -> None:
     runs = grid_runs(heads=(1,), ranks=(None,)).drop(columns="bits_per_byte")
     effects = tables.effects_table(analyse_grid(runs, "x", Options(draws=200), ("vocab_size",)))

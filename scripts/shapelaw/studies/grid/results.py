@@ -26,12 +26,20 @@ from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembl
 from shapelaw.specs.runs import phrase_of
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid import tables
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid, is_known, within
+from shapelaw.studies.grid.analysis import (
+    BITS,
+    LOSS,
+    CellAnalysis,
+    GridAnalysis,
+    analyse_grid,
+    is_known,
+    within,
+)
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions import results as transitions
-from shapelaw.studies.transitions.analysis import LOSS_LABELS, Options, TransitionAnalysis
+from shapelaw.studies.transitions.analysis import UNITS, Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart, layers_text
 from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
 
@@ -40,7 +48,7 @@ T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
     "transitions": TableOf(
-        lambda one: told_by_pair(one.transitions.transitions),
+        lambda one: told_by_pair(one.transitions),
         "Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with the two "
         "trained sizes on its sides by the paper's rule.",
         transitions.PAIR_FORMATS,
@@ -50,7 +58,8 @@ CELL_TABLES = {
     "size_axes": replace(transitions.TABLES_OF_RUNS["size_axes"], read=tables.of_cells(read_transitions)),
     "gaps": TableOf(
         lambda one: gaps_table(one.compared),
-        "How much better the deeper network is at equal size.",
+        "Loss of the deeper network minus that of the shallower one at equal size: negative where the deeper one is "
+        "better. In the CSV file, deeper_by is its negative.",
         transitions.GAP_FORMATS,
         tables.of_cells(read_gaps),
     ),
@@ -154,9 +163,10 @@ def present(analysis: GridAnalysis) -> Results:
         return tables.every_effect(made)
 
     own = {name: partial(one.of, analysis) for name, one in TABLES.items()}
+    cells = cell_tables(analysis.analyses, analysis.parts, unit=analysis.unit)
     return assembled(
         analysis.parts,
-        {"losses": own["losses"], **cell_tables(analysis.analyses, analysis.parts), **own},
+        {"losses": own["losses"], **cells, **own},
         {
             "losses": lambda _: losses_figure(analysis),
             "effects": lambda made: effects_figure(analysis, effects(made)),
@@ -176,6 +186,7 @@ def cell_tables(
     parts: Parts,
     named: tables.Named = tables.OWN_VALUES,
     of: str = "each cell",
+    unit: str = LOSS,
 ) -> dict[str, Callable[[], Table]]:
     """How the tables of transitions are made that every study of several cells has.
 
@@ -183,11 +194,12 @@ def cell_tables(
         parts: is told the cells that a table lacks.
         named: the columns that name a cell.
         of: what the transitions are of, for the caption.
+        unit: the loss in which the cells compare; a cell that has none in it keeps its own.
     """
 
     def made(one: TableOf) -> Table:
         def stacked(_: object) -> pd.DataFrame:
-            return tables.stack(analyses, one.frame, named, parts)
+            return tables.stack(analyses, lambda cell: one.frame(_in_unit(cell, unit)), named, parts)
 
         return replace(one, frame=stacked, caption=one.caption.format(of=of)).of(None)
 
@@ -313,7 +325,8 @@ def _in_unit(one: CellAnalysis, unit: str) -> TransitionAnalysis:
     """A cell's analysis with its curves in a unit, where it has them."""
     if unit != BITS or one.bits is None:
         return one.transitions
-    runs = replace(one.compared, curves=one.bits[0], loss_label=LOSS_LABELS[BITS])
+    curves, noise = one.bits
+    runs = replace(one.compared, unit=UNITS[BITS], noise=noise, curves=curves)
     return replace(one.transitions, runs=runs)
 
 

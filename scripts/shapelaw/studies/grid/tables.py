@@ -30,6 +30,7 @@ from shapelaw.studies.grid.analysis import (
     unit_of_loss,
 )
 from shapelaw.studies.grid.cells import NAMES, Value, frame_of, name_of, plain, said, typed
+from shapelaw.studies.transitions.analysis import UNITS
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
@@ -54,7 +55,6 @@ EFFECTS = (
 COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 MOST_AXES = 2  # columns that name a cell
-UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
 def stack(

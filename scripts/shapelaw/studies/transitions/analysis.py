@@ -46,7 +46,7 @@ NUMBERS_OF_SOME = (
 GPT3_VOCABULARY = 50257
 PUBLISHED = "published"  # transitions in the place of a file
 WIDTH = "transition width at depth"
-LOSS_LABELS = {"test_loss": "test loss (nats per token)", "bits_per_byte": "bits per byte"}
+UNITS = {"test_loss": "nats per token", "bits_per_byte": "bits per byte"}
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,12 @@ class Pair:
 class Runs:
     """The results that need a table of runs: seed noise, curves by depth, and the compared pairs.
 
+    `unit` is that of the loss, or the loss's own name.
     `doubled` pairs are of depths (L, 2L), figure 2 of the paper; they enter no fit. `size_axes` has the bootstrap's
     transitions on every axis that the runs have.
     """
 
-    loss_label: str
+    unit: str
     noise: Noise | None
     seed_noise: pd.DataFrame
     curves: Mapping[int, Curve]
@@ -90,6 +91,11 @@ class Runs:
     doubled: tuple[Pair, ...]
     size: SizeAxis
     size_axes: pd.DataFrame
+
+    @property
+    def loss_label(self) -> str:
+        """What an axis of losses is called."""
+        return f"test loss ({self.unit})" if self.unit in UNITS.values() else self.unit
 
 
 @dataclass(frozen=True)
@@ -190,13 +196,12 @@ def analyse_runs(
     )
     transitions = _with_tokens(transitions, runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
-    label = LOSS_LABELS.get(options.loss, options.loss)
     return TransitionAnalysis(
         transitions,
         fits,
         options.method,
         Runs(
-            label,
+            UNITS.get(options.loss, options.loss),
             noise,
             seed_table(runs),
             curves,

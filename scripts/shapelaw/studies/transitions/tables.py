@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits import projection
-from shapelaw.fits.curves import Curve, TransitionStatus, gaps_of, smooth_loss, status_sentence
+from shapelaw.fits.curves import (
+    Curve,
+    TransitionStatus,
+    adjacent_pairs,
+    gaps_of,
+    smooth_loss,
+    status_sentence,
+)
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
@@ -34,7 +41,7 @@ SIZES_PER_DECADE = 100
 SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
 GAPS = [
-    *("depth", "deeper_depth", "width", "deeper_width", "loss", "deeper_loss"),
+    *("depth", "deeper_depth", "width", "deeper_width", "unit", "loss", "deeper_loss"),
     *("deeper_by", "deeper_by_err", "better"),
 ]
 SILENT = (TransitionStatus.TOO_FEW_SIZES, TransitionStatus.NO_NOISE)  # no result
@@ -82,10 +89,10 @@ def gaps_table(runs: Runs) -> pd.DataFrame:
     without a noise estimate.
     """
     tables = [pd.DataFrame(columns=GAPS)]
-    for pair in runs.adjacent:
-        gaps = gaps_of(pair.shallow, pair.deep)
+    for shallow, deep in adjacent_pairs(runs.curves):
+        gaps = gaps_of(shallow, deep)
         signs = gaps.better(runs.noise).tolist()
-        made = {"depth": pair.shallow.depth, "deeper_depth": pair.deep.depth, **asdict(gaps)}
+        made = {"depth": shallow.depth, "deeper_depth": deep.depth, "unit": runs.unit, **asdict(gaps)}
         made |= {"deeper_by": gaps.deeper_by, "deeper_by_err": gaps.err}
         better = None if runs.noise is None else [BETTER[sign] for sign in signs]
         tables.append(pd.DataFrame({**made, "better": better})[GAPS])
@@ -116,11 +123,13 @@ def _result(row: Mapping[Hashable, Any]) -> str:
 
 
 def read_gaps(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Gaps as they are read: the loss of the deeper network minus that of the shallower one."""
+    """Gaps as they are read: the loss of the deeper network minus that of the shallower one, with its unit."""
     shown = gaps.drop(columns=["deeper_width", "loss", "deeper_loss"])
     by, err = -shown.pop("deeper_by").astype("float64"), shown.pop("deeper_by_err")
-    better = shown.pop("better")
-    return shown.assign(**{LOSS_DIFFERENCE: by, f"{LOSS_DIFFERENCE}_err": err, "better": better})
+    name, better, units = LOSS_DIFFERENCE, shown.pop("better"), shown["unit"].unique()
+    if len(units) == 1:
+        name, shown = f"{name} ({units[0]})", shown.drop(columns="unit")
+    return shown.assign(**{name: by, f"{name}_err": err, "better": better})
 
 
 def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
