@@ -210,7 +210,7 @@ def _texts(table: pd.DataFrame, name: str, of: Mapping[str, str], formats: Mappi
     if {"low", "high"} <= {*of}:
         low, high = (_floats(table[of[end]]) for end in ("low", "high"))
         reach = [abs(b - a) / 2 for a, b in zip(low, high, strict=True) if 0 < abs(b - a) < math.inf]
-        decimals = _decimals(sorted(reach)[len(reach) // 2]) if reach else DIGITS
+        decimals = decimals_of(sorted(reach)[len(reach) // 2]) if reach else DIGITS
         spec = _spec(formats[name], values) if name in formats else f"z,.{decimals}f"
         return [_with_interval(*row, spec, nothing) for row in zip(_floats(values), low, high, strict=True)]
     spec = formats.get(name, "")
@@ -234,7 +234,7 @@ def _floats(values: Iterable[Any]) -> list[float]:
     return [math.nan if pd.isna(value) else float(value) for value in values]
 
 
-def _decimals(error: float) -> int:
+def decimals_of(error: float) -> int:
     """Decimals that show two digits of an error."""
     return max(0, 1 - math.floor(math.log10(error)))
 
@@ -265,7 +265,7 @@ def _with_error(value: float, err: float, spec: str, nothing: str) -> str:
         return format(value, spec)
     power = math.floor(math.log10(abs(value))) if abs(value) >= LARGE else 0
     unit, exponent = 10.0**power, f"e{power}" if power else ""
-    decimals = min(_decimals(err / unit), 3 * DIGITS)
+    decimals = min(decimals_of(err / unit), 3 * DIGITS)
     return f"{value / unit:z,.{decimals}f}{exponent} ± {err / unit:,.{decimals}f}{exponent}"
 
 

@@ -18,9 +18,10 @@ import pandas as pd
 
 from shapelaw.errors import Parts
 from shapelaw.fits.line import overall_status
-from shapelaw.fits.noise import SIGNIFICANT, noise_sentence
+from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks
+from shapelaw.report.reading import decimals_of
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, without
 from shapelaw.specs.runs import phrase_of
@@ -36,7 +37,7 @@ from shapelaw.studies.grid.analysis import (
     within,
 )
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
-from shapelaw.studies.grid.tables import DIFFERENCE, RATIO
+from shapelaw.studies.grid.tables import DIFFERENCE
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions import results as transitions
 from shapelaw.studies.transitions.analysis import UNITS, Options, TransitionAnalysis
@@ -218,7 +219,7 @@ def _fit(analysis: GridAnalysis, made: Made) -> dict[str, Any]:
 
 
 def answer(made: Mapping[str, Table]) -> Answer:
-    """What each axis does, in one line: its largest effect beyond the noise, or how small all are.
+    """What each axis does, in one line: its largest effect beyond the noise, or what bounds all.
 
     Args:
         made: the tables `EFFECTS` and `transitions` of the grid.
@@ -229,40 +230,46 @@ def answer(made: Mapping[str, Table]) -> Answer:
         if effects.empty:  # one cell: no axis has an effect, and which depth wins is what can be asked
             return transitions.overtaken(made["transitions"].frame)
         return Answer("No two cells that differ in one thing have sizes in common.", False)
-    said_of = [_of_axis(axis, rows) for axis, rows in found.groupby("axis", sort=False)]
+    said_of = [_of_axis(str(axis), rows) for (axis, _), rows in found.groupby(["axis", "unit"], sort=False)]
     return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))
 
 
-def _of_axis(axis: object, rows: pd.DataFrame) -> str:
-    """The largest effect beyond the noise: of the means over the other axes' settings, or of single settings."""
+def _of_axis(axis: str, rows: pd.DataFrame) -> str:
+    """The largest effect beyond the noise, of means over settings where there are some; else what bounds all."""
     rows = rows.loc[rows["value"].abs().sort_values(ascending=False, kind="stable").index]
     means, single = rows[rows["settings"] > 1], rows[rows["settings"] == 1]
     asked = single if means.empty else means
     clear, clear_single = (some[some["p_holm"] < SIGNIFICANT] for some in (asked, single))
-    largest = effect_words((asked if clear.empty else clear).iloc[0].to_dict())
-    if not clear.empty or asked["p"].isna().all():
-        said_of = largest
-    elif not clear_single.empty:
-        said_of = (
-            f"{largest}, beyond the noise in {len(clear_single)} of {len(single)} settings but not on average"
-        )
-    else:
-        said_of = f"no effect beyond the noise, at most {largest}"
-    return f"{phrase_of(str(axis))}: {said_of}"
+    said_of = effect_words((asked if clear.empty else clear).iloc[0].to_dict())
+    if clear.empty and not clear_single.empty:
+        where = f"{len(clear_single)} of {len(single)} settings"
+        said_of += f", after Holm's correction significant in {where} but not on average"
+    elif clear.empty and asked["p"].notna().any():
+        interval = _interval_words(asked["low"].min(), asked["high"].max())
+        chance = chance_words(asked["p_holm"].min())
+        said_of = f"no effect found ({interval} {rows['unit'].iloc[0]}; {chance} after Holm's correction)"
+    return f"{phrase_of(axis)}: {said_of}"
 
 
 def effect_words(row: Row) -> str:
-    """`H = 1 to H = 2 +0.0120 nats per token on average over 4 settings (+0.0080 to +0.0160)`."""
-    axis = str(row["axis"])
-    pair = f"{said(axis, plain(row['one']))} to {said(axis, plain(row['other']))}"
-    if row["quantity"] == RATIO:
-        return f"{pair} by a factor of {row['value']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-    interval = "no noise estimate"
-    if not math.isnan(row["low"]):
-        interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    doubt = f"; {row['caution']}" if row["caution"] else ""
-    over = f" on average over {row['settings']} settings" if row["settings"] > 1 else ""
-    return f"{pair} {row['value']:+.4f} {row['unit']}{over} ({interval}{doubt})"
+    """`from H = 1 to H = 2 the loss rises by 0.012 nats per token (95%: 0.008 to 0.016; mean of 4 settings)`."""
+    one, other = (said(str(row["axis"]), plain(row[end])) for end in ("one", "other"))
+    sign, moves = (-1.0, "falls") if row["value"] < 0 else (1.0, "rises")
+    low, high = sorted((sign * row["low"], sign * row["high"]))
+    over = f"mean of {row['settings']} settings" if row["settings"] > 1 else ""
+    notes = "; ".join(filter(None, (_interval_words(low, high), over, row["caution"])))
+    by = f"{sign * row['value']:{_form(low, high)}} {row['unit']}"
+    return f"from {one} to {other} the loss {moves} by {by} ({notes})"
+
+
+def _interval_words(low: float, high: float) -> str:
+    form = _form(low, high)
+    return "no noise estimate" if math.isnan(low) else f"95%: {low:{form}} to {high:{form}}"
+
+
+def _form(low: float, high: float) -> str:
+    """The format of a number with this interval: two digits of what it reaches."""
+    return ".4g" if math.isnan(low) else f"z.{decimals_of((high - low) / 2)}f"
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
