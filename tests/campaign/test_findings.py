@@ -53,6 +53,16 @@ def test_an_open_question_and_runs_made_elsewhere_are_told() -> None:
         assert said in text
 
 
+def test_an_answer_to_a_part_of_the_question_leaves_the_rest_to_decide(tmp_path: Path) -> None:
+    (tmp_path / "bread").mkdir()
+    fit = {"answer": {"sentence": "Yes, the crust is undecided.", "decided": True, "partly": True}}
+    (tmp_path / "bread" / "fit.json").write_text(json.dumps(fit))
+    text = findings_page([read_finding(replace(OWN, figures={}), tmp_path, lacking=["bake more"])])
+    assert "1 answered by these runs (1 in part), 0 undecided" in text
+    assert "<strong>Yes, the crust is undecided.</strong>" in text
+    assert "<dt>To decide</dt><dd>bake more.</dd>" in text
+
+
 def test_own_runs_come_first_and_those_made_elsewhere_stand_below_under_their_heading() -> None:
     elsewhere = replace(DECIDED, study=replace(STUDY, name="cake", question="Is it sweet?"))
     text = findings_page([elsewhere, replace(DECIDED, answer=Answer("One loaf only.", False))])

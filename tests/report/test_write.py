@@ -37,7 +37,13 @@ def test_the_answer_and_the_findings_stand_in_fit_json(tmp_path: Path) -> None:
     write_results(results, tmp_path, "study")
     assert json.loads((tmp_path / "fit.json").read_text()) == {
         "status": "converged",
-        "answer": {"sentence": "Both.", "decided": True, "published": "Neither.", "more": ""},
+        "answer": {
+            "sentence": "Both.",
+            "decided": True,
+            "published": "Neither.",
+            "more": "",
+            "partly": False,
+        },
         "findings": ["One.", "Two."],
     }
 

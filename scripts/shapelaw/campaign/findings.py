@@ -115,9 +115,10 @@ def findings_page(findings: Sequence[Finding], digest: str = "", others: Sequenc
     """
     own = [one for one in findings if not one.study.made_elsewhere]
     elsewhere = [one for one in findings if one.study.made_elsewhere]
-    decided = sum(one.answer.decided for one in own)
+    decided, partly = (sum(getattr(one.answer, name) for one in own) for name in ("decided", "partly"))
     intro = (
-        f"<p>{len(own)} {'question' if len(own) == 1 else 'questions'}, {decided} answered by these runs, "
+        f"<p>{len(own)} {'question' if len(own) == 1 else 'questions'}, {decided} answered by these "
+        f"runs{f' ({partly} in part)' if partly else ''}, "
         f"{len(own) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
         "Links to runs open while <code>make ui</code> serves them.</p>"
     )
@@ -209,7 +210,7 @@ def read_finding(
     Args:
         runs: its runs, which its heading names; none where they are not known.
         submitted: the file of the start that made it, if known.
-        lacking: results that its runs can't give and what would, said where its question is undecided.
+        lacking: results that its runs can't give and what would, said where a part of its question is undecided.
 
     Raises:
         UserError: fit.json is missing, is no JSON object or has no answer.
@@ -238,7 +239,7 @@ def read_finding(
             first_rows(file.read_text(encoding="utf-8"), FIRST_ROWS) for file in carrying if file.is_file()
         ),
         [f"{study.name}/{name}.html" for name, file in pages.items() if file.is_file()],
-        () if answer.decided else lacking,
+        () if answer.decided and not answer.partly else lacking,
         fit.get(NOTES, ()),
     )
 

@@ -88,12 +88,14 @@ class Answer:
         decided: the runs answer the question, with yes or with no.
         published: the answer that was published, in the same words; empty where there is none.
         more: what belongs to the answer beyond that, in sentences; a workflow's last lines leave it out.
+        partly: a part of the question stays undecided, as the sentence says.
     """
 
     sentence: str
     decided: bool
     published: str = ""
     more: str = ""
+    partly: bool = False
 
     @property
     def words(self) -> str:

@@ -219,7 +219,7 @@ def _fit(analysis: GridAnalysis, made: Made) -> dict[str, Any]:
 
 
 def answer(made: Mapping[str, Table]) -> Answer:
-    """What each axis does, in one line: its largest effect beyond the noise, or what bounds all.
+    """What each axis does, its largest effect beyond the noise or what bounds all, and how many transitions are open.
 
     Args:
         made: the tables `EFFECTS` and `transitions` of the grid.
@@ -231,7 +231,9 @@ def answer(made: Mapping[str, Table]) -> Answer:
             return transitions.overtaken(made["transitions"].frame)
         return Answer("No two cells that differ in one thing have sizes in common.", False)
     said_of = [_of_axis(str(axis), rows) for (axis, _), rows in found.groupby(["axis", "unit"], sort=False)]
-    return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))
+    open_part = transitions.undecided(made["transitions"].frame) if "transitions" in made else ""
+    decided = bool(found["p"].notna().any())
+    return Answer(f"{'; '.join(said_of)}. {open_part}".strip(), decided, partly=decided and open_part != "")
 
 
 def _of_axis(axis: str, rows: pd.DataFrame) -> str:

@@ -327,6 +327,21 @@ def overtaken(transitions: pd.DataFrame) -> Answer:
     return Answer(f"{said[0].upper()}{said[1:]}{more}.", True)
 
 
+def undecided(transitions: pd.DataFrame) -> str:
+    """A sentence on how many of the bootstrap's transitions are undecided, and why; empty where none is.
+
+    Args:
+        transitions: a table of all methods.
+    """
+    mine = transitions[transitions["method"] == BOOTSTRAP]
+    some = mine[~mine["status"].isin((TransitionStatus.CROSSING, *THROUGHOUT))]
+    if some.empty:
+        return ""
+    many = f"{len(some)} of {len(mine)} comparisons of two depths"
+    why = ", ".join(status_sentence({"status": status}) for status in some["status"].unique())
+    return f"The size from which depth pays is undecided in {many}: {why}."
+
+
 def _overtaken(row: Mapping[Hashable, Any]) -> str:
     interval = (
         "" if pd.isna(row["width_low"]) else f" (68%: {row['width_low']:.0f} to {row['width_high']:.0f})"
