@@ -77,6 +77,16 @@ def test_shapes_on_one_line_are_not_identifiable_and_no_failure(tmp_path: Path) 
     assert not (tmp_path / "out" / "penalty.svg").exists()
 
 
+def test_what_two_depths_can_t_tell_is_said_once_with_its_reason(tmp_path: Path) -> None:
+    """Before, no two depths had four shapes each, though both had six."""
+    depth, width = (np.ravel(one) for one in np.meshgrid([1, 2], [16, 20, 24, 32, 40, 48]))
+    runs = pd.DataFrame({"layers": depth, "d_model": width, "loss": 4.0 - 0.1 * np.log(depth * width**2)})
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    said = output_of(SURFACE, "runs.csv", "--out", "out", cwd=tmp_path)
+    assert "No table overtaking; figure penalty: not identifiable: the shapes have fewer than three" in said
+    assert "four shapes" not in said
+
+
 @pytest.mark.slow
 def test_runs_in_bits_per_byte_and_back_in_as_transitions(tmp_path: Path) -> None:
     true = {4: 85.0, 6: 104.0, 8: 128.0, 10: 156.0}

@@ -237,10 +237,13 @@ def show_results(results: Results, out: Path, study: str, carrying: Iterable[str
             print(text_of(results.tables[name].reading, name, out / f"{name}.csv"))
     for line in (*results.summary.splitlines(), *results.parts.sentences):
         print(line)
-    nothing = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
-    for name, why in {**results.left_out, **nothing}.items():
+    undrawn = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
+    nothing: dict[str, list[str]] = {}
+    for name, why in {**results.left_out, **undrawn}.items():
         if name not in results.parts.failed:
-            print(f"No {name}: {why.removesuffix('.')}.")
+            nothing.setdefault(why.removesuffix("."), []).append(name)
+    for why, names in nothing.items():
+        print(f"No {'; '.join(names)}: {why}.")
     print(f"Tables and figures are in {out}.")
 
 

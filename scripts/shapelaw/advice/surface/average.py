@@ -117,6 +117,13 @@ class Surface:
         return self.status is SurfaceStatus.CONVERGED
 
     @property
+    def why_untold(self) -> str:
+        """Why nothing is told of depths; empty where something is."""
+        if not self.usable:
+            return f"{self.status}: {self.message}"
+        return "" if self.told else "depth makes no difference beyond the noise"
+
+    @property
     def scatter(self) -> float:
         """Typical distance of one run from the surface, in nats: the average over forms."""
         return sum(one.weight * one.scatter for one in self.forms) if self.forms else math.nan

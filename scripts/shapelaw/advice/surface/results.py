@@ -85,9 +85,8 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         caption = "Width from which the deeper of two trained depths is the better one."
         tables["overtaking"] = TableOf(overtaking_table, caption)
     else:
-        told = not analysis.surface.usable or analysis.surface.told
         few = "no two depths have four shapes each at common sizes"
-        left_out["table overtaking"] = few if told else "depth makes no difference beyond the noise"
+        left_out["table overtaking"] = analysis.surface.why_untold or few
     found = assembled(
         analysis.parts,
         {name: partial(table.of, analysis) for name, table in tables.items()},
@@ -349,10 +348,8 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
     each above the best of its own size, by its measured loss.
     """
     surface, rule = analysis.surface, analysis.rule
-    if not surface.usable:
-        return f"{surface.status}: {surface.message}"
-    if not surface.told:
-        return "depth makes no difference beyond the noise"
+    if surface.why_untold:
+        return surface.why_untold
     if not rule.exact:
         return "the sizes follow no rule of depth and width, so that an aspect ratio can't be told"
     sizes = [size for size in analysis.sizes if _inside(analysis, size)][:PANELS]
