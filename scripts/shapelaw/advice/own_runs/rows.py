@@ -371,7 +371,7 @@ def _which_params(runs: pd.DataFrame, name: str, source: str) -> tuple[str, str]
     shapes = runs.drop_duplicates(["depth", "width"])
     depth, width, size = (shapes[column].to_numpy() for column in ("depth", "width", "params"))
     rule = size_rule(depth, width, size)
-    if len(shapes) < 4 or not rule.exact:
+    if len(shapes) < 4 or rule.error > EMBEDDED:
         raise UserError(
             f"It can't be told whether the column {name!r} of {source} counts all parameters or those of the blocks; "
             f"say it with --column total_params={name} or --column block_params={name}."

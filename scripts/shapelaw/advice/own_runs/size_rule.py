@@ -10,7 +10,8 @@ from scipy import optimize  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats
 
-EXACT = 0.02  # a rule that misses a size by more than this share is none
+# a rule that misses a size by more than this share is none; SwiGLU's rounded widths miss by up to 4% from width 16 on
+EXACT = 0.05
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,10 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
     if surface.why_untold:
         return surface.why_untold
     if not rule.exact:
-        return "the sizes follow no rule of depth and width, so that an aspect ratio can't be told"
+        return (
+            "the sizes follow no rule of depth and width, so no width of another depth is known; fit networks of one "
+            "kind of block alone (--only COLUMN=VALUE)"
+        )
     sizes = [size for size in analysis.sizes if _inside(analysis, size)][:PANELS]
     if not sizes:
         return "no asked size lies among the shapes'"
