@@ -13,9 +13,8 @@ from pathlib import Path
 
 from shapelaw.campaign.findings import findings_page, read_finding
 from shapelaw.campaign.submission import read_submission, submitted_study
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, did_you_mean, exit_code
 from shapelaw.report.tables import writing_to
-from shapelaw.settings.problems import did_you_mean
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 

@@ -60,6 +60,16 @@ def test_what_is_no_command_is_a_sentence(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
+def test_an_unknown_option_is_told_with_the_one_that_it_may_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before, argparse alone said that it is none."""
+    assert main(["shape", "100M", "--vocb", "3"]) == 2
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --vocb 3 (did you mean --vocab?)\n")
+    assert main(["fit", "runs.csv", "--size=total", "--kep=1"]) == 2
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --kep=1 (did you mean --keep?)\n")
+    assert main(["shape", "1.3B", "--zzz"]) == 2
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --zzz\n")
+
+
 def test_studies_want_a_clone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,6 @@ Each is a script of the project, and takes the script's arguments. Nothing heavy
 
 from __future__ import annotations
 
-import difflib
 import os
 import runpy
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.errors import COMMAND_VARIABLE, UserError, exit_code
+from shapelaw.errors import COMMAND_VARIABLE, UserError, exit_code, nearest
 
 PACKAGE = Path(__file__).resolve().parent
 SCRIPTS = PACKAGE.parent if (PACKAGE.parent / "analyse.py").is_file() else PACKAGE / "commands"
@@ -139,8 +138,8 @@ def main(given: Sequence[str] | None = None) -> int:
             print(help_text())
             return 0 if words else 2
         if words[0] not in COMMANDS:
-            near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-            meant = f"did you mean {near[0]}? It" if near else "it"
+            near = nearest(words[0], COMMANDS)
+            meant = f"did you mean {near}? It" if near else "it"
             raise UserError(f"{words[0]!r} is not a command of shapelaw; {meant} has {', '.join(COMMANDS)}.")
         return run(words[0], words[1:])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import codecs
+import difflib
 import io
 import os
 import signal
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import Any, NoReturn, TextIO, TypeVar
 
 COMMAND_VARIABLE = "SHAPELAW_COMMAND"  # in which `shapelaw` tells a script by which name it was called
 
@@ -76,6 +77,27 @@ def say_last(*sentences: str) -> None:
         atexit.register(say, sentence)
 
 
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A hint at the known word nearest to a wrong one, as ` (did you mean X?)`; empty where none is near."""
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """The known word nearest to a wrong one; empty where none is near."""
+    return next(iter(difflib.get_close_matches(str(word), list(known), n=1)), "")
+
+
+class _CommandLine(argparse.ArgumentParser):
+    """A parser that hints at the options that unknown ones may mean."""
+
+    def error(self, message: str) -> NoReturn:
+        said, unknown, words = message.partition("unrecognized arguments:")
+        known = [name for action in self._actions for name in action.option_strings]
+        options = (word.partition("=")[0] for word in words.split() if word.startswith("--"))
+        super().error(said + unknown + words + "".join(did_you_mean(one, known) for one in options))
+
+
 def command_line(description: str | None, usage: str | None = None) -> argparse.ArgumentParser:
     """A parser of a command line whose help has the description as it is written.
 
@@ -83,7 +105,7 @@ def command_line(description: str | None, usage: str | None = None) -> argparse.
         usage: what stands behind the command's name, such as `RUNS [OPTIONS]`; None lists every option.
     """
     command = os.environ.pop(COMMAND_VARIABLE, None)
-    return argparse.ArgumentParser(
+    return _CommandLine(
         prog=command and f"shapelaw {command}",
         usage=None if usage is None else f"%(prog)s {usage}",
         description=description,

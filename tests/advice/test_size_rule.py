@@ -32,7 +32,9 @@ def test_standard_blocks_have_no_table_and_sizes_that_follow_no_rule_no_width():
 def test_swiglu_s_rounded_widths_follow_a_rule():
     """13 d² of a block at width 16, 12 d² at 24: before, a small grid of Llama's blocks had no widths and no figure."""
     depths, widths = (np.ravel(one) for one in np.meshgrid([1, 2, 4], [16, 24, 32, 40]))
-    shapes = [make_shape(*map(int, pair), 2, 257, 64, block="llama") for pair in zip(depths, widths, strict=True)]
+    shapes = [
+        make_shape(*map(int, pair), 2, 257, 64, block="llama") for pair in zip(depths, widths, strict=True)
+    ]
     sizes = [shape.block_params for shape in shapes]
     rule = size_rule(depths, widths, sizes)
     assert rule.exact

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, did_you_mean
 from shapelaw.settings.loading import load_settings
-from shapelaw.settings.problems import common_problems, did_you_mean, ordinal
+from shapelaw.settings.problems import common_problems, ordinal
 from shapelaw.settings.sections import Recipe, Settings, section_of
 from shapelaw.specs.kinds import LANGUAGE, AnyRun
 from shapelaw.specs.runs import Training

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.campaign.submission import REPEATED, Submission
-from shapelaw.errors import UserError
-from shapelaw.settings.problems import did_you_mean, uri_problems
+from shapelaw.errors import UserError, did_you_mean
+from shapelaw.settings.problems import uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, in_words, kind_of
 from shapelaw.storage.pool import read_keys

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
-from shapelaw.errors import UserError
-from shapelaw.settings.problems import did_you_mean, listed, nearest, sentence
+from shapelaw.errors import UserError, did_you_mean, nearest
+from shapelaw.settings.problems import listed, sentence
 from shapelaw.settings.sections import Settings
 
 AnySettings = TypeVar("AnySettings", bound=Settings)

@@ -6,7 +6,6 @@ impossible runs.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from argparse import ArgumentParser
@@ -18,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, did_you_mean
 from shapelaw.settings.sections import (
     TEXT_SUFFIXES,
     AnySection,
@@ -190,17 +189,6 @@ def _section_with(key: str, whole: type[BaseModel]) -> str:
     return next(
         (name for name, one in sections.items() if isinstance(one, _Model) and key in one.model_fields), ""
     )
-
-
-def did_you_mean(word: object, known: list[str]) -> str:
-    """A hint at the known word nearest to a wrong one, as ` (did you mean X?)`; empty where none is near."""
-    near = nearest(word, known)
-    return f" (did you mean {near}?)" if near else ""
-
-
-def nearest(word: object, known: list[str]) -> str:
-    """The known word nearest to a wrong one; empty where none is near."""
-    return next(iter(difflib.get_close_matches(str(word), known, n=1)), "")
 
 
 def listed(problems: list[str]) -> str:

@@ -12,7 +12,6 @@ huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, nearest
 from shapelaw.specs.axes import axes_of
 from shapelaw.specs.runs import Training
 
@@ -278,8 +277,8 @@ def not_read(folder: Path, passed_over: Counter[str]) -> str:
 
 def _known(wrong: str, known: list[str]) -> str:
     """The valid names as a clause, after the one nearest to a wrong name."""
-    nearest = difflib.get_close_matches(wrong, known, n=1)
-    question = f"did you mean {nearest[0]!r}? " if nearest else ""
+    near = nearest(wrong, known)
+    question = f"did you mean {near!r}? " if near else ""
     return f"{question}known are: {', '.join(known) or 'none'}"
 
 

@@ -71,7 +71,8 @@ def read_law(fit: str) -> Law:
         )
     if not path.is_file():
         raise UserError(
-            f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, or the folder that `shapelaw transitions` wrote."
+            f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, the folder of `shapelaw transitions` or, to "
+            "`shapelaw shape`, that of `shapelaw fit`."
         )
     return _law(
         transitions.analyse_transitions(transitions.check_transitions(read_table(path), str(path))), str(path)

@@ -6,7 +6,6 @@ cell are compared at equal size, and cells that differ in one column give that c
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, nearest
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.report.write import Table
 from shapelaw.specs.kinds import LANGUAGE_METRICS
@@ -205,11 +204,11 @@ def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
         if name in (*SHAPE, *SIZES) or (name in NAMES and name not in table):
             continue  # a table of runs leaves out columns in which all are empty
         if name not in table:
-            near = difflib.get_close_matches(name, map(str, table.columns), n=1)
+            near = nearest(name, map(str, table.columns))
             raise UserError(
                 f"{source} has no column {name}, which is listed as an axis"
                 + (
-                    f"; did you mean {near[0]}?"
+                    f"; did you mean {near}?"
                     if near
                     else f"; axes are columns such as {', '.join(NAMES[:8])}."
                 )

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from shapelaw.errors import UserError
-from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
+from shapelaw.errors import UserError, did_you_mean
+from shapelaw.settings.problems import ordinal, recipe_problems
 from shapelaw.settings.sections import MOST_STEPS, Settings
 from shapelaw.specs.kinds import LANGUAGE_PARAMS
 from shapelaw.specs.runs import BUDGETS, Training

@@ -9,8 +9,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+from shapelaw.errors import did_you_mean
 from shapelaw.jobs.plan import device_hours, speed_of
-from shapelaw.settings.problems import did_you_mean
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import LANGUAGE
