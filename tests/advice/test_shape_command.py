@@ -83,6 +83,23 @@ def test_where_the_evidence_does_not_reach_a_surface_of_one_s_own_is_the_answer(
     assert inside["best"]["by"].startswith("Gemstones")
 
 
+def test_a_bound_by_runs_of_this_size_is_the_answer_and_no_far_model_is_near(tmp_path: Path) -> None:
+    """Before, it stood in a row of the table, below a headline of 1 to 113 layers and models 230 times as large."""
+    depth, width = (np.ravel(one) for one in np.meshgrid([1, 2, 4], [16, 24, 32, 40]))
+    size = 12.0 * depth * width**2
+    fit_runs(pd.DataFrame({"depth": depth, "width": width, "loss": 9.0 * size**-0.1 * depth**0.2}), tmp_path)
+    asked = ("60k", "--vocab", 400, "--tokens", "205k", "--fit", "mine")
+    said = " ".join(output_of("shape", *asked, cwd=tmp_path).split())
+    assert "Best depth: below 2 layers, by your own runs, mine. Public runs don't reach" in said
+    assert "can't tell." not in said
+    assert "shipped" not in said
+    assert "take that end, or train shapes beyond it" in said
+    found = numbers(tmp_path, *asked)
+    assert found["best"]["depth"] is None
+    assert found["best"]["bound"] == "below 2 layers, by mine"
+    assert found["shipped"] == []
+
+
 def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
     shapes, _ = draw_shapes(symmetric, Design(24), 0)
     fit_runs(pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "test_loss": shapes.loss}), tmp_path)

@@ -190,6 +190,7 @@ class Witness:
         beyond: the factor by which the asked size lies outside of them; 1 inside.
         remarks: what weakens it, in sentences.
         said: in place of a depth: a bound, or that it can't be told.
+        bound: whether that is a bound.
     """
 
     name: str
@@ -201,6 +202,12 @@ class Witness:
     beyond: float
     remarks: tuple[str, ...] = ()
     said: str = ""
+    bound: bool = False
+
+    @property
+    def inside(self) -> bool:
+        """Whether the asked size is one that it was measured at."""
+        return self.beyond <= 1.0 + NEARLY
 
 
 class Own(Protocol):
@@ -241,6 +248,7 @@ class ShapeAnswer:
         verdict: on the user's shape, where its cost is known.
         vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
         nearest: where nobody can tell the best depth, the costs of the nearest question that the evidence answers.
+        bound: there the source that has measured at this size and bounds the best depth, if one does.
     """
 
     question: Question
@@ -257,6 +265,7 @@ class ShapeAnswer:
     verdict: Verdict | None
     vocabulary: tuple[float, float] | None
     nearest: Costs | None
+    bound: Witness | None
 
 
 def answer(
@@ -318,6 +327,7 @@ def answer(
         None if priced is None else _verdict(priced, question, tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
         None if by else _nearest_told(evidence, question),
+        None if by else next((one for one in witnesses if one.bound and one.inside), None),
     )
 
 
@@ -481,14 +491,18 @@ def of_own_size(network: Network, question: Question) -> Question:
 
 
 def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
-    """The networks of the nearest sizes, to a percent, the newest first; one of each depth and width."""
+    """The networks of the nearest sizes, to a percent, the newest first; one of each depth and width.
+
+    None that is more than `OUTSIDE` times away.
+    """
 
     def far(one: Network) -> tuple[float, int]:
         return round(abs(math.log(one.size() / question.size)), 2), -one.year
 
     by_shape: dict[tuple[int, int], Network] = {}
     for one in sorted(networks, key=far):
-        by_shape.setdefault((one.depth, one.width), one)
+        if far(one)[0] <= math.log(OUTSIDE):
+            by_shape.setdefault((one.depth, one.width), one)
     return list(by_shape.values())[:NEAREST]
 
 

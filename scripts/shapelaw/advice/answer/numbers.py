@@ -32,6 +32,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             "low": low,
             "high": high,
             "by": found.by or None,
+            "bound": None if found.bound is None else f"{found.bound.said} layers, by {found.bound.name}",
         },
         "nearest_told": None if found.nearest is None else _nearest(found.nearest),
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,

@@ -44,7 +44,8 @@ def text_of(found: ShapeAnswer, notes: Sequence[str] = ()) -> str:
     parts.append(_witnesses(found.witnesses))
     if found.given is not None:
         parts.append(_given(found.given, found))
-    parts.append(_shipped(found))
+    if found.shipped:
+        parts.append(_shipped(found))
     parts.append("\n".join([*notes, *_vocabulary(found)]))
     parts.append(" ".join(paragraph(found)))
     parts.append(verdict(found))
@@ -184,6 +185,8 @@ def _best(found: ShapeAnswer) -> str:
     low, high = ends(found.best)
     if not found.by:
         said = f"can't tell. What the evidence leaves open lies between {low} and {high} layers (68%)."
+        if (one := found.bound) is not None:
+            said = f"{one.said} layers, by your own runs, {one.name}. Public runs don't reach this question."
         return f"Best depth: {said} {_why(found)}{_nearest(found)}"
     depth = whole(found.best.depth)
     return f"Best depth: {depth} layers (68%: {low} to {high}), by {found.by}. {_spread(found)}"
@@ -249,7 +252,7 @@ def _witnesses(witnesses: Iterable[Witness]) -> str:
     rows = [("best depth by", "layers (fit's error)", "block", "measured at blocks of", "this size")]
     remarks = []
     for one in witnesses:
-        here = "inside" if one.beyond <= 1.0 + SAME else f"{times(one.beyond)} outside"
+        here = "inside" if one.inside else f"{times(one.beyond)} outside"
         rows.append((one.name, _by_witness(one), one.block, " to ".join(map(_short, one.sizes)), here))
         remarks += [f"{one.name}: {remark}" for remark in one.remarks]
     return "\n".join([aligned(rows, str.ljust), *remarks])
@@ -353,13 +356,17 @@ def _vocabulary(found: ShapeAnswer) -> list[str]:
 
 def paragraph(found: ShapeAnswer) -> list[str]:
     """What to take and why, when to go deeper and when shallower, in sentences."""
-    if found.advised is None:
-        depths = sorted({one.network.depth for one in found.shipped})
-        shipped = f"{depths[0]} to {depths[-1]}" if len(depths) > 1 else f"{depths[0]}"
+    if found.bound is not None:
         return [
-            f"Nothing here tells which depth is best at this size. What is shipped near it has {shipped} layers. Train "
-            "eight shapes at a size that you can afford, half and twice as deep, and ask `shapelaw fit` what depth "
-            "costs there."
+            "Your runs leave the best depth at the end of their depths or beyond it: take that end, or train shapes "
+            "beyond it, where there are any, and ask `shapelaw fit` again."
+        ]
+    if found.advised is None:
+        depths = [one.network.depth for one in found.shipped]
+        near = f" What is shipped near it has {_depths(min(depths), max(depths))}." if depths else ""
+        return [
+            f"Nothing here tells which depth is best at this size.{near} Train eight shapes at a size that you can "
+            "afford, half and twice as deep, and ask `shapelaw fit` what depth costs there."
         ]
     shape = found.advised.shape
     layers = _depths(shape.depth, shape.depth)

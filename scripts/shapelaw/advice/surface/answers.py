@@ -422,12 +422,14 @@ class OwnSurface:
                 f"Its sizes are parameters of the blocks, of which these have about {big(found.costs.blocks)}; "
                 "--size block compares at those."
             )
-        said = {
-            SurfaceStatus.DEEPER: f"above {best.own_low:,.0f}",
-            SurfaceStatus.SHALLOWER: f"below {best.own_high:,.0f}",
-        }.get(found.status, "" if found.status in ANSWERED else "can't tell")
+        bounds = {
+            SurfaceStatus.DEEPER: f"above {np.floor(best.own_low):,.0f}",
+            SurfaceStatus.SHALLOWER: f"below {max(2.0, np.ceil(best.own_high)):,.0f}",
+        }
+        said = bounds.get(found.status, "" if found.status in ANSWERED else "can't tell")
         depth, low, high = (math.inf,) * 3 if said else (best.depth, best.low, best.high)
-        return Witness(self.source, "your own", depth, low, high, span, beyond, tuple(remarks), said)
+        told = tuple(remarks), said, found.status in bounds
+        return Witness(self.source, "your own", depth, low, high, span, beyond, *told)
 
     def costs(self, question: Question, per_log_tokens: float) -> Costs | None:
         """The costs of a question's depths where the surface tells a best one; else None.
