@@ -123,6 +123,23 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
     assert as_json(answered_by_text(1.3e9))["nearest_told"] is None
 
 
+def test_few_tokens_are_told_with_who_decides_and_what_more_of_them_change() -> None:
+    """Before, 26 layers stood below an interval of 3 to 9 without a word."""
+    few, more = (
+        public_answer(Question(1e8, Counting(vocab_size=8000), tokens, public_evidence().clock))
+        for tokens in (2e9, 3e10)
+    )
+    said = _one_line(few)
+    low, high = ends(more.best)
+    assert (
+        "Below 10 billion tokens the runs of Bian et al. 2025 decide alone; at 30 billion the best depth would be "
+        f"{more.best.depth:.0f} layers ({low} to {high}). The 26 layers of Levine et al. 2020, table 4a lie outside of"
+    ) in said
+    assert as_json(few)["with_more_tokens"]["depth"] == more.best.depth
+    assert "decide alone" not in _one_line(more)
+    assert as_json(more)["with_more_tokens"] is None
+
+
 def test_at_equal_time_sizes_stand_in_place_of_times() -> None:
     found = answered_by_text(1.3e9, equal_time=True)
     assert "others as slow" in text_of(found).splitlines()[0]

@@ -22,13 +22,14 @@ from shapelaw.advice.answer.costs import (
 )
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
 from shapelaw.advice.evidence.clocks import Times, log_blocks_at
-from shapelaw.advice.evidence.losses import Floats
+from shapelaw.advice.evidence.losses import FEW_TOKENS, Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
 NEAREST = 3
 NEARLY = 0.02  # log size
 BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
+ENOUGH_TOKENS = 3e10  # at which both labs have runs
 FEW = 4  # transitions that are fewer widen a law's interval
 
 
@@ -249,6 +250,7 @@ class ShapeAnswer:
         vocabulary: the sizes of vocabulary that the published law takes, smallest and largest.
         nearest: where nobody can tell the best depth, the costs of the nearest question that the evidence answers.
         bound: there the source that has measured at this size and bounds the best depth, if one does.
+        enough: where tokens are so few that the runs of one lab decide, the costs at `ENOUGH_TOKENS`.
     """
 
     question: Question
@@ -266,6 +268,7 @@ class ShapeAnswer:
     vocabulary: tuple[float, float] | None
     nearest: Costs | None
     bound: Witness | None
+    enough: Costs | None
 
 
 def answer(
@@ -328,6 +331,9 @@ def answer(
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
         None if by else _nearest_told(evidence, question),
         None if by else next((one for one in witnesses if one.bound and one.inside), None),
+        _told(evidence, replace(question, tokens=ENOUGH_TOKENS))
+        if by == evidence.name and question.tokens < FEW_TOKENS
+        else None,
     )
 
 

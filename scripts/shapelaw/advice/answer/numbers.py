@@ -35,6 +35,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             "bound": None if found.bound is None else f"{found.bound.said} layers, by {found.bound.name}",
         },
         "nearest_told": None if found.nearest is None else _nearest(found.nearest),
+        "with_more_tokens": None if found.enough is None else _nearest(found.enough),
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
         "shape": None
         if found.advised is None
@@ -78,7 +79,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _nearest(costs: Costs) -> dict[str, float]:
-    """The question nearest to the asked one that the evidence answers, and its best depth."""
+    """Another question that the evidence answers, and its best depth."""
     low, high = ends(costs.best)
     named = {"size": costs.question.size, "tokens": costs.question.tokens}
     return named | {"depth": whole(costs.best.depth), "low": low, "high": high}

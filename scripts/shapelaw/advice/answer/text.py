@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from shapelaw.advice.answer.answer import (
+    ENOUGH_TOKENS,
     Priced,
     Row,
     ShapeAnswer,
@@ -18,6 +19,7 @@ from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Bes
 from shapelaw.advice.answer.serving import LATENCY, training_memory
 from shapelaw.advice.answer.sizes import big
 from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
+from shapelaw.advice.evidence.losses import FEW_TOKENS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.specs.sizes import SizeAxis
 
@@ -233,7 +235,26 @@ def _spread(found: ShapeAnswer) -> str:
     return (
         f"The interval is for your network: it is wider than that of the fits alone ({low} to {high} layers), because "
         f"best depths by different sources also differ by about {math.expm1(found.costs.evidence.spread.sources):.0%}."
+        f"{_few_tokens(found)}"
     )
+
+
+def _few_tokens(found: ShapeAnswer) -> str:
+    """Who decides where tokens are few, and why sources beside the two labs may lie outside of the interval."""
+    if (enough := found.enough) is None:
+        return ""
+    depth, best = whole(enough.best.depth), found.best
+    said = [
+        f" Below {big(FEW_TOKENS)} tokens the runs of Bian et al. 2025 decide alone; at {big(ENOUGH_TOKENS)} the best "
+        f"depth would be {_depths(depth, depth)} {_interval(enough.best)}."
+    ]
+    said += [
+        f" The {whole(one.depth)} layers of {one.name} lie outside of the interval, which takes your network to be "
+        "nearer to the two labs'."
+        for one in found.witnesses
+        if one.inside and math.isfinite(one.depth) and not best.low <= one.depth <= best.high
+    ]
+    return "".join(said)
 
 
 def by_own_surface(found: ShapeAnswer) -> bool:
