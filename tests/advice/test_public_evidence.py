@@ -63,8 +63,8 @@ def test_points_off_their_law_have_a_small_chance_and_a_wider_interval(tmp_path:
     (tmp_path / "off").mkdir()
     on = laws.own_law(str(written(tmp_path / "on", [4, 8, 12, 16, 20])))
     off = laws.own_law(str(written(tmp_path / "off", [4, 8, 12, 16, 20], scatter=0.15)))
-    assert off["p_value"] < 0.001 < 0.01 < on["p_value"]
-    widths = [np.array(one["log_blocks"]["low"]) - np.array(one["log_blocks"]["high"]) for one in (on, off)]
+    assert off.p_value < 0.001 < 0.01 < on.p_value
+    widths = [one.log_blocks[0] - one.log_blocks[2] for one in (on, off)]
     assert widths[1][60] > 3 * widths[0][60]
 
 

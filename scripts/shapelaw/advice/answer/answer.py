@@ -73,7 +73,7 @@ class Network:
 class Priced:
     """A network with its cost against the best of its own size.
 
-    `cost` is None where the evidence can't tell it, and for a network that was made from another.
+    `cost` is None and `best_depth` NaN where the evidence can't tell them, and for a network made from another.
     """
 
     network: Network
@@ -158,13 +158,8 @@ def _first(log_depth: Floats, over: Floats) -> float:
     return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
 
 
-def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
-    """A law as a file has it.
-
-    Args:
-        content: of the file.
-        own: whether it is the user's.
-    """
+def transitions_of(content: Mapping[str, Any]) -> Transitions:
+    """A law as a file has it."""
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
     (shallow, deep), (small, large) = content["depths"], content["block_params"]
     return Transitions(
@@ -176,7 +171,6 @@ def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions
         (float(small), float(large)),
         int(content["count"]),
         float(content["p_value"]),
-        own,
     )
 
 
@@ -347,19 +341,14 @@ def whole(depth: float) -> int:
     return max(1, round(depth))
 
 
-def costs_if_any(evidence: Evidence, question: Question) -> Costs | None:
-    """The costs of a question; None where the vocabulary leaves no room for standard blocks, or depths were never
-    timed."""
+def _told(evidence: Evidence, question: Question) -> Costs | None:
+    """The costs of a question; None where the evidence doesn't reach, the vocabulary leaves no room for standard
+    blocks, or depths were never timed."""
     try:
-        return ask(evidence, question)
+        found = ask(evidence, question)
     except UserError:
         return None
-
-
-def _told(evidence: Evidence, question: Question) -> Costs | None:
-    """The same; None too where the evidence doesn't reach."""
-    found = costs_if_any(evidence, question)
-    return found if found is not None and found.told else None
+    return found if found.told else None
 
 
 def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
@@ -480,14 +469,12 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 
 def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
     """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
-    size = network.size()
-    if network.origin:
-        return Priced(network, size, math.nan, None)
-    own = (tells or partial(costs_if_any, costs.evidence))(of_own_size(network, costs.question))
+    tells = tells or partial(_told, costs.evidence)
+    own = None if network.origin else tells(of_own_size(network, costs.question))
     if own is None:
-        return Priced(network, size, math.nan, None)
-    cost = own.at(network.depth, network.block_params) if own.told else None
-    return Priced(network, size, own.best.depth, cost)
+        return Priced(network, network.size(), math.nan, None)
+    cost = own.at(network.depth, network.block_params)
+    return Priced(network, network.size(), own.best.depth, cost)
 
 
 def of_own_size(network: Network, question: Question) -> Question:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
+from shapelaw.advice.answer.answer import Transitions, transitions_of
 from shapelaw.advice.own_runs.columns import NATS, PER_NAT
 from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.advice.surface.answers import OwnSurface
@@ -121,7 +122,7 @@ def few_points(count: int) -> float:
 
 
 def transitions_content(law: Law, block: str) -> dict[str, Any]:
-    """A law as `fits.shape_costs.transitions_of` reads it: quantiles of log `N_transition(L)` along depth.
+    """A law as `transitions_of` reads it: quantiles of log `N_transition(L)` along depth.
 
     For each draw they are of the largest `N_transition` up to that depth, so the depth at which a quantile first
     exceeds the size of the blocks is a quantile of the first depths. Few transitions widen them.
@@ -193,10 +194,10 @@ def own_surface(folder: str) -> OwnSurface:
     return OwnSurface(surface, axis, rule, tokens, folder)
 
 
-def own_law(folder: str) -> dict[str, Any]:
+def own_law(folder: str) -> Transitions:
     """The law of a folder of one's own transitions, as a witness.
 
     Raises:
         UserError: the folder has none.
     """
-    return transitions_content(read_law(folder), "your own")
+    return replace(transitions_of(transitions_content(read_law(folder), "your own")), own=True)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from shapelaw.advice.answer.sizes import option_number, size_of
+from shapelaw.advice.answer.sizes import option_number, option_whole, size_of
 from shapelaw.advice.evidence.clocks import log_width
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
@@ -158,8 +158,8 @@ def serving_of(text: str, kv_heads: int | None) -> Serving:
     if not parts["bandwidth"]:
         raise UserError(f"--serve has no bandwidth; give that of the memory, such as {SERVED}.")
     return Serving(
-        int(option_number("--serve batch", parts["batch"] or "1", 1, True)),
-        int(option_number("--serve context", parts["context"] or "4096", 1, True)),
+        option_whole("--serve batch", parts["batch"] or "1"),
+        option_whole("--serve context", parts["context"] or "4096"),
         _with_unit("bandwidth", parts["bandwidth"], BANDWIDTHS, "3.3TB/s"),
         _with_unit("layer", parts["layer"], SECONDS, "20us") if parts["layer"] else LAYER_SECONDS,
         option_number("--serve bytes", parts["bytes"] or "2", 0.25),

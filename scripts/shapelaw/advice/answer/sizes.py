@@ -56,6 +56,11 @@ def option_number(option: str, text: str, least: float, whole: bool = False) -> 
     return value
 
 
+def option_whole(option: str, text: str, least: int = 1) -> int:
+    """The same of a whole number."""
+    return int(option_number(option, text, least, whole=True))
+
+
 def big(number: float) -> str:
     """A number in three digits, as people say it: `1.3 billion`."""
     for unit, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -72,12 +77,8 @@ HEAD_DIMS = (64, 128, 96, 80, 112, 72, 88, 104, 120, *range(66, 128, 2))
 WIDE_HEAD_DIMS = (128, 64, *HEAD_DIMS[2:])
 WIDE = 2048
 WIDTH_RANGE = 0.16  # log width from the real one within which heads are chosen
-DISLIKED = (
-    (64, 0.0),
-    (16, 0.03),
-    (8, 0.06),
-    (1, 0.12),
-)  # log width that a head's dimension is worth by its divisor
+# log width that a head's dimension is worth by its divisor
+DISLIKED = ((64, 0.0), (16, 0.03), (8, 0.06), (1, 0.12))
 FF_RANGE = (0.6, 1.6)  # feed-forward widths that are taken, over the block's usual one
 
 

@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("advisor")
-SCRIPTS = (
-    "costs.js",
-    "config.js",
-    "words.js",
-    "figure.js",
-    "page.js",
-)  # in the order in which the page runs them
+# in the order in which the page runs them
+SCRIPTS = ("costs.js", "config.js", "words.js", "figure.js", "page.js")
 
 
 def page_of(content: dict[str, Any]) -> str:

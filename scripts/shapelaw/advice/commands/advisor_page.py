@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import CONTEXT, content_of
 from shapelaw.advice.answer.template import page_of
@@ -49,9 +48,7 @@ def main() -> None:
         help="the page (default: advisor.html)",
     )
     arguments = parser.parse_args()
-    own_laws = (
-        [] if arguments.fit in (None, PUBLISHED) else [transitions_of(own_law(arguments.fit), own=True)]
-    )
+    own_laws = [] if arguments.fit in (None, PUBLISHED) else [own_law(arguments.fit)]
     evidence = public_evidence()
     clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
     if arguments.speed:

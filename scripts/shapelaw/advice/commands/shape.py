@@ -28,19 +28,19 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.allocation import allocation_json, allocation_text
-from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, transitions_of, whole
+from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, whole
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
-from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, shape_of_size
+from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, option_whole, shape_of_size
 from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
 from shapelaw.advice.models.architectures import Architecture, bindings, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.specs.making import ShapeError, make_shape
+from shapelaw.specs.making import shape_sentences
 from shapelaw.specs.shapes import Block, Shape
 from shapelaw.specs.sizes import SizeAxis
 
@@ -229,7 +229,7 @@ def _read_numbers(arguments: argparse.Namespace) -> None:
     for name, least in {"vocab": 2, "rank": 1, "context": 0, "kv_heads": 1}.items():
         if (text := getattr(arguments, name)) is not None:
             option = f"--{name.replace('_', '-')}"
-            value = 0 if name == "context" and text == "0" else int(option_number(option, text, least, True))
+            value = 0 if name == "context" and text == "0" else option_whole(option, text, least)
             setattr(arguments, name, value)
     if arguments.tokens is not None:
         arguments.tokens = option_number("--tokens", arguments.tokens, 1)
@@ -313,7 +313,7 @@ def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
 
     if has_surface(folder):
         return [], [own_surface(folder)]
-    return [transitions_of(own_law(folder), own=True)], []
+    return [own_law(folder)], []
 
 
 def _network(one: Architecture, model: Model | None, counting: Counting) -> Network:
@@ -326,11 +326,11 @@ def _network(one: Architecture, model: Model | None, counting: Counting) -> Netw
     if model is not None and model.block_params is not None and model.params is not None:
         kv_width = (model.kv_heads or 0) * (model.key_dim or 0) or None
         numbers = model.block_params, model.params
-        return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=kv_width)
-    shape = _shape_of(one, counting)
-    total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
-    numbers = shape.block_params, total
-    return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=shape.kv_width)
+    else:
+        shape = _shape_of(one, counting)
+        kv_width = shape.kv_width
+        numbers = shape.block_params, replace(counting, axis=SizeAxis.TOTAL).size(shape)
+    return Network("Your shape", one.depth, one.width, *numbers, counting, kv_width=kv_width)
 
 
 def _shape_of(one: Architecture, counting: Counting) -> Shape:
@@ -340,23 +340,11 @@ def _shape_of(one: Architecture, counting: Counting) -> Shape:
         UserError: its numbers make no shape.
     """
     assert one.depth is not None
-    try:
-        return make_shape(
-            one.depth,
-            one.width,
-            one.heads or one.width // head_dim_of(one.width),
-            counting.vocab_size,
-            max(1, counting.positions),
-            one.attention_dim,
-            redundant_rank=True,
-            embedding_rank=counting.rank,
-            ff_width=one.ff_width,
-            block=counting.block,
-            kv_heads=counting.kv_heads,
-            tied=counting.tied,
-        )
-    except ShapeError as error:
-        raise UserError(f"Your shape: {error}.") from None
+    heads = one.heads or one.width // head_dim_of(one.width)
+    shape = counting.shape(one.depth, one.width, one.attention_dim or one.width // heads, one.ff_width, heads)
+    if problems := shape_sentences(shape, divided=one.attention_dim is None, redundant_rank=True):
+        raise UserError(f"Your shape: {'; '.join(problems)}.")
+    return shape
 
 
 def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> Architecture | None:

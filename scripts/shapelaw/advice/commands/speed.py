@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size, size_of
+from shapelaw.advice.answer.sizes import Counting, SizedShape, big, option_whole, shape_of_size
 from shapelaw.advice.answer.text import aligned
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.specs.shapes import Block
@@ -90,7 +90,7 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
     Raises:
         UserError: an option is no such number, or no depth has room.
     """
-    size = number(given.size, "SIZE", "a number of parameters, such as 1.3B", least=1000)
+    size = option_whole("SIZE", given.size, 1000)
     for option, other, wrong in (
         ("--batch", "--decode", given.batch is not None and not given.decode),
         ("--tokens-per-step", "training", given.tokens_per_step is not None and given.decode),
@@ -104,10 +104,8 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
         raise UserError(f"--seconds is {given.seconds:g}; it must be above 0 and at most 3,600.")
     if given.out.suffix != ".csv":
         raise UserError(f"--out is {given.out}; its name must end in .csv.")
-    vocab = number(given.vocab, "--vocab", "a number of tokens, such as 32k", least=2)
-    depths = [
-        number(text, "--depths", "numbers of layers, such as 12,24,48") for text in given.depths.split(",")
-    ]
+    vocab = option_whole("--vocab", given.vocab, 2)
+    depths = [option_whole("--depths", text) for text in given.depths.split(",")]
     if max(depths) > MOST_DEPTH:
         raise UserError(f"--depths has {max(depths)}; {MOST_DEPTH:,} layers are the most.")
     counting = Counting(vocab_size=vocab, tied=given.tied, block=given.block)
@@ -130,21 +128,6 @@ def asked_shapes(given: argparse.Namespace) -> list[SizedShape]:
             off = f"{one.off:+.0%} of the size asked for"
             say(f"{one.shape.depth} layers: {big(one.size)} parameters, {off}.")
     return found
-
-
-def number(text: str, name: str, what: str, least: int = 1) -> int:
-    """A whole number as people write it: 16384, 32k, 1.3B.
-
-    Raises:
-        UserError: the text is none, or the number is too small.
-    """
-    try:
-        found = size_of(text)
-    except ValueError:
-        found = 0.0
-    if found < least or found != int(found):
-        raise UserError(f"{name} is {text}; give {what}, of at least {least:,}.")
-    return int(found)
 
 
 def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -235,12 +218,12 @@ def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:
     on_gpu = device.type == "cuda"
     precision: Precision = given.precision or ("bfloat16" if on_gpu else "float32")
     choose_device(given.device, precision)  # bfloat16 needs a GPU
-    context = None if given.context is None else number(given.context, "--context", "tokens of a sequence")
+    context = None if given.context is None else option_whole("--context", given.context)
     if given.decode:
-        batch = number(given.batch or "1", "--batch", "a number of sequences")
+        batch = option_whole("--batch", given.batch or "1")
         return Setting(device, precision, batch, context or CONTEXT, given.seconds, None, decodes=True)
     if given.tokens_per_step is not None:
-        tokens = number(given.tokens_per_step, "--tokens-per-step", "tokens of a step, such as 16384")
+        tokens = option_whole("--tokens-per-step", given.tokens_per_step)
     else:
         costly = max((one.shape for one in shapes), key=lambda shape: shape.step_flops(1))
         tokens = max(context or 1, tokens_for(costly, device, precision, context or CONTEXT))
