@@ -31,8 +31,14 @@ from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, tran
 from shapelaw.advice.evidence.checks import Checks, check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
-from shapelaw.advice.evidence.predicted import allocation_law, by_budget, predicted, without_each_shape
-from shapelaw.errors import UserError, command_line, exit_code, reason_of
+from shapelaw.advice.evidence.predicted import (
+    allocation_law,
+    by_budget,
+    predicted,
+    read_public,
+    without_each_shape,
+)
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.inputs import require_columns
 from shapelaw.storage.files import replacing
 from shapelaw.studies.study import REFERENCE
@@ -69,9 +75,9 @@ def main() -> None:
         raise UserError(
             f"--draws is {arguments.draws}; intervals of 68% take 20 draws of each series or more."
         )
-    table = _read(arguments.table)
+    table = read_public(arguments.table)
     series, times = losses_of(table, str(arguments.table)), times_of(table, str(arguments.table))
-    runs = pd.read_csv(OTHERS, comment="#")
+    runs = read_public(OTHERS)
     other = losses_of_other(runs, OTHERS_NAME)
     joined = [one.joined(other) for one in series]
     alone, others_alone, both = (
@@ -118,13 +124,6 @@ def main() -> None:
             table.to_csv(temporary, index=False, float_format="%.4g")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     print(f"Log depth differs between sources by a standard deviation of {checks.spread.sources:.2f}.")
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, comment="#")
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} can't be read as a CSV ({reason_of(error)}).") from error
 
 
 def _costs_of_other(told: pd.DataFrame, left_out: str) -> pd.DataFrame:

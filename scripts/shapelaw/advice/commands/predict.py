@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from shapelaw.advice.evidence.predicted import by_budget, predicted
+from shapelaw.advice.evidence.predicted import by_budget, predicted, read_public
 from shapelaw.advice.evidence.public import public_evidence
-from shapelaw.errors import UserError, command_line, exit_code, reason_of
+from shapelaw.errors import command_line, exit_code
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND
 from shapelaw.storage.files import replacing
@@ -31,11 +31,7 @@ def main() -> None:
     parser.add_argument("table", type=Path, metavar="TABLE", help="the runs, a CSV")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the files go")
     arguments = parser.parse_args()
-    try:
-        runs = pd.read_csv(arguments.table, comment="#")
-    except (OSError, ValueError) as error:
-        raise UserError(f"{arguments.table} can't be read as a CSV ({reason_of(error)}).") from error
-    table = predicted(runs, public_evidence(), str(arguments.table))
+    table = predicted(read_public(arguments.table), public_evidence(), str(arguments.table))
     budgets = by_budget(table)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, frame in (("predicted", table), ("predicted_budgets", budgets)):

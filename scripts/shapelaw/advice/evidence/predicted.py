@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,11 +21,24 @@ from shapelaw.advice.answer.costs import Evidence, Question, ask
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.fit import Fitted, as_draws
 from shapelaw.advice.evidence.losses import Floats, LeastSquares, least_squares
+from shapelaw.errors import UserError, reason_of
 from shapelaw.fits.inputs import require_columns
 from shapelaw.specs.sizes import SizeAxis
 
 ROBUST = 0.01  # nats beyond which a residual counts less than by its square
 COLUMNS = ("name", "budget", "depth", "width", "vocab_size", "tied", "total_params", "tokens", "loss")
+
+
+def read_public(path: Path) -> pd.DataFrame:
+    """A CSV of public runs, in which lines that begin with # are comments.
+
+    Raises:
+        UserError: it can't be read.
+    """
+    try:
+        return pd.read_csv(path, comment="#")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} can't be read as a CSV ({reason_of(error)}).") from error
 
 
 def predicted(runs: pd.DataFrame, evidence: Evidence, source: str) -> pd.DataFrame:

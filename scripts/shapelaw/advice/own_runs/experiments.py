@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import pandas as pd
 from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
+from shapelaw.advice.own_runs.exports import told_apart
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import EXACT, with_numbers
 from shapelaw.tracking.command import TrackerDown, redact
@@ -49,12 +49,7 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
     if not runs:
         raise UserError(f"The experiment {name!r} of {shown} has no run with parameters and metrics.")
     table = with_numbers(pd.DataFrame([_row(run) for run in runs]))
-    names = Counter(run.info.run_name for run in runs)
-    labels = [
-        run.info.run_name if names[run.info.run_name] == 1 else f"{run.info.run_name} ({run.info.run_id})"
-        for run in runs
-    ]
-    table.index = pd.Index(labels, dtype=object)
+    table.index = told_apart([run.info.run_name for run in runs], [run.info.run_id for run in runs])
     for column in table.columns:
         numbers = pd.to_numeric(table[column], errors="coerce")
         if (numbers.notna() == table[column].notna()).all() and not (numbers.abs() >= EXACT).any():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -81,12 +81,17 @@ def read_exports(folder: Path) -> pd.DataFrame:
     joined = pd.concat(tables)
     for path, (header, rows) in charts.items():
         joined = _with_last_values(joined, header, rows, path)
-    names = next((joined[name].astype(str) for name in NAMES if name in joined), pd.Series(joined.index))
-    where = [
-        name if count == 1 else f"{name} ({place})"
-        for name, place, count in zip(names, joined.index, names.map(names.value_counts()), strict=True)
-    ]
-    return joined.set_axis(pd.Index(where, dtype=object))
+    names = next((joined[name].astype(str) for name in NAMES if name in joined), joined.index)
+    return joined.set_axis(told_apart([*names], joined.index))
+
+
+def told_apart(names: Sequence[str], others: Iterable[str]) -> pd.Index:
+    """Names of rows, each with its other name behind it where several have the same one."""
+    counts = Counter(names)
+    pairs = zip(names, others, strict=True)
+    return pd.Index(
+        [name if counts[name] == 1 else f"{name} ({other})" for name, other in pairs], dtype=object
+    )
 
 
 def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
