@@ -56,9 +56,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "half rate": ("lr_ablation_hot",),
 }
 SMALLEST_SERIES = 10  # shapes that a budget needs
-ERROR = (
-    0.008  # nats, about the scatter of a shape around the surface: it weighs the losses against the priors
-)
+# nats, about the scatter of a shape around the surface: it weighs the losses against the priors
+ERROR = 0.008
 LEFT_OUT = 1e4  # nats: an error with which a loss says nothing
 FEWER = 0.5  # standard deviation of what steepens the ridge where tokens are few, before the losses speak
 STARTS = (-0.6, 0.0, 0.6)  # of the ridge, in log depths from the middle

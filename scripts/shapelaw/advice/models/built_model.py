@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shapelaw.advice.models.config_json import number_in
+from shapelaw.advice.models.config_json import number_in, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -50,10 +50,7 @@ def field_of(settings: Any, name: str) -> Any:
 
 
 def whole(settings: Any, name: str) -> int | None:
-    value = field_of(settings, name)
-    if isinstance(value, list | tuple) and value and all(one == value[0] for one in value):
-        value = value[0]
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return whole_number(field_of(settings, name))
 
 
 def token_embedding(model: Any) -> Tensor | None:

@@ -47,9 +47,8 @@ NESTED = ("text_config", "llm_config", "language_config")  # a decoder inside of
 _AT_LEAST_ONE = ("width", "vocab_size", "heads", "depth")
 _MOST = {"depth": 2048, "experts": 16_384}  # what is built in seconds; no network that is known comes near
 _MOST_LABELS = 1_000_000
-_COUNTS = re.compile(
-    "(layers?|blocks?|depths?|stages|groups?|group_num)$"
-)  # names of further numbers of modules
+# names of further numbers of modules
+_COUNTS = re.compile("(layers?|blocks?|depths?|stages|groups?|group_num)$")
 _FOREIGN = {  # a key of a config.json that is not of a model of transformers: whose it is
     "peft_type": "an adapter, not of a model; give the folder of the model that it adapts",
     "_class_name": "diffusers, which has models of other kinds",
@@ -174,10 +173,14 @@ def _said(value: Any) -> str:
 
 def number_in(config: Mapping[str, Any], field: str) -> int | None:
     """A number of `FIELDS` under whichever name a config has it; None where there is none, or one for each layer."""
-    value = next((config[name] for name in FIELDS[field] if config.get(name) is not None), None)
-    if isinstance(value, list) and value and all(one == value[0] for one in value):
+    return whole_number(next((config[name] for name in FIELDS[field] if config.get(name) is not None), None))
+
+
+def whole_number(value: Any) -> int | None:
+    """A whole number above zero, of a list of the same one for each layer too; None of anything else."""
+    if isinstance(value, list | tuple) and value and all(one == value[0] for one in value):
         value = value[0]
-    return value if isinstance(value, int) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def without(config: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:

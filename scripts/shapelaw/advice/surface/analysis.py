@@ -126,18 +126,18 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
-    said = options.within, options.unit
+    said = options.within, options.unit, parts
+    found = SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said)
     if not surface.usable:
-        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said, parts)
+        return found
     best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
     for one in surface.forms:
         if len(one.drawn_theta) >= ENOUGH_DRAWS:
             alone = replace(surface, forms=(one,))
             asked = partial(_best_depths, alone, sizes)
             best += parts.attempt(f"best depth by the form {one.form.name}", asked) or []
-    costs = tuple(penalties(surface))
-    over = tuple(overtakings(surface))
-    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, tuple(best), costs, over, *said, parts)
+    costs, over = tuple(penalties(surface)), tuple(overtakings(surface))
+    return replace(found, best=tuple(best), penalties=costs, overtakings=over)
 
 
 def _best_depths(alone: Surface, sizes: Sequence[float]) -> list[tuple[str, BestDepth]]:

@@ -47,9 +47,8 @@ TOO_WIDE = 0.75
 # of the size axis below and above the shapes, searched for the size that a loss needs
 BEYOND = math.log(4.0)
 FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
-DRAWN = (
-    0.4  # of the draws' interval, at least; with it 69 to 77% of intervals contain the truth (calibration.md)
-)
+# of the draws' interval, at least; with it 69 to 77% of intervals contain the truth (calibration.md)
+DRAWN = 0.4
 ANSWERED = (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED)
 # a bound is the weakest of the bounds by those forms that have such a weight
 PLAUSIBLE = 0.05
@@ -81,13 +80,13 @@ class Penalty:
     the edge of the shapes or beyond, so the shape costs at least so much.
     """
 
-    loss: float
-    low: float
-    high: float
-    needed: float
-    needed_low: float
-    needed_high: float
     status: SurfaceStatus
+    loss: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    needed: float = math.nan
+    needed_low: float = math.nan
+    needed_high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ def penalties(surface: Surface) -> list[Penalty]:
     """For each shape, in order, what its depth costs at its size; nothing is known of it where depth isn't told."""
     shapes = surface.shapes
     if not surface.told:
-        return [unknown_penalty(SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
+        return [Penalty(SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
     sizes, best = best_losses(surface)
     own, fitted = surface.losses(shapes.x, shapes.z), surface.fitted(shapes.x, shapes.z)  # (draws, n), (n,)
     found = []
@@ -215,10 +214,8 @@ def penalties(surface: Surface) -> list[Penalty]:
         needs = _above(np.minimum(needed, shapes.size[index]), float(shapes.size.min()))
         _, at_low, at_high = _middle_and_interval(at)
         status = status_of(at_low, at_high, grid, beyond=False, told=surface.told)
-        if status is SurfaceStatus.NOT_IDENTIFIABLE:
-            found.append(unknown_penalty(status))
-        else:
-            found.append(Penalty(cost, *interval, *needs, status))
+        told = () if status is SurfaceStatus.NOT_IDENTIFIABLE else (cost, *interval, *needs)
+        found.append(Penalty(status, *told))
     return found
 
 
@@ -228,12 +225,6 @@ def _above(sizes: Floats, smallest: float) -> tuple[float, float, float]:
     if middle < smallest:
         return math.nan, math.nan, max(high, smallest)
     return middle, low if low >= smallest else math.nan, high
-
-
-def unknown_penalty(status: SurfaceStatus) -> Penalty:
-    """The penalty of which nothing is known, for this reason."""
-    nan = math.nan
-    return Penalty(nan, nan, nan, nan, nan, nan, status)
 
 
 def best_losses(surface: Surface) -> tuple[Floats, Floats]:

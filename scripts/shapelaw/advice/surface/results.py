@@ -21,10 +21,8 @@ from shapelaw.advice.surface.analysis import AVERAGE, SurfaceAnalysis
 from shapelaw.advice.surface.answers import (
     BestDepth,
     Penalty,
-    SizeCosts,
     new_run,
     tried_depths,
-    unknown_penalty,
 )
 from shapelaw.advice.surface.average import FittedForm, Surface
 from shapelaw.advice.surface.forms import SurfaceStatus
@@ -106,7 +104,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, size = analysis.surface.shapes, analysis.size_column
-    costs = analysis.penalties or [unknown_penalty(analysis.surface.status)] * len(shapes)
+    costs = analysis.penalties or [Penalty(analysis.surface.status)] * len(shapes)
     known = {
         name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
     }
@@ -295,12 +293,12 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
     """The table of costs of the middle one of the sizes that can be told."""
     if not analysis.costs:
         return []
-    shown = analysis.costs[len(analysis.costs) // 2]
-    table = costs_table(replace(analysis, sizes=(shown.costs.question.size,), best=_of_size(analysis, shown)))
+    size = analysis.costs[len(analysis.costs) // 2].costs.question.size
+    table = costs_table(analysis)
     rows = [
         ("depth", "width", f"excess loss, {analysis.unit} (68%)", "wasted", "loss of one more run (68%)", "")
     ]
-    for row in table.to_dict("records"):
+    for row in table[table[analysis.size_column] == size].to_dict("records"):
         more = "> " if row["worth_more"] else ""
         width = "" if math.isnan(row["width"]) else f"{row['width']:,.0f}"
         cost = f"{row['cost']:.4f} ({row['cost_low']:.4f} to {row['cost_high']:.4f})"
@@ -308,14 +306,9 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
         rows.append((f"{row['depth']}", width, cost, f"{more}{row['params_worth']:.0%}", loss, row["is"]))
     others = "" if len(analysis.costs) == 1 else " (the other sizes: costs.csv)"
     return [
-        f"Excess loss of each depth at size {short_number(shown.costs.question.size)}{others}:",
+        f"Excess loss of each depth at size {short_number(size)}{others}:",
         *aligned(rows).splitlines(),
     ]
-
-
-def _of_size(analysis: SurfaceAnalysis, shown: SizeCosts) -> tuple[tuple[str, BestDepth], ...]:
-    size = shown.costs.question.size
-    return tuple(pair for pair in analysis.best if pair[0] == AVERAGE and pair[1].size == size)
 
 
 def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
