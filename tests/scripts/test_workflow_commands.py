@@ -59,7 +59,10 @@ def test_status_counts_no_record_of_another_text(tmp_path: Path) -> None:
         os.utime(header, ns=(0, 1 + (record / "summary.json").stat().st_mtime_ns))
     said = output_of("status", cwd=tmp_path)
     assert f"{len(runs)} runs to train." in said
-    assert f"depth_width: 0 of {len(runs)} runs done, 0 running, 0 stopped, 0 failed, {len(runs)} waiting" in said
+    assert (
+        f"depth_width: 0 of {len(runs)} runs done, 0 running, 0 stopped, 0 failed, {len(runs)} waiting"
+        in said
+    )
 
 
 def test_before_a_workflow_was_started_that_is_said(tmp_path: Path) -> None:
