@@ -31,7 +31,7 @@ class Told(Attempts):
 
     def __init__(self, **ended: Any) -> None:
         super().__init__(lambda name: [], watched=True)
-        self.ended = Attempt(**{"advanced": False, "step": None, **ended})
+        self.ended = Attempt(**{"advanced": False, **ended})
 
     def end(self, name: tuple[str, ...], reason: str) -> Attempt:
         return self.ended
@@ -82,9 +82,9 @@ def submitted(job: Any, number: str) -> Any:
     ("ended", "counted", "retries", "state", "left", "said"),
     [
         ({}, 1, 5, "FAILED", True, "attempt 2 of 6; trying again."),
-        ({}, 5, 5, "FAILED", False, "attempt 6 of 6. Its log: results/k.log"),
+        ({}, 5, 5, "FAILED", False, "attempt 6 of 6. Its log: "),
         (
-            {"advanced": True, "step": (40, 90)},
+            {"advanced": True, "at": "step 40 of 90"},
             5,
             5,
             "CANCELLED",
@@ -93,6 +93,7 @@ def submitted(job: Any, number: str) -> Any:
         ),
         ({"advanced": True}, 0, 0, "CANCELLED", False, "attempt 1 of 1."),  # --retries 0 means none
         ({}, 0, 5, "OUT_OF_MEMORY", True, "attempt 1 of 6; trying again with more memory."),
+        ({}, 0, 5, "TIMEOUT", True, "attempt 1 of 6; trying again with more time."),
     ],
 )
 def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
@@ -103,15 +104,20 @@ def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
     left: bool,
     said: str,
     caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
 ) -> None:
     made, failed = make_executor(Told(**ended))
     job = Job(1 + counted, retries)
+    job.log = [str(tmp_path / "k.log")]
     made._counted[job] = counted
     made._report_failure(submitted(job, "45"), state)
     assert failed == [job]
     (line,) = caplog.messages
     assert line.startswith(f"{NAME}: job 45 ended {state}")
     assert said in line
+    noted = Path(job.log[0]).read_text().strip().removeprefix("== ")
+    assert noted.startswith("job 45 ended ")
+    assert noted in line
     assert (job.restart_times > job.attempt - 1) == left  # Snakemake's condition for another attempt
 
 

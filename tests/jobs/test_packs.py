@@ -176,7 +176,17 @@ def test_an_attempt_advances_by_a_checkpoint_of_its_own(attempts: Attempts, tmp_
     (tmp_path / "live.json").write_text(json.dumps({"step": 250, "steps": 1000}))
     ended = attempts.end(NAME, "CANCELLED")
     assert ended.advanced
-    assert ended.step == (200, 1000)
+    assert ended.at == "step 200 of 1000"
+
+
+def test_where_a_job_of_several_runs_stands_names_the_run(tmp_path: Path) -> None:
+    """Else the second run's steps would look like lost ones of the first."""
+    folders = [tmp_path / folder / key for key in ("a", "b", "c") for folder in ("checkpoints", "runs")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "summary.json").touch()
+    (tmp_path / "checkpoints" / "b" / "live.json").write_text(json.dumps({"step": 30, "steps": 90}))
+    assert Attempts(lambda name: folders).end(NAME, "TIMEOUT").at == "step 0 of 90 of run 2 of 3"
 
 
 def test_a_pack_advances_by_a_run_that_it_finished(attempts: Attempts, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Slurm's answers: states, and what it refuses (tests/slurm asks a real one)."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -219,6 +220,9 @@ def test_more_than_any_node_has_is_a_sentence_and_nodes_that_will_be_back_are_wa
     assert sentence.startswith(
         "No node of partition gpu has what a job of train_large asks for: 8 CPUs, 64,000 MB, 8 GPUs; "
     )
+    assert "; a job runs on one node. Lower execution.gpus or execution.threads, take" in sentence
+    (of_texts,) = slurm.impossible([replace(an_ask(gpus=8), runs=0)], default, {})
+    assert ". Lower set-threads in slurm/config.yaml, take another partition" in of_texts
     own = {"train_large": {"gpu_model": "v100", "slurm_partition": "down"}}
     assert slurm.impossible([an_ask()], default, own) == []  # left to the jobs
     assert slurm.impossible([an_ask(gpus=8)], {}, {})[0].startswith(

@@ -8,8 +8,8 @@ from functools import cache, partial
 from shapelaw.campaign.start import cpu_minutes, ending, heading_of
 from shapelaw.jobs.executor import SlurmExecutor
 from shapelaw.jobs.ledger import State
-from shapelaw.jobs.plan import ask_line, asks_of, cost_line, refused_build, total_line
-from shapelaw.jobs.resources import LEVELS, Attempts
+from shapelaw.jobs.plan import Ask, ask_line, asks_of, cost_line, refused_build, total_line
+from shapelaw.jobs.resources import LEVELS, Attempts, JobResources
 from shapelaw.jobs.slurm import (
     comment_of,
     impossible,
@@ -259,14 +259,23 @@ def said_failures():
     return told_again(failed, sentences) + sentences
 
 
+def asks_for(jobs):
+    """What the jobs that are to run ask for: those that train, and tokenizers and token stores before them."""
+    needed = {job.rule for job in jobs}
+    asks = [ask for ask in asks_of(work()) if ask.rule in needed]
+    for rule in needed & {"train_tokenizer", "encode"}:
+        threads, memory = DOOR.largest(rule)
+        asks.append(Ask(rule, 0, sum(job.rule == rule for job in jobs), threads, 0, JobResources(memory, 60)))
+    return asks
+
+
 def refused():
     """A sentence for everything that jobs would ask in vain: partitions, accounts, nodes, a GPU of this PyTorch."""
     jobs = DOOR.needed_jobs()
     made = {file for job in jobs for file in job.outputs}
     if missing := list(missing_tokenizers(CONFIG, submitted().runs, Path.cwd(), made.__contains__)):
         return [f"{sentence}." for sentence in missing]
-    needed = {job.rule for job in jobs}
-    asks = [ask for ask in asks_of(work()) if ask.rule in needed]
+    asks = asks_for(jobs)
     if DOOR.executor != "slurm":
         return refused_build(asks, os.environ)
     if odd := place_problems([str(BASE), str(Path.cwd())]):
@@ -293,9 +302,7 @@ def queued():
         found.append(silent)
     elif DOOR.executor == "slurm":
         jobs = DOOR.needed_jobs()
-        needed = {job.rule for job in jobs}
-        asks = [ask for ask in asks_of(work()) if ask.rule in needed]
-        found += out_of_service(asks, DOOR.default_resources, DOOR.own_resources)
+        found += out_of_service(asks_for(jobs), DOOR.default_resources, DOOR.own_resources)
         taken = {comment_of(job.rule, job.wildcards) for job in jobs if work().folders(job.wildcards)}
         found.append(left_over_sentence(left_over(my_jobs() or {}, str(Path.cwd()), ()), taken))
     return [f"Warning: {sentence}." for sentence in found if sentence]

@@ -12,6 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -195,6 +196,12 @@ class SlurmExecutor(PluginExecutor):
         count(job, min(job.attempt, last - 1) if found.again else math.inf)
         log = "" if found.again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {found.sentence}.{log}")
+        if job.log:
+            with (
+                suppress(OSError),
+                Path(job.log[0]).open("a") as attempts,
+            ):  # its reader may have no terminal left
+                print(f"== job {info.external_jobid} ended {found.sentence}", file=attempts)
         super().report_job_error(info)
 
     def _fixed(self, job: Any, state: str) -> str:

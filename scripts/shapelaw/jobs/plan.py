@@ -155,11 +155,11 @@ _RUN_FILES, _JOB_FILES = 3, 5
 
 @dataclass(frozen=True)
 class Ask:
-    """The jobs of a training rule that are to be done: all ask for the same memory and time.
+    """The jobs of a rule that are to be done: all ask for the same memory and time.
 
     Attributes:
         rule: its name.
-        runs: runs that they train.
+        runs: runs that they train; none of a rule that prepares texts.
         jobs: how many there are.
         cpus, gpus: of each job, at most.
         resources: memory and time of each job, at its first attempt.

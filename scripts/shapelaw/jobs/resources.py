@@ -23,6 +23,7 @@ from shapelaw.specs.cost import LEAST_STEP_SECONDS, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import STATE_BYTES
+from shapelaw.storage.pool import RUNS
 
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
@@ -146,11 +147,11 @@ class Attempt:
 
     Attributes:
         advanced: it wrote a checkpoint or finished a run of its pack.
-        step: steps in the last checkpoint or note, of all; None where there is none.
+        at: where it stood, `step 40 of 90 of run 2 of 4`; empty where that is not known.
     """
 
     advanced: bool
-    step: tuple[int, int] | None
+    at: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,9 @@ def verdict(ended: Attempt, number: float, last: float, state: str, known: str, 
     if ended.advanced and last > 1:  # --retries 0 means none
         then, again = "it advanced, so it doesn't count", True
     if again:
-        more = fixed or ("more memory" if state == OUT_OF_MEMORY else "")
+        more = fixed or {OUT_OF_MEMORY: "more memory", TIMEOUT: "more time"}.get(state, "")
         then += "; trying again" + (f" with {more}" if more else "")
-    at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
+    at = f" at {ended.at}" if ended.at else ""
     why = f" ({known})" if state == "FAILED" and known else ""
     counted = last if not again else number - 1 if ended.advanced else number
     return Verdict(again, counted, f"{state}{at}; {then}{why}")
@@ -218,7 +219,7 @@ class Attempts:
         """Note why an attempt ended, and return what it achieved."""
         self._reasons.setdefault(name, Counter())[reason] += 1
         folders = self.folders(name)
-        return Attempt(_newest(folders) > self._begun.get(name, time.time()), _step(folders))
+        return Attempt(_newest(folders) > self._begun.get(name, time.time()), _place(folders))
 
     def memory(self, name: Iterable[str], attempt: int) -> int:
         """The attempt whose memory the next one asks for: only running out of memory raises it."""
@@ -253,8 +254,8 @@ def written(path: str | Path) -> float:
         return 0.0
 
 
-def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
-    """The newest step of the last checkpoint, and the steps of its run; of a job with one run under way."""
+def _place(folders: Sequence[Path]) -> str:
+    """The step of the last checkpoint, and which of the job's runs is at it; empty unless one run is under way."""
     notes = {}
     for folder in folders:
         try:
@@ -262,10 +263,13 @@ def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
         except (OSError, ValueError):  # finished, not begun, or cut short: a note for people
             continue
     if len(notes) != 1:
-        return None
+        return ""
     ((folder, note),) = notes.items()
     steps = [int(path.stem[5:]) for path in folder.glob("step-*.pt") if path.stem[5:].isdigit()]
-    return max(steps, default=0), int(str(note["steps"]))
+    runs = [one for one in folders if one.parent.name == RUNS]
+    done = sum((one / "summary.json").is_file() for one in runs)
+    of_job = f" of run {done + 1} of {len(runs)}" if len(runs) > 1 else ""
+    return f"step {max(steps, default=0)} of {note['steps']}{of_job}"
 
 
 AnyPacked = TypeVar("AnyPacked", bound=PackedRun)

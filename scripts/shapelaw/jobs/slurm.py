@@ -230,17 +230,16 @@ def _refusal(queue: Queue) -> str:
 def impossible(
     asks: Iterable[Ask], default: Mapping[str, object], by_rule: Mapping[str, Mapping[str, object]]
 ) -> list[str]:
-    """A sentence for each training rule whose jobs no node of their partition can take, in service or not.
+    """A sentence for each rule whose jobs no node of their partition can take, in service or not.
 
     Args:
         asks: what the rules ask for.
         default, by_rule: resources as they were written, which win; an expression in place of a number is left out.
     """
     return [
-        f"No node of {need.queue} has what a job of {need.rule} asks for: {need}; a run trains on one node. "
-        "Lower execution.gpus or execution.threads, take another partition (slurm_partition in slurm/config.yaml), or "
-        f"say what it may ask for: --set-resources {need.rule}:mem_mb=...; `sinfo -o '%P %c %m %G'` lists what "
-        "nodes have."
+        f"No node of {need.queue} has what a job of {need.rule} asks for: {need}; a job runs on one node. "
+        f"Lower {need.lower}, take another partition (slurm_partition in slurm/config.yaml), or say what it may ask "
+        f"for: --set-resources {need.rule}:mem_mb=...; `sinfo -o '%P %c %m %G'` lists what nodes have."
         for need in _needs(asks, default, by_rule)
         if "node configuration is not available" in _refused(need.queue, need.options)
         and _states(need) <= _IN_SERVICE
@@ -250,7 +249,7 @@ def impossible(
 def out_of_service(
     asks: Iterable[Ask], default: Mapping[str, object], by_rule: Mapping[str, Mapping[str, object]]
 ) -> list[str]:
-    """What to say of each training rule whose jobs must wait: all nodes that could take them are out of service.
+    """What to say of each rule whose jobs must wait: all nodes that could take them are out of service.
 
     Args:
         asks, default, by_rule: as in `impossible`.
@@ -280,11 +279,17 @@ class _Need:
     memory_mb: int
     gpus: int
     model: str
+    trains: bool
 
     def __str__(self) -> str:
         said = f"{self.cpus} CPU{'s' * (self.cpus > 1)}, {self.memory_mb:,} MB"
         model = f"{self.model} " if self.model else ""
         return said + (f", {self.gpus} {model}GPU{'s' * (self.gpus > 1)}" if self.gpus else "")
+
+    @property
+    def lower(self) -> str:
+        """What makes it ask for less."""
+        return "execution.gpus or execution.threads" if self.trains else "set-threads in slurm/config.yaml"
 
     @property
     def options(self) -> list[str]:
@@ -301,7 +306,7 @@ def _needs(
         own = by_rule.get(ask.rule, {})
         cpus, gpus = number_in(own, "cpus_per_task", ask.cpus), number_in(own, "gpu", ask.gpus)
         memory, model = number_in(own, "mem_mb", ask.resources.memory_mb), _name(own.get("gpu_model"))
-        needs.append(_Need(ask.rule, queue_of({**default, **own}), cpus, memory, gpus, model))
+        needs.append(_Need(ask.rule, queue_of({**default, **own}), cpus, memory, gpus, model, ask.runs > 0))
     return needs
 
 

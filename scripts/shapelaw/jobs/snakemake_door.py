@@ -177,6 +177,14 @@ class Door:
         """The jobs that are to run; known once the rules are read."""
         return _seen(self._look("dag.needrun_jobs", tuple)())
 
+    def largest(self, rule: str) -> tuple[int, int]:
+        """The threads and the megabytes of the largest job of a rule among those that are to run."""
+        jobs = [job for job in self._look("dag.needrun_jobs", tuple)() if job.rule.name == rule]
+        memory = [
+            mb for job in jobs if isinstance(mb := job.resources.get("mem_mb"), int)
+        ]  # else known later
+        return max(int(job.threads) for job in jobs), max(memory, default=0)
+
     def failed_jobs(self) -> list[Job]:
         """The jobs that failed, in their order."""
         return _seen(sorted(self._look("scheduler.failed", ()), key=lambda job: int(job.jobid)))
