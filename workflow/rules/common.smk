@@ -263,9 +263,9 @@ def asks_for(jobs):
     """What the jobs that are to run ask for: those that train, and tokenizers and token stores before them."""
     needed = {job.rule for job in jobs}
     asks = [ask for ask in asks_of(work()) if ask.rule in needed]
-    for rule in needed & {"train_tokenizer", "encode"}:
-        threads, memory = DOOR.largest(rule)
-        asks.append(Ask(rule, 0, sum(job.rule == rule for job in jobs), threads, 0, JobResources(memory, 60)))
+    for name in needed & {"train_tokenizer", "encode"}:
+        threads, memory = DOOR.largest(name)
+        asks.append(Ask(name, 0, sum(job.rule == name for job in jobs), threads, 0, JobResources(memory, 60)))
     return asks
 
 
