@@ -43,6 +43,8 @@ def test_a_batch_that_coincides_with_a_cell_is_told_beside_its_effect() -> None:
     assert ratio["caution"] == ""
     assert effect["caution"] == "date coincides with the difference"
     assert "; date coincides with the difference)" in effect_words(effect)
+    without_noise = {**effect, "value": -0.25, "low": -0.25, "high": -0.25}  # seeds with equal losses
+    assert "the loss falls by 0.25 nats per token (95%: 0.25 to 0.25;" in effect_words(without_noise)
     spread = runs.assign(date=np.where(runs["seed"] == 1, "2026-11-27", "2026-11-26"))
     silent = tables.effects_table(analyse_grid(spread, "x", Options(draws=200), ("heads",)))
     assert set(silent["caution"]) == {""}

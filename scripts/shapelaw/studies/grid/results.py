@@ -271,7 +271,8 @@ def _interval_words(low: float, high: float) -> str:
 
 def _form(low: float, high: float) -> str:
     """The format of a number with this interval: two digits of what it reaches."""
-    return ".4g" if math.isnan(low) else f"z.{decimals_of((high - low) / 2)}f"
+    reach = (high - low) / 2
+    return f"z.{decimals_of(reach)}f" if 0 < reach < math.inf else ".4g"
 
 
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
