@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,7 +140,7 @@ class Journal:
             **self._common(records.FINISHED),
             **ended.numbers,
             "finished_at": _now(),
-            "git_commit": git_commit(Path(__file__).parents[1]),
+            "git_commit": _own_commit(),
             **{name: _store(store) for name, store in self.stores.items()},
         }
         history = records.history_bytes(ended.rows, records.history_schema(self.run))
@@ -204,6 +205,12 @@ def _store(store: TokenStore) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@cache
+def _own_commit() -> str | None:
+    """The commit of the code that this process runs, asked once: a job may write thousands of records."""
+    return git_commit(Path(__file__).parents[1])
 
 
 def git_commit(folder: Path) -> str | None:
