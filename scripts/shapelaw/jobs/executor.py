@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from shapelaw.jobs import slurm
-from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, verdict, written
+from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, verdict
 from shapelaw.jobs.snakemake_door import Door, PluginExecutor, count, last_attempt, wildcards_of
+from shapelaw.storage.files import written
 from shapelaw.storage.pool import snakemake_reason
 
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted

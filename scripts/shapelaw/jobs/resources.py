@@ -23,6 +23,7 @@ from shapelaw.specs.cost import LEAST_STEP_SECONDS, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import STATE_BYTES
+from shapelaw.storage.files import written
 from shapelaw.storage.pool import RUNS
 
 Level = Literal["small", "medium", "large"]
@@ -244,14 +245,6 @@ def _newest(folders: Iterable[Path]) -> float:
         for path in folder.glob(pattern)
     ]
     return max((written(path) for path in paths), default=0.0)
-
-
-def written(path: str | Path) -> float:
-    """When a file was written, in seconds since 1970; 0 where there is none."""
-    try:
-        return Path(path).stat().st_mtime
-    except FileNotFoundError:  # an older checkpoint, deleted since
-        return 0.0
 
 
 def _place(folders: Sequence[Path]) -> str:

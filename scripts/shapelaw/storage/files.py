@@ -165,3 +165,11 @@ def _flush_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:  # some network file systems can't flush a folder, and needn't
             raise
+
+
+def written(path: str | Path) -> float:
+    """When a file was written, in seconds since 1970; 0 where there is none, such as an older checkpoint by now."""
+    try:
+        return Path(path).stat().st_mtime
+    except OSError:
+        return 0.0

@@ -18,7 +18,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, written
 
 RESULTS = "results"  # the folder with the pool
 RUNS = "runs"  # the pool's folder in results/
@@ -173,10 +173,8 @@ def outdated_of(results: Path, runs: Iterable[AnyRun], replaced: Collection[str]
         if text not in texts:
             texts[text] = (math.inf, None) if name in replaced else _text_of(results, name, vocab_size)
         (since, identity), summary = texts[text], results / RUNS / run.key / "summary.json"
-        written = _time(summary)
-        if 0 < written <= since and not (
-            identity and _stated(summary, written, "identity").endswith(identity)
-        ):
+        then = written(summary)
+        if 0 < then <= since and not (identity and _stated(summary, then, "identity").endswith(identity)):
             found.add(run.key)
     return found
 
@@ -185,23 +183,15 @@ def _text_of(results: Path, corpus: str, vocab_size: int) -> tuple[float, str | 
     """Since when a text is there, and how the identity of a run on it ends; None while it isn't encoded."""
     folder = results / "corpora" / corpus
     headers = [folder / f"V{vocab_size}" / f"{split}.json" for split in ("train", "test")]
-    documents, *stores = times = [_time(path) for path in (folder / "documents.parquet", *headers)]
+    documents, *stores = times = [written(path) for path in (folder / "documents.parquet", *headers)]
     if min(stores) < documents:
         return documents, None
     marks = (_stated(path, time, "sha256")[:16] for path, time in zip(headers, stores, strict=True))
     return max(times), f"-{'-'.join(marks)}"
 
 
-def _time(path: Path) -> int:
-    """When a file was written, in nanoseconds; 0 where there is none."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
 @cache
-def _stated(path: Path, time: int, name: str) -> str:
+def _stated(path: Path, time: float, name: str) -> str:
     """A value of a JSON file that was written at some time; empty where it has none."""
     try:
         return str(json.loads(path.read_bytes())[name])
