@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 
@@ -35,7 +34,7 @@ def our_step(shape: Shape, ids: torch.Tensor, by_kernel: bool) -> Step:
     model = Decoder(shape)
     if by_kernel:
         model.use_kernel()
-    return training_step(model, [lambda: model(ids[:, :-1], ids[:, 1:])], nullcontext)
+    return training_step(model, [lambda: model(ids[:, :-1], ids[:, 1:])])
 
 
 def main() -> None:
@@ -50,7 +49,7 @@ def main() -> None:
         steps = {
             "ours": our_step(shape, ids, True),
             "without": our_step(shape, ids, False),
-            "transformers": transformers_step(llama_model(shape), [ids], False, nullcontext),
+            "transformers": transformers_step(llama_model(shape), [ids]),
         }
         times = alternate(*steps.values(), rounds=ROUNDS, clock=time.process_time)
         found = dict(zip(steps, map(median, times), strict=True))

@@ -20,22 +20,22 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import importlib.util
+import itertools
 import json
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from machine import alternate, machine
+from machine import alternate, machine, markdown, while_time_lasts
 from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
@@ -55,14 +55,6 @@ WAYS = ["ours", "ours, model", "ours, blocks", "GPT2", "GPT2, compiled", "nanoGP
 EXTRA = ["ours, graphs", "ours, blocks, products", "ours, blocks, fused"]  # only when named
 WARM_UP = 2  # steps, of which the first one compiles
 LOST = "CUDA error"  # in the message of an error after which the process can use its device no more
-
-
-class DeviceLost(Exception):
-    """A contestant's error that ends all of the shape in this process; `failed` has its sentence."""
-
-    def __init__(self, failed: dict[str, str]) -> None:
-        super().__init__(*failed.values())
-        self.failed = failed
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class Contestant:
     first_seconds: float  # of the warm-up
 
 
-def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> Step:
+def our_step(setting: Setting, way: str, folder: Path) -> Step:
     """A step of ours; `way` may end in how it attends."""
     name, _, last = way.rpartition(", ")
     attention = last if last in ("products", "fused") else None
@@ -101,7 +93,7 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> Step
     training = Training(10**6, setting.batch, precision=setting.precision, log_every=10**9, test_sequences=1)
     run = Run("tokens", setting.shape, training, 0)
     runtime = Runtime(
-        micro_batch=micro_batch,
+        micro_batch=setting.micro_batch,
         compile=part is not None,
         compiled_part=part or "model",  # type: ignore[arg-type]
     )
@@ -113,103 +105,81 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> Step
     return trainer.step
 
 
+def peer_step(setting: Setting, way: str, peer: Path | None) -> Step:
+    """A step of a peer on a batch that lies on the device."""
+    windows = [setting.store.tokens[i : i + CONTEXT + 1] for i in range(setting.batch)]
+    ids = torch.from_numpy(np.stack(windows).astype(np.int64)).to(setting.device)
+    parts = ids.split(setting.micro_batch)
+    compiled = way.endswith(", compiled")
+    if way.startswith("GPT2"):
+        model = gpt2_model(setting.shape).to(setting.device)
+        return transformers_step(model, parts, compiled, setting.autocast)
+    assert peer is not None
+    model = nanogpt_model(peer, setting.shape).to(setting.device)
+    return nanogpt_step(model, parts, compiled, setting.autocast)
+
+
 def make_contestant(setting: Setting, way: str, peer: Path | None, folder: Path) -> Contestant:
     """Make it and warm it up, with half of the micro-batch where the memory does not hold it."""
-    micro_batch = setting.micro_batch
+    step: Step | None = None
     while True:
         gc.collect()
         start = time.perf_counter()
         try:
-            if way.startswith("ours"):
-                step = our_step(setting, way, micro_batch, folder)
-            else:
-                step = peer_step(setting, way, micro_batch, peer)
+            ours = way.startswith("ours")
+            step = our_step(setting, way, folder) if ours else peer_step(setting, way, peer)
             for _ in range(WARM_UP):
                 step()
             setting.synchronize()
+            return Contestant(step, setting.micro_batch, time.perf_counter() - start)
         except torch.OutOfMemoryError:
-            step = None  # type: ignore[assignment]
-            if micro_batch == 1:
+            if setting.micro_batch == 1:
                 raise
-            micro_batch //= 2
-            continue
-        return Contestant(step, micro_batch, time.perf_counter() - start)
-
-
-def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -> Step:
-    """A step of a peer on a batch that lies on the device."""
-    ids = torch.from_numpy(
-        np.stack([setting.store.tokens[i : i + CONTEXT + 1] for i in range(setting.batch)]).astype(np.int64)
-    ).to(setting.device)
-    parts = list(ids.split(micro_batch))
-    compiled = way.endswith(", compiled")
-    if way.startswith("GPT2"):
-        return transformers_step(
-            gpt2_model(setting.shape).to(setting.device), parts, compiled, setting.autocast
-        )
-    assert peer is not None
-    return nanogpt_step(
-        nanogpt_model(peer, setting.shape).to(setting.device), parts, compiled, setting.autocast
-    )
+            step, setting = None, replace(setting, micro_batch=setting.micro_batch // 2)
 
 
 def measure(
-    setting: Setting, ways: Iterable[str], peer: Path | None, repeats: int, least_seconds: float, peak: float
-) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Every contestant's numbers at one shape, by way; and why the others can't run (a compiler's error, mostly).
+    setting: Setting, case: dict[str, Any], ways: Iterable[str], arguments: argparse.Namespace, peak: float
+) -> bool:
+    """Put every contestant's numbers at one shape into its `case`, and why the others can't run (mostly a compiler's).
 
-    Raises:
-        DeviceLost: one of them can't run, and the others can't either after it in this process.
+    Returns:
+        Whether this process can go on: not after an error that took its device away.
     """
     hardware.start_afresh(setting.device)
-    found: dict[str, dict[str, Any]] = {}
-    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name:
         contestants: dict[str, Contestant] = {}
         for way in ways:
             try:
-                contestants[way] = make_contestant(setting, way, peer, Path(name))
+                contestants[way] = make_contestant(setting, way, arguments.peer, Path(name))
             except RuntimeError as error:
-                failed[way] = str(error).strip().splitlines()[0]
-                print(f"{way} can't run: {failed[way]}", flush=True)
-                if LOST in failed[way]:
-                    raise DeviceLost(failed) from error
-        actions: list[Callable[[], object]] = []
-        counts: dict[str, int] = {}
-        for way, one in contestants.items():
-            start = time.perf_counter()
-            one.step()
-            setting.synchronize()
-            counts[way] = max(1, round(least_seconds / (time.perf_counter() - start)))
-            actions.append(_several(one.step, counts[way], setting.synchronize))
-        rounds = alternate(*actions, rounds=repeats)
-        for (way, one), seconds in zip(contestants.items(), rounds, strict=True):
-            each = [s / counts[way] for s in seconds]
-            median = statistics.median(each)
-            found[way] = {
-                "seconds_per_step": median,
-                "rounds": each,
-                "tokens_per_second": setting.batch * CONTEXT / median,
-                "mfu": setting.shape.step_flops(setting.batch) / median / peak,
-                "micro_batch": one.micro_batch,
-                "compile_seconds": max(0.0, one.first_seconds - WARM_UP * median),
-            }
-    return found, failed
+                case["failed"][way] = why = str(error).strip().splitlines()[0]
+                print(f"{way} can't run: {why}", flush=True)
+                if LOST in why:
+                    return False
+        rounds = alternate(
+            *(one.step for one in contestants.values()),
+            rounds=arguments.repeats,
+            least_seconds=arguments.least_seconds,
+            finish=setting.synchronize,
+        )
+    for (way, one), seconds in zip(contestants.items(), rounds, strict=True):
+        median = statistics.median(seconds)
+        case["ways"][way] = {
+            "seconds_per_step": median,
+            "rounds": seconds,
+            "tokens_per_second": setting.batch * CONTEXT / median,
+            "mfu": setting.shape.step_flops(setting.batch) / median / peak,
+            "micro_batch": one.micro_batch,
+            "compile_seconds": max(0.0, one.first_seconds - WARM_UP * median),
+        }
+    return True
 
 
-def _several(step: Step, count: int, synchronize: Callable[[], None]) -> Step:
-    def steps() -> None:
-        for _ in range(count):
-            step()
-        synchronize()
-
-    return steps
-
-
-def store_of(vocab_size: int, given: Path | None, folder: Path) -> tuple[TokenStore, str]:
-    """Tokens of that vocabulary: those given, scale gpu's corpus or the default one, or random ones; and a sentence."""
-    stores = [Path(f"results/corpora/{corpus}/V{vocab_size}/train.json") for corpus in ("prose", "wiki")]
-    for path in [given] if given else stores:
+def store_of(vocab_size: int, folder: Path) -> tuple[TokenStore, str]:
+    """Tokens of that vocabulary: scale gpu's corpus or the default one, or random ones; and a sentence."""
+    for corpus in ("prose", "wiki"):
+        path = Path(f"results/corpora/{corpus}/V{vocab_size}/train.json")
         if path.is_file() and (store := open_token_store(path)).vocab_size == vocab_size:
             return store, f"V = {vocab_size}: the tokens of {path}."
     ids = np.random.default_rng(0).integers(0, vocab_size, 2_000_000)
@@ -223,40 +193,41 @@ def store_of(vocab_size: int, given: Path | None, folder: Path) -> tuple[TokenSt
     return store, f"V = {vocab_size}: random tokens, since no store of that vocabulary is here."
 
 
-def available(ways: Iterable[str], peer: Path | None, device: torch.device) -> tuple[list[str], list[str]]:
+def available(ways: Iterable[str], peer: Path | None) -> tuple[list[str], list[str]]:
     """The ways that can run here, and a sentence for each library that can't."""
-    missing = []
+    missing = {}
     if importlib.util.find_spec("transformers") is None:
-        missing.append(("GPT2", "transformers is not installed; GPT2 is left out."))
+        missing["GPT2"] = "transformers is not installed; GPT2 is left out."
     if peer is None:
-        missing.append(("nanoGPT", "no --peer FOLDER with nanoGPT's model.py; nanoGPT is left out."))
-    left = [way for way in ways if not any(way.startswith(name) for name, _ in missing)]
-    return left, [text for _, text in missing]
+        missing["nanoGPT"] = "no --peer FOLDER with nanoGPT's model.py; nanoGPT is left out."
+    return [way for way in ways if not way.startswith(tuple(missing))], list(missing.values())
 
 
 def table(results: dict[str, Any]) -> str:
     """All that was measured, in Markdown."""
-    lines = [results["machine"], "", *results["notes"], ""]
-    lines += [
-        "| depth | width | V | batch | what | ms a step | tokens/s | MFU | micro-batch | compile, s "
-        "| its time over our best |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows, failed = [], []
     for case in results["cases"]:
         ours = best_of_ours(case)
         for way, one in case["ways"].items():
             against = "" if ours is None else f"{one['seconds_per_step'] / ours['seconds_per_step']:.2f}"
-            lines.append(
-                f"| {case['depth']} | {case['width']} | {case['vocab_size']} | {case['batch']} | {way} "
-                f"| {1000 * one['seconds_per_step']:.3g} | {one['tokens_per_second']:,.0f} | {one['mfu']:.1%} "
-                f"| {one['micro_batch']} | {one['compile_seconds']:.1f} | {against} |"
+            rows.append(
+                {
+                    "depth": case["depth"],
+                    "width": case["width"],
+                    "V": case["vocab_size"],
+                    "batch": case["batch"],
+                    "what": way,
+                    "ms a step": f"{1000 * one['seconds_per_step']:.3g}",
+                    "tokens/s": f"{one['tokens_per_second']:,.0f}",
+                    "MFU": f"{one['mfu']:.1%}",
+                    "micro-batch": one["micro_batch"],
+                    "compile, s": f"{one['compile_seconds']:.1f}",
+                    "its time over our best": against,
+                }
             )
-    for case in results["cases"]:
-        for way, why in case.get("failed", {}).items():
-            lines.append(
-                f"\n{way} can't run at ({case['depth']}, {case['width']}), V = {case['vocab_size']}: {why}"
-            )
-    return "\n".join(lines) + "\n"
+        at = f"({case['depth']}, {case['width']}), V = {case['vocab_size']}"
+        failed += [f"\n{way} can't run at {at}: {why}" for way, why in case["failed"].items()]
+    return "\n".join([results["machine"], "", *results["notes"], "", markdown(rows), *failed]) + "\n"
 
 
 def best_of_ours(case: dict[str, Any]) -> dict[str, Any] | None:
@@ -284,9 +255,15 @@ def write(results: dict[str, Any], out: Path) -> None:
             temporary.write_text(text)
 
 
+def case_of(results: dict[str, Any], depth: int, width: int, vocab_size: int, batch: int) -> dict[str, Any]:
+    """What there is of a case among the results, or an empty one."""
+    setting = {"depth": depth, "width": width, "vocab_size": vocab_size, "batch": batch}
+    there = (case for case in results["cases"] if setting.items() <= case.items())
+    return next(there, {**setting, "ways": {}, "failed": {}})
+
+
 def main() -> int:
     """Measure what is missing, the most informative first, until the time is up."""
-    started = time.monotonic()
     arguments = _parser().parse_args()
     device = hardware.choose_device(arguments.device, "float32")
     on_cpu = device.type == "cpu"
@@ -295,63 +272,41 @@ def main() -> int:
     shapes = arguments.shapes or ([(6, 128), (24, 184)] if on_cpu else SHAPES)
     vocab_sizes = arguments.vocab_sizes or ([257, 2000] if on_cpu else VOCAB_SIZES)
     default = [way for way in WAYS if not (on_cpu and ("compiled" in way or "," in way))]
-    ways, notes = available(arguments.ways or default, arguments.peer, device)
+    ways, notes = available(arguments.ways or default, arguments.peer)
     torch.manual_seed(0)
-    path = arguments.out / "language_training.json"
-    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": []}
+    path, name = arguments.out / "language_training.json", hardware.device_name(device)
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "notes": []}
     peak = hardware.peak_flops(device, precision)
-    here = f"{machine()}, {hardware.device_name(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
-    if results.setdefault("device", hardware.device_name(device)) != hardware.device_name(device):
+    if results.setdefault("device", name) != name:
         raise UserError(
-            f"{path} is from another device ({results['device']}), this is {hardware.device_name(device)}; give "
-            "another --out."
+            f"{path} is from another device ({results['device']}), this is {name}; give another --out."
         )
+    here = f"{machine()}, {name}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     results["machine"] = f"{here}; a large {precision} product: {peak:.3g} FLOP/s."
-    results.setdefault("notes", [])
-    done = {(c["depth"], c["width"], c["vocab_size"], c["batch"]): c for c in results["cases"]}
-    longest = 0.0
-    with tempfile.TemporaryDirectory() as name:
-        for vocab_size, (depth, width) in ((v, s) for v in vocab_sizes for s in shapes):
-            case = done.setdefault(
-                (depth, width, vocab_size, batch),
-                {"depth": depth, "width": width, "vocab_size": vocab_size, "batch": batch, "ways": {}},
-            )
-            missing = [way for way in ways if way not in case["ways"] and way not in case.get("failed", {})]
-            if not missing:
-                continue
-            if time.monotonic() - started + longest > arguments.seconds:
-                print("The time is up; call it again for the rest.")
-                break
-            begun = time.monotonic()
-            shape = make_shape(depth, width, 2, vocab_size, CONTEXT)
-            store, note = store_of(vocab_size, arguments.store, Path(name))
-            micro_batch = arguments.micro_batch or hardware.micro_batch_size(shape, batch, device, precision)
+
+    def missing(case: dict[str, Any]) -> list[str]:
+        return [way for way in ways if way not in case["ways"] and way not in case["failed"]]
+
+    cases = [case_of(results, *sizes, v, batch) for v, sizes in itertools.product(vocab_sizes, shapes)]
+    for case in while_time_lasts([one for one in cases if missing(one)], arguments.seconds):
+        begun = time.monotonic()
+        shape = make_shape(case["depth"], case["width"], 2, case["vocab_size"], CONTEXT)
+        # a way that is measured later is measured beside ours again, which it is compared with
+        again = [way for way in case["ways"] if way.startswith("ours")][:1]
+        micro_batch = arguments.micro_batch or hardware.micro_batch_size(shape, batch, device, precision)
+        with tempfile.TemporaryDirectory() as folder:
+            store, note = store_of(shape.vocab_size, Path(folder))
             setting = Setting(shape, store, batch, micro_batch, device, precision)
-            # a way that is measured later is measured beside ours again, which it is compared with
-            again = [way for way in case["ways"] if way.startswith("ours")][:1]
-            try:
-                found, failed = measure(
-                    setting,
-                    [*again, *missing],
-                    arguments.peer,
-                    arguments.repeats,
-                    arguments.least_seconds,
-                    peak,
-                )
-            except DeviceLost as error:
-                case["failed"] = case.get("failed", {}) | error.failed
-                results["cases"] = list(done.values())
-                write(results, arguments.out)
-                print("The device is lost to this process; call it again for the rest, without what failed.")
-                return 3
-            case["ways"] |= found
-            case["failed"] = case.get("failed", {}) | failed
-            results["cases"] = list(done.values())
-            results["notes"] = list(dict.fromkeys([*results["notes"], note, *notes]))
-            write(results, arguments.out)
-            longest = max(longest, time.monotonic() - begun)
-            print(f"({depth}, {width}), V = {vocab_size}: {time.monotonic() - begun:.0f} s", flush=True)
-    results["cases"] = [case for case in done.values() if case["ways"]]
+            can_go_on = measure(setting, case, [*again, *missing(case)], arguments, peak)
+        results["notes"] = list(dict.fromkeys([*results["notes"], note, *notes]))
+        if case not in results["cases"]:
+            results["cases"].append(case)
+        write(results, arguments.out)
+        if not can_go_on:
+            print("The device is lost to this process; call it again for the rest, without what failed.")
+            return 3
+        seconds = time.monotonic() - begun
+        print(f"({shape.depth}, {shape.width}), V = {shape.vocab_size}: {seconds:.0f} s", flush=True)
     print(table(results))
     return 0
 
@@ -383,7 +338,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--repeats", type=int, default=7, help="rounds (default 7)")
     add("--least-seconds", type=float, default=0.3, help="of a contestant's part of a round (default 0.3)")
     add("--seconds", type=float, default=float("inf"), help="of wall time, about; then call it again")
-    add("--store", type=Path, help="header of a token store (default: the default corpus, if it is there)")
     add("--peer", type=Path, metavar="FOLDER", help="a checkout of nanoGPT")
     add("--device", default="auto")
     return parser

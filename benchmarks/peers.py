@@ -1,11 +1,11 @@
-"""Other libraries' GPT-2 and a step of theirs, as a user of each would write it: what training is measured against."""
+"""Other libraries' networks and a step of theirs, as a user of each would write it: what ours are measured against."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,34 @@ def llama_model(shape: Shape, **options: Any) -> torch.nn.Module:
 def transformers_step(
     model: torch.nn.Module,
     parts: Sequence[torch.Tensor],
-    compiled: bool,
-    autocast: Autocast,
+    compiled: bool = False,
+    autocast: Autocast = nullcontext,
 ) -> Step:
     """A step on micro-batches [B, T + 1]: the model shifts the labels itself, so T tokens give T - 1 predictions."""
     forward: Any = torch.compile(model) if compiled else model
     inputs = [part[:, :-1].contiguous() for part in parts]
     return training_step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast)
+
+
+def from_checkout(folder: Path, file: str, project: str, *names: str) -> list[Any]:
+    """What a file of a checkout of a project has under some names.
+
+    Raises:
+        UserError: the folder has no such file with these names.
+    """
+    module_name = f"peer_{Path(file).stem}"
+    specification = importlib.util.spec_from_file_location(module_name, folder / file)
+    try:
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[module_name] = module  # dataclasses look there
+        specification.loader.exec_module(module)
+        return [getattr(module, name) for name in names]
+    except (OSError, AssertionError, AttributeError) as error:
+        raise UserError(
+            f"{folder} is no checkout of {project}: it has no {file} with {' and '.join(names)}."
+        ) from error
 
 
 def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
@@ -74,28 +95,18 @@ def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
     Raises:
         UserError: the folder has no model.py with GPTConfig and GPT.
     """
-    specification = importlib.util.spec_from_file_location("nanogpt_model", folder / "model.py")
-    try:
-        assert specification is not None
-        assert specification.loader is not None
-        module: Any = importlib.util.module_from_spec(specification)
-        sys.modules["nanogpt_model"] = module  # dataclasses look there
-        specification.loader.exec_module(module)
-        config = module.GPTConfig(
-            block_size=shape.context_length,
-            vocab_size=shape.vocab_size,
-            n_layer=shape.depth,
-            n_head=shape.heads,
-            n_embd=shape.width,
-            dropout=0.0,
-            bias=True,
-        )
-        with redirect_stdout(sys.stderr):  # it prints its size
-            model: torch.nn.Module = module.GPT(config)
-    except (OSError, AssertionError, AttributeError) as error:
-        raise UserError(
-            f"{folder} is no checkout of nanoGPT: it has no model.py with GPTConfig and GPT."
-        ) from error
+    make_config, make_model = from_checkout(folder, "model.py", "nanoGPT", "GPTConfig", "GPT")
+    config = make_config(
+        block_size=shape.context_length,
+        vocab_size=shape.vocab_size,
+        n_layer=shape.depth,
+        n_head=shape.heads,
+        n_embd=shape.width,
+        dropout=0.0,
+        bias=True,
+    )
+    with redirect_stdout(sys.stderr):  # it prints its size
+        model: torch.nn.Module = make_model(config)
     return model
 
 
@@ -108,7 +119,9 @@ def nanogpt_step(
     return training_step(model, [lambda x=x, y=y: forward(x, y)[1] for x, y in pairs], autocast)
 
 
-def training_step(model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast) -> Step:
+def training_step(
+    model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast = nullcontext
+) -> Step:
     """The step of AdamW on the mean of some losses, with its forward and backward passes."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=True)
 
