@@ -7,8 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_memorizer import NaiveMemorizer
-from public_memorizer import public_memorizer
+from packed_memorization import NaiveMemorizer, public_memorizer
 from torch import Tensor
 
 from shapelaw.errors import UserError
