@@ -27,12 +27,14 @@ def parser_of_draws(about: str | None, draws: int, names: Iterable[str]) -> argp
 
 
 def write_tables(
-    made: Mapping[str, Callable[[], pd.DataFrame | list[dict[str, object]]]], arguments: argparse.Namespace
+    made: Mapping[str, Callable[[range], pd.DataFrame | list[dict[str, object]]]],
+    arguments: argparse.Namespace,
 ) -> None:
-    """Make the tables that `parser_of_draws` was asked for, write each as CSV and print it."""
+    """Make the tables that `parser_of_draws` was asked for of its draws, write each as CSV and print it."""
     arguments.out.mkdir(parents=True, exist_ok=True)
+    numbers = range(arguments.first_seed, arguments.first_seed + arguments.draws)
     print(machine())
     for name in arguments.only:
-        table = pd.DataFrame(made[name]())
+        table = pd.DataFrame(made[name](numbers))
         table.to_csv(arguments.out / f"{name}.csv", index=False)
         print(table.to_markdown(index=False, floatfmt=".3f"), flush=True)

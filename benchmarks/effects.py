@@ -29,6 +29,7 @@ from shapelaw.studies.transitions.analysis import Options
 NOISE = 0.004  # nats a byte
 HEADS, RANKS, DEPTHS, WIDTHS = (1, 2, 4), (8, None), (1, 2, 4), (16, 32, 48)
 AXES = ("vocab_size", "embedding_rank", "heads")
+COSTS = {"heads": 0.0, "embedding_rank": -1.0, "vocab_size": -10.0}  # true differences, in units of the noise
 REPEATED = (16, 48)  # widths of which each depth has two seeds
 
 
@@ -91,51 +92,37 @@ def table_of(surface: Surface, number: int) -> pd.DataFrame:
     return table.assign(batch=table["batch"].map({False: "first", True: "second"}))
 
 
-def truth_of(surface: Surface, row: pd.Series) -> float:
-    """The true difference of a row of `effects`, in nats a byte."""
-    return (
-        float(surface.effects)
-        * NOISE
-        * {"heads": 0.0, "embedding_rank": -1.0, "vocab_size": -10.0}[row["axis"]]
-    )
-
-
 def calibration(surface: Surface, numbers: range) -> dict[str, object]:
     """A row of the table: how often intervals of a surface hold, and what is claimed."""
-    held: dict[bool, list[bool]] = {False: [], True: []}
-    false, claimed, halves, cautions = [], [], [], []
+    found = []
     for number in numbers:
         analysis = analyse_grid(table_of(surface, number), "made", Options(draws=100), AXES)
         effects = effects_table(analysis)
-        rows = effects[(effects["quantity"] == DIFFERENCE) & effects["p"].notna()]
-        truth = rows.apply(lambda row: truth_of(surface, row), axis=1)
-        inside = (rows["low"] <= truth) & (truth <= rows["high"])
-        mean = rows["settings"] > 1
-        for kind, kept in held.items():
-            kept += inside[mean == kind].tolist()
-        significant = rows["p_holm"] < SIGNIFICANT
-        false.append(bool((significant & (truth == 0)).any()))
-        claimed += significant[mean & (rows["axis"] == "embedding_rank")].tolist()
-        halves.append(float(((rows["high"] - rows["low"]) / 2)[~mean].median()) / NOISE)
-        if "caution" in rows:
-            cautions += (rows["caution"][~mean & (rows["axis"] == "heads")] != "").tolist()
+        found.append(effects[(effects["quantity"] == DIFFERENCE) & effects["p"].notna()].assign(table=number))
+    rows = pd.concat(found, ignore_index=True)
+    truth = surface.effects * NOISE * rows["axis"].map(COSTS)
+    inside = (rows["low"] <= truth) & (truth <= rows["high"])
+    mean, significant = rows["settings"] > 1, rows["p_holm"] < SIGNIFICANT
+    false = (significant & (truth == 0)).groupby(rows["table"]).any()
+    claimed = significant[mean & (rows["axis"] == "embedding_rank")].mean()
+    half = ((rows["high"] - rows["low"]) / 2)[~mean].groupby(rows["table"]).median()
+    cautions = rows.reindex(columns=["caution"])[~mean & (rows["axis"] == "heads")].dropna()
     return {
         "surface": surface.name,
         "tables": len(numbers),
-        "pairs held": np.mean(held[False]),
-        "means held": np.mean(held[True]),
-        "false claims": np.mean(false),
-        "rank claimed": np.mean(claimed) if surface.effects else np.nan,
-        "half a pair": np.median(halves),
-        "heads cautioned": np.mean(cautions) if cautions else np.nan,
+        "pairs held": inside[~mean].mean(),
+        "means held": inside[mean].mean(),
+        "false claims": false.mean(),
+        "rank claimed": claimed if surface.effects else np.nan,
+        "half a pair": half.median() / NOISE,
+        "heads cautioned": (cautions["caution"] != "").mean(),
     }
 
 
 def main() -> None:
     """Run everything, write the table and print it."""
-    arguments = parser_of_draws(__doc__, 200, ["effects"]).parse_args()
-    numbers = range(arguments.first_seed, arguments.first_seed + arguments.draws)
-    write_tables({"effects": lambda: [calibration(surface, numbers) for surface in SURFACES]}, arguments)
+    tables = {"effects": lambda numbers: [calibration(surface, numbers) for surface in SURFACES]}
+    write_tables(tables, parser_of_draws(__doc__, 200, tables).parse_args())
 
 
 if __name__ == "__main__":

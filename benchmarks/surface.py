@@ -1,19 +1,17 @@
 """Calibration of the surface's best depths on surfaces unlike its forms, and how well it predicts what it hasn't seen.
 
-  PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --first-seed 0 --out DIR [--runs FILE --tokens N]
+  PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --first-seed 0 --out DIR [--runs FILE]
 
-Writes held.csv (the share of 68% intervals that hold the truth, by size, surface and design), statuses.csv (designs
-that can't tell the best depth), nulls.csv (the share of tables of which it says that depth matters, where it doesn't
-and where it does), penalties.csv (the share of 68% intervals that hold what a shape costs and the loss of one more run)
-and unseen.csv (errors of left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on
-FILE) to DIR and prints them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv
-draw by draw, those of penalties.csv in costs.csv, so that a call that was stopped goes on where it was.
+Writes held.csv (the share of 68% intervals that hold the truth, by size, surface and design), nulls.csv (the share of
+tables of which it says that depth matters, where it doesn't and where it does), penalties.csv (the share of 68%
+intervals that hold what a shape costs and the loss of one more run) and unseen.csv (the error of left-out shapes, of
+the committed laptop runs and of FILE) to DIR and prints them. The same seeds, the same numbers. The answers that
+held.csv counts are kept in answers.csv draw by draw, those of penalties.csv in costs.csv, so that a call that was
+stopped goes on where it was.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -29,7 +27,6 @@ from scattered_shapes import (
     Surface,
     cornered_wall,
     draw_shapes,
-    endless_wall,
     flat_valley,
     middle_depth,
     permuted,
@@ -44,13 +41,15 @@ from shapelaw.advice.own_runs.budgets import budgets_of
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.advice.surface.answers import ANSWERED, best_depth, new_run, penalties
 from shapelaw.advice.surface.average import TOLD, chance_without_depth, fit_surface
-from shapelaw.advice.surface.forms import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
+from shapelaw.advice.surface.forms import LEAST_SHAPES, SurfaceStatus, shapes_of
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
 
 LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"
 BOOTSTRAP_DRAWS = 400
+COUNTS = (12, 22, 40)  # of shapes
+PARTS = ("depth", "width", "size", "loss", "seeds")  # of `Shapes`, for each
 ASKED = (0.3, 0.5, 0.7)  # quantiles of the shapes' sizes
 INSIDE = "among the shapes"
 BEYOND = {"2.5 times the largest": 2.5, "4 times the largest": 4.0}
@@ -73,23 +72,6 @@ PRICED: Mapping[str, Surface] = {**SURFACES, "sharp valley": sharp_valley, VALLE
 def no_depth(x, z):
     """A loss that depth doesn't change."""
     return power_law(x)
-
-
-UNTELLING = {
-    "noise of 0.03 nats, 12 shapes": (symmetric, Design(12, noise=0.03)),
-    "no depth is better": (no_depth, Design(22)),
-    "the deeper the better": (endless_wall, Design(22)),
-    "depths within 15% of a line": (symmetric, Design(22, spread=0.15)),
-    "all shapes too shallow": (symmetric, Design(22, spread=0.7, shift=-1.6)),
-    "all shapes too deep": (symmetric, Design(22, spread=0.7, shift=1.6)),
-}
-NULL = {
-    "no depth is better": (no_depth, Design),
-    "no depth is better, 3 seeds at 4": (no_depth, partial(Design, repeated=4)),
-    "no depth is better, small ones noisy": (no_depth, partial(Design, uneven=3.0)),
-    "penalty below the noise (it matters)": (symmetric, partial(Design, noise=0.02)),
-}
-PERMUTED = {"permuted depths, three power laws": three_powers, "permuted depths, symmetric": symmetric}
 
 
 def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
@@ -179,7 +161,7 @@ def costs_held(seeds: range, kept: Path) -> pd.DataFrame:
 
     Only shapes of sizes whose best depth is told count.
     """
-    cases = [(count, name) for count in (12, 22, 40) for name in PRICED]
+    cases = [(count, name) for count in COUNTS for name in PRICED]
     told = _drawn(seeds, kept, lambda seed: [row for case in cases for row in _costs_of_one(*case, seed)])
     others = told[told["surface"] != VALLEY].assign(surface=f"all but the {VALLEY}")
     shares = pd.concat([told, others]).groupby(["shapes", "surface"], sort=False)
@@ -210,36 +192,6 @@ def _costs_of_one(count: int, name: str, seed: int) -> list[dict[str, object]]:
     return rows
 
 
-def statuses(seeds: range) -> pd.DataFrame:
-    """A row a design that can't tell the best depth: the share of each status."""
-    rows = []
-    for name, (truth, design) in UNTELLING.items():
-        count: Counter[str] = Counter()
-        for seed in seeds:
-            surface = fit_surface(draw_shapes(truth, design, seed)[0], None, draws=BOOTSTRAP_DRAWS, seed=seed)
-            if surface.usable:
-                count[best_depth(surface, 3e8).status.value] += 1
-            else:
-                count[surface.status.value] += 1
-        rows.append({"design": name} | {status: number / len(seeds) for status, number in count.items()})
-    return pd.DataFrame(rows).fillna(0.0)
-
-
-def nulls(seeds: range) -> pd.DataFrame:
-    """A row a kind of table, with the share of those of 12, 22 and 40 shapes of which it says that depth matters."""
-    rows = []
-    for name, chance_of_draw in {
-        **{name: partial(_null, *case) for name, case in NULL.items()},
-        **{name: partial(_permuted, truth) for name, truth in PERMUTED.items()},
-    }.items():
-        shares = {
-            f"{count} shapes": np.mean([chance_of_draw(count, seed) < TOLD for seed in seeds])
-            for count in (12, 22, 40)
-        }
-        rows.append({"tables": name, "draws": len(seeds), **shares})
-    return pd.DataFrame(rows)
-
-
 def _null(truth: Surface, design: Callable[[int], Design], count: int, seed: int) -> float:
     """The chance that depth does nothing to the losses of a draw, by its own noise."""
     shapes, losses = draw_shapes(truth, design(count), seed)
@@ -250,59 +202,56 @@ def _permuted(truth: Surface, count: int, seed: int) -> float:
     return chance_without_depth(permuted(draw_shapes(truth, Design(count), seed)[0], seed), None)
 
 
-def some(shapes: Shapes, rows: np.ndarray) -> Shapes:
-    """The shapes at these rows."""
-    parts = ("depth", "width", "size", "loss", "seeds")
-    return replace(shapes, **{name: getattr(shapes, name)[rows] for name in parts})
+NULL: Mapping[str, Callable[[int, int], float]] = {
+    "no depth is better": partial(_null, no_depth, Design),
+    "no depth is better, 3 seeds at 4": partial(_null, no_depth, partial(Design, repeated=4)),
+    "no depth is better, small ones noisy": partial(_null, no_depth, partial(Design, uneven=3.0)),
+    "penalty below the noise (it matters)": partial(_null, symmetric, partial(Design, noise=0.02)),
+    "permuted depths, three power laws": partial(_permuted, three_powers),
+    "permuted depths, symmetric": partial(_permuted, symmetric),
+}
 
 
-def unseen(name: str, shapes: Shapes) -> list[dict[str, object]]:
-    """Root mean square errors, in nats, of each shape left out, and of the largest third from the smaller shapes."""
-    everything = np.arange(len(shapes))
-    errors = []
-    for index in everything:
-        surface = fit_surface(some(shapes, everything != index), None, draws=100)
-        errors.append(surface.fitted(shapes.x[[index]], shapes.z[[index]])[0] - shapes.loss[index])
-    order = np.argsort(shapes.size, kind="stable")
-    small, large = order[: -(len(order) // 3)], order[-(len(order) // 3) :]
-    surface = fit_surface(some(shapes, np.isin(everything, small)), None, draws=BOOTSTRAP_DRAWS)
-    rolled = (
-        surface.fitted(shapes.x[large], shapes.z[large]) - shapes.loss[large] if surface.usable else [np.nan]
-    )
-    one, several = (np.sqrt(np.mean(np.square(off))) for off in (errors, rolled))
-    what = f"the {len(large)} largest, {shapes.size[small].max():.3g} to {shapes.size.max():.3g}"
-    beyond = {"runs": name, "unseen": what, "shapes": len(small), "error": several}
-    return [
-        {"runs": name, "unseen": "one shape", "shapes": len(shapes), "error": one},
-        beyond | {"after its mean": np.std(rolled)},
-    ]
+def nulls(seeds: range) -> list[dict[str, object]]:
+    """A row a kind of table, with the share of those of 12, 22 and 40 shapes of which it says that depth matters."""
+    rows = []
+    for name, chance_of_draw in NULL.items():
+        shares = {
+            f"{count} shapes": np.mean([chance_of_draw(count, seed) < TOLD for seed in seeds])
+            for count in COUNTS
+        }
+        rows.append({"tables": name, "draws": len(seeds), **shares})
+    return rows
+
+
+def unseen(path: Path) -> list[dict[str, object]]:
+    """A row a budget of a table: the root mean square error, in nats, of a shape by a surface through the others."""
+    rows: list[dict[str, object]] = []
+    for budget in budgets_of(own_runs(read_table(path), str(path)).table, str(path), least=LEAST_SHAPES):
+        shapes, errors = shapes_of(budget.runs, SizeAxis.BLOCK), []
+        everything = np.arange(len(shapes))
+        for index in everything:
+            others = {name: getattr(shapes, name)[everything != index] for name in PARTS}
+            surface = fit_surface(replace(shapes, **others), None, draws=100)
+            errors.append(surface.fitted(shapes.x[[index]], shapes.z[[index]])[0] - shapes.loss[index])
+        error = np.sqrt(np.mean(np.square(errors)))
+        rows.append({"runs": path.stem, "unseen": "one shape", "shapes": len(shapes), "error": error})
+    return rows
 
 
 def main() -> None:
     """Run everything, write the tables and print them."""
-    parser = parser_of_draws(__doc__, 40, ("unseen", "statuses", "penalties", "nulls", "held"))
+    parser = parser_of_draws(__doc__, 40, ("unseen", "penalties", "nulls", "held"))
     parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
-    parser.add_argument("--tokens", type=float, help="their token budget")
     arguments = parser.parse_args()
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
-    tables: dict[str, Callable[[], pd.DataFrame]] = {
-        "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
-        "statuses": lambda: statuses(seeds),
-        "penalties": lambda: costs_held(seeds, arguments.out / "costs.csv"),
-        "nulls": lambda: nulls(seeds),
-        "held": lambda: held(answers(seeds, arguments.out / "answers.csv")),
+    paths = [LAPTOP] + ([arguments.runs] if arguments.runs else [])
+    tables: dict[str, Callable[[range], pd.DataFrame | list[dict[str, object]]]] = {
+        "unseen": lambda _: [row for path in paths for row in unseen(path)],
+        "penalties": lambda seeds: costs_held(seeds, arguments.out / "costs.csv"),
+        "nulls": nulls,
+        "held": lambda seeds: held(answers(seeds, arguments.out / "answers.csv")),
     }
     write_tables(tables, arguments)
-
-
-def _paths(arguments: argparse.Namespace) -> list[tuple[str, Shapes]]:
-    given = [(LAPTOP, None)] + ([(arguments.runs, arguments.tokens)] if arguments.runs else [])
-    found = []
-    for path, tokens in given:
-        runs = own_runs(read_table(path), str(path)).table
-        for budget in budgets_of(runs, str(path), least=LEAST_SHAPES, only=tokens):
-            found.append((path.stem, shapes_of(budget.runs, SizeAxis.BLOCK)))
-    return found
 
 
 if __name__ == "__main__":

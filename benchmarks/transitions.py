@@ -30,8 +30,6 @@ from loss_surfaces import NOISE, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import (
-    PAPER_RULE,
-    Transition,
     TransitionStatus,
     adjacent_pairs,
     loss_curves,
@@ -55,9 +53,6 @@ WRONG = {
     TransitionStatus.DEEPER_BETTER,
     TransitionStatus.SHALLOWER_BETTER,
 }
-
-NAMES = ("noise", "surfaces", "without", "lines", "tables", "forms")
-Found = dict[str, list[tuple[Transition, float]]]
 
 
 @dataclass(frozen=True)
@@ -154,31 +149,39 @@ def table_of(kind: Tables, number: int) -> tuple[pd.DataFrame, dict[int, float]]
     return runs.drop_duplicates(["depth", "width", "seed"], ignore_index=True), true
 
 
+def crossings(found: pd.DataFrame) -> pd.DataFrame:
+    """The crossings among transitions whose width is `true`: whether and how well each tells it."""
+    found = found[found["status"] == TransitionStatus.CROSSING]
+    return found.assign(
+        held=found["true"].between(found["width_low"], found["width_high"]),
+        off=np.log(found["width"] / found["true"]),
+        err=found["width_err"] / found["width"],
+        doubted=found["caution"] != "",
+    )
+
+
+def quality(crossed: pd.DataFrame) -> dict[str, float]:
+    """How good some `crossings` are."""
+    return {
+        "held": crossed["held"].mean(),
+        "bias": crossed["off"].mean(),
+        "rms": np.sqrt((crossed["off"] ** 2).mean()),
+        "err": crossed["err"].median(),
+        "doubted": crossed["doubted"].mean(),
+    }
+
+
 def of_tables(kind: Tables, numbers: range) -> dict[str, object]:
     """A row: how good the reported crossings of these tables are, and how many have a caution."""
-    held, off, err, cautions, pairs = [], [], [], [], 0
+    rows = []
     for number in numbers:
         runs, true = table_of(kind, number)
-        rows = analyse_runs(runs, Options(draws=BOOTSTRAP_DRAWS, seed=number)).bootstrap_rows
-        found = [row for row in rows if row["depth"] in OFF or not kind.outlier]
-        pairs += len(found)
-        for row in found:
-            if row["status"] == TransitionStatus.CROSSING:
-                width = true[row["depth"]]
-                held.append(row["width_low"] <= width <= row["width_high"])
-                off.append(math.log(row["width"] / width))
-                err.append(row["width_err"] / row["width"])
-                cautions.append(bool(row["caution"]))
-    return {
-        "tables": kind.name,
-        "crossings": len(held),
-        "reported": len(held) / pairs,
-        "held": np.mean(held),
-        "bias": np.mean(off),
-        "rms": np.sqrt(np.mean(np.square(off))),
-        "err": np.median(err),
-        "doubted": np.mean(cautions),
-    }
+        for row in analyse_runs(runs, Options(draws=BOOTSTRAP_DRAWS, seed=number)).bootstrap_rows:
+            if row["depth"] in OFF or not kind.outlier:
+                rows.append({**row, "true": true[row["depth"]]})
+    crossed = crossings(pd.DataFrame(rows))
+    reported = {"crossings": len(crossed), "reported": len(crossed) / len(rows)}
+    return {"tables": kind.name, **reported, **quality(crossed)}
 
 
 CARD = Path(__file__).resolve().parents[1] / "docs" / "results" / "h200_llama.csv"
@@ -235,74 +238,60 @@ def of_forms(truth: str, offset: float, numbers: range) -> dict[str, object]:
     }
 
 
-def experiments(surface: Surface, draws: int, *, by_width: bool = True) -> Found:
-    """Each method's transitions on that many draws of a surface, with the true width."""
-    found: Found = {BOOTSTRAP: [], PAPER_RULE: []}
-    for number in range(draws):
+def experiments(surface: Surface, numbers: range, *, by_width: bool = True) -> pd.DataFrame:
+    """Each method's transitions on draws of a surface, with the `true` width."""
+    rows = []
+    for number in numbers:
         runs, true_width = draw_runs(surface, number)
         noise = pooled_noise(runs, by_width=by_width)
         shallow, deep = loss_curves(runs, noise).values()
         ours, _ = bootstrap_crossing(shallow, deep, noise, draws=BOOTSTRAP_DRAWS, seed=number)
-        found[BOOTSTRAP].append((ours, true_width))
-        found[PAPER_RULE].append((paper_rule(shallow, deep, noise), true_width))
-    return found
+        rows += [{**asdict(one), "true": true_width} for one in (ours, paper_rule(shallow, deep, noise))]
+    return pd.DataFrame(rows)
 
 
-def calibration(surface: Surface, draws: int) -> list[dict[str, object]]:
+def calibration(surface: Surface, numbers: range) -> list[dict[str, object]]:
     """A row per method: how often a crossing is reported, and how good those are."""
     rows = []
-    for method, found in experiments(surface, draws).items():
-        crossed = [(one, width) for one, width in found if one.status is TransitionStatus.CROSSING]
-        off = np.array([np.log(one.width / width) for one, width in crossed])
-        rows.append(
-            {
-                "surface": surface.name,
-                "method": method,
-                "reported": len(crossed) / draws,
-                "undecided": np.mean([one.status is TransitionStatus.UNDECIDED for one, _ in found]),
-                "held": np.mean([one.width_low <= width <= one.width_high for one, width in crossed]),
-                "bias": off.mean(),
-                "rms": np.sqrt((off**2).mean()),
-                "err": np.median([one.width_err / one.width for one, _ in crossed]),
-                "doubted": np.mean([bool(one.caution) for one, _ in crossed]),
-            }
-        )
+    for method, found in experiments(surface, numbers).groupby("method"):
+        crossed = crossings(found)
+        undecided = (found["status"] == TransitionStatus.UNDECIDED).mean()
+        shares = {"reported": len(crossed) / len(numbers), "undecided": undecided}
+        rows.append({"surface": surface.name, "method": method, **shares, **quality(crossed)})
     return rows
 
 
-def statuses(surface: Surface, draws: int) -> list[dict[str, object]]:
+def statuses(surface: Surface, numbers: range) -> list[dict[str, object]]:
     """A row per method: the share of each status where there is no crossing, or not one."""
     return [
-        {"surface": surface.name, "method": method}
-        | {str(status): count / draws for status, count in Counter(one.status for one, _ in found).items()}
-        for method, found in experiments(surface, draws).items()
+        {"surface": surface.name, "method": method, **(found.value_counts(sort=False) / len(numbers))}
+        for method, found in experiments(surface, numbers).astype({"status": str}).groupby("method")["status"]
     ]
 
 
-def noise_rows(surface: Surface, draws: int) -> list[dict[str, object]]:
+def noise_rows(surface: Surface, numbers: range) -> list[dict[str, object]]:
     """A row for one number of noise and one for noise by width: the bootstrap's intervals, and wrong statuses of both.
 
     `held small` and `held large` are of the crossings below and above the middle of the true widths.
     """
     rows = []
     middle = math.sqrt(math.prod(surface.between))
+    bad = WRONG if surface.crosses else WRONG | {TransitionStatus.CROSSING}
     for by_width in (False, True):
-        found = experiments(surface, draws, by_width=by_width)
-        crossed = [(one, w) for one, w in found[BOOTSTRAP] if one.status is TransitionStatus.CROSSING]
-        true = np.array([width for _, width in crossed])
-        held = pd.Series([one.width_low <= width <= one.width_high for one, width in crossed], dtype=float)
-        off = pd.Series([np.log(one.width / width) for one, width in crossed], dtype=float)
-        bad = WRONG if surface.crosses else WRONG | {TransitionStatus.CROSSING}
+        found = experiments(surface, numbers, by_width=by_width)
+        wrong = found["status"].isin(bad).groupby(found["method"]).mean()
         row = {"surface": surface.name, "noise": "by width" if by_width else "one number"}
-        row |= {f"{method}: wrong": np.mean([t.status in bad for t, _ in found[method]]) for method in found}
+        row |= {f"{method}: wrong": share for method, share in wrong.items()}
         if surface.crosses:
+            crossed = crossings(found[found["method"] == BOOTSTRAP])
+            small, of_all = crossed["true"] < middle, quality(crossed)
             row |= {
-                "reported": len(crossed) / draws,
-                "held": held.mean(),
-                "held small": held[true < middle].mean(),
-                "held large": held[true >= middle].mean(),
-                "rms": np.sqrt((off**2).mean()),
-                "err": pd.Series([one.width_err / one.width for one, _ in crossed], dtype=float).median(),
+                "reported": len(crossed) / len(numbers),
+                "held": of_all["held"],
+                "held small": crossed.loc[small, "held"].mean(),
+                "held large": crossed.loc[~small, "held"].mean(),
+                "rms": of_all["rms"],
+                "err": of_all["err"],
             }
         rows.append(row)
     return rows
@@ -313,14 +302,14 @@ def _gpu_grid() -> dict[str, Any]:
 
 
 def line(
-    name: str, widths: dict[int, list[int]], truth: tuple[float, float], draws: int
+    name: str, widths: dict[int, list[int]], truth: tuple[float, float], numbers: range
 ) -> list[dict[str, object]]:
     """Rows of the fitted slope with and without limits, for runs on a grid whose transitions follow `truth` (a, b)."""
     a, b = truth
     repeated = _gpu_grid()["repeated"]
     slopes: dict[bool, list[tuple[float, float, float]]] = {True: [], False: []}
     last: Counter[str] = Counter()
-    for number in range(draws):
+    for number in numbers:
         runs = simulate(widths, {d: float(np.exp(a + b * d)) for d in widths}, seed=number, repeated=range(9))
         often = [
             width in repeated.get(depth, [])
@@ -343,8 +332,8 @@ def line(
                 "grid": name,
                 "truth": f"{a:.2f} + {b:.4f} L",
                 "limits": limits,
-                "fits": len(kept) / draws,
-                "last pair crosses": last["crossing"] / draws,
+                "fits": len(kept) / len(numbers),
+                "last pair crosses": last["crossing"] / len(numbers),
                 "bias of b": off.mean(),
                 "rms of b": np.sqrt((off**2).mean()),
                 "err of b": err.mean(),
@@ -355,33 +344,39 @@ def line(
     return rows
 
 
-def main() -> None:
-    """Run everything, write the tables and print them."""
-    arguments = parser_of_draws(__doc__, 200, NAMES).parse_args()
-    draws, first = arguments.draws, arguments.first_seed
+def lines(numbers: range) -> list[dict[str, object]]:
+    """The rows of both grids on two truths: the published law, and one 17% above it."""
     now = {depth: list(row) for depth, row in _gpu_grid()["widths"].items()}
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
-    truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
-    made: dict[str, Callable[[], list[dict[str, object]]]] = {
-        "noise": lambda: [row for surface in BY_SIZE for row in noise_rows(surface, draws)],
-        "surfaces": lambda: [row for surface in CROSSING for row in calibration(surface, draws)],
-        "without": lambda: [row for surface in WITHOUT for row in statuses(surface, draws)],
-        "lines": lambda: [
-            row
-            for truth in truths
-            for name, grid in (("gpu before", before), ("gpu", now))
-            for row in line(name, grid, truth, draws)
-        ],
-        "tables": lambda: [
-            of_tables(kind, range(first, first + draws * (2 if kind.outlier else 1))) for kind in OF_TABLES
-        ],
-        "forms": lambda: [
-            of_forms(truth, offset, range(first, first + draws))
-            for truth in TRUTHS
-            for offset in (0.0, 0.0025)
-        ],
-    }
-    write_tables(made, arguments)
+    return [
+        row
+        for truth in (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
+        for name, grid in (("gpu before", before), ("gpu", now))
+        for row in line(name, grid, truth, numbers)
+    ]
+
+
+def tables(numbers: range) -> list[dict[str, object]]:
+    """A row for each kind of tables, with twice as many where half of the transitions count."""
+    more = range(numbers.start, numbers.stop + len(numbers))
+    return [of_tables(kind, more if kind.outlier else numbers) for kind in OF_TABLES]
+
+
+TABLES: dict[str, Callable[[range], list[dict[str, object]]]] = {
+    "noise": lambda numbers: [row for surface in BY_SIZE for row in noise_rows(surface, numbers)],
+    "surfaces": lambda numbers: [row for surface in CROSSING for row in calibration(surface, numbers)],
+    "without": lambda numbers: [row for surface in WITHOUT for row in statuses(surface, numbers)],
+    "lines": lines,
+    "tables": tables,
+    "forms": lambda numbers: [
+        of_forms(truth, offset, numbers) for truth in TRUTHS for offset in (0.0, 0.0025)
+    ],
+}
+
+
+def main() -> None:
+    """Run everything, write the tables and print them."""
+    write_tables(TABLES, parser_of_draws(__doc__, 200, TABLES).parse_args())
 
 
 if __name__ == "__main__":
