@@ -11,7 +11,6 @@ single precision.
 
 from __future__ import annotations
 
-import csv
 import tempfile
 from dataclasses import replace
 from itertools import product
@@ -19,18 +18,18 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from machine import machine
 
 from shapelaw.errors import command_line
 from shapelaw.models.memorizer import Parameters, forward, positions
 from shapelaw.specs.memorizers import ContextType, MemorizationRun, Memorizer
-from shapelaw.specs.runs import Run
 from shapelaw.storage.records import RUNS, read_record
 from shapelaw.theory.memorization import memorizable_examples
 from shapelaw.theory.memorizing_weights import MemorizingWeights, limit_rank, memorizing_weights
 from shapelaw.theory.polynomials import PRIMES
-from shapelaw.training.driver import Stores, train_job
+from shapelaw.training.driver import stores_in, train_job
 from shapelaw.training.memorizer_pack import Examples, draw_examples
 from shapelaw.training.trainer import Runtime
 
@@ -65,10 +64,6 @@ def parameters_of(m: Memorizer, weights: MemorizingWeights, labels: Floats) -> P
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def _no_stores(run: Run) -> Stores:
-    raise TypeError(f"{run.key} is no memorizer")
-
-
 def built(m: Memorizer, examples: Examples) -> tuple[int, float, float, float]:
     """The exact rank of Z, the largest errors of an output without and with a skip connection, and the accuracy."""
     queries, contexts = embedded(m, examples)
@@ -101,17 +96,17 @@ def main() -> None:
         for context_type, sizes in product(TYPES, SHAPES)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        train_job([[run] for run in runs], Path(folder), _no_stores, Runtime(threads=1))
+        train_job([[run] for run in runs], Path(folder), stores_in(Path(folder)), Runtime(threads=1))
         accuracies = [read_record(Path(folder) / RUNS / run.key).summary["final_accuracy"] for run in runs]
     print(machine())
-    with arguments.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*SIZES, "examples", "rank", "error", "error_skip", "built", "trained"])
-        for run, trained in zip(runs, accuracies, strict=True):
-            m = run.memorizer
-            found, error, skip, accuracy = built(m, draw_examples(replace(run, precision="float64")))
-            sizes = (run.context_type, m.heads, m.context, m.head_dim, run.examples)
-            writer.writerow([*sizes, found, f"{error:.1e}", f"{skip:.1e}", accuracy, trained])
+    rows = []
+    for run, trained in zip(runs, accuracies, strict=True):
+        m = run.memorizer
+        found, error, skip, accuracy = built(m, draw_examples(replace(run, precision="float64")))
+        sizes = (run.context_type, m.heads, m.context, m.head_dim, run.examples)
+        rows.append((*sizes, found, f"{error:.1e}", f"{skip:.1e}", accuracy, trained))
+    columns = [*SIZES, "examples", "rank", "error", "error_skip", "built", "trained"]
+    pd.DataFrame(rows, columns=columns).to_csv(arguments.out, index=False)
 
 
 if __name__ == "__main__":

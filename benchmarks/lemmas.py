@@ -12,7 +12,6 @@ the upper one, and the last layer adds up the heads.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 from collections import Counter
@@ -22,6 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from shapelaw.errors import command_line
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, next_map, outputs, random_maps
@@ -152,8 +152,7 @@ def built_grid(depth: int, width: int, heads: int, tokens: int, V: Residues) -> 
     """Lemma 6's part of the grid tensor: its weights and templates, for V of (width - heads) / 2 columns."""
     a, half = width // heads, (width // heads - 1) // 2
     inverse = pow(tokens, -1, PRIME)
-    project, total, sums = (np.zeros((heads, width, width), dtype=np.uint64) for _ in range(3))
-    halves = np.zeros((heads, width, width), dtype=np.uint64)
+    project, total, sums, halves, one = np.zeros((5, heads, width, width), dtype=np.uint64)
     mask = (np.arange(1, width + 1) % a != 0).astype(np.uint64)
     for head in range(heads):
         base, last = head * a, (head + 1) * a - 1
@@ -165,7 +164,6 @@ def built_grid(depth: int, width: int, heads: int, tokens: int, V: Residues) -> 
                 sums[head, base + row, place] = factor * inverse % PRIME
                 sums[head, base + half + row, place] = -factor * inverse % PRIME
         sums[head, base + half : last + 1, last] = inverse
-    one = np.zeros((heads, width, width), dtype=np.uint64)
     one[:, a - 1, a - 1] = 1
     every = np.broadcast_to(np.outer(mask, mask), one.shape)
     scores = [one, halves, *[every] * (depth - 2)]
@@ -303,14 +301,14 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
     out = parser.parse_args().out
-    with out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["lemma", "says", "sizes", "cases", "failed", "least_slack", "largest_slack"])
-        for name, says, sizes, cases in LEMMAS:
-            found = list(cases())
-            slacks = [one.slack for one in found if one.slack is not None]
-            ends = [f"{end(slacks):.3g}" for end in (min, max)] if slacks else ["", ""]
-            writer.writerow([name, says, sizes, len(found), sum(not one.holds for one in found), *ends])
+    rows = []
+    for name, says, sizes, cases in LEMMAS:
+        found = list(cases())
+        slacks = [one.slack for one in found if one.slack is not None]
+        ends = [f"{end(slacks):.3g}" for end in (min, max)] if slacks else ["", ""]
+        rows.append((name, says, sizes, len(found), sum(not one.holds for one in found), *ends))
+    columns = ["lemma", "says", "sizes", "cases", "failed", "least_slack", "largest_slack"]
+    pd.DataFrame(rows, columns=columns).to_csv(out, index=False)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ weights (`rank_first`) and at trained ones, above 1e-10 of the largest singular 
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 import torch
 from machine import machine
 from torch import Tensor
@@ -49,7 +49,7 @@ def rank_of_z(run: MemorizationRun, parameters: Mapping[str, Tensor], tolerance:
     return numerical_rank(z_THd.reshape(RANKED, -1), tolerance).rank
 
 
-def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
+def train(heads: int, seeds: list[int], steps: int) -> pd.DataFrame:
     """A row a seed."""
     m = Memorizer(heads, 32, 64, value_dim=1, logit_scale="width")
     runs = [MemorizationRun(m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds]
@@ -63,26 +63,17 @@ def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
     for place, run in enumerate(runs):
         found, trained = pack.evaluate(place), pack.alone(place)
         first = {name: value[None] for name, value in initial_parameters(m, run.seed, torch.float32).items()}
-        rows.append(
-            {"heads": heads, "context": m.context, "head_dim": m.head_dim}
-            | {
-                "classes": m.outputs,
-                "examples": EXAMPLES,
-                "seed": run.seed,
-                "steps": steps,
-                "steps_done": steps,
-            }
-            | {"accuracy": found.accuracy, "loss": round(found.loss, 5)}
-            | {"rank_first": rank_of_z(run, first, 1e-10), "rank_trained": rank_of_z(run, trained, 1e-10)}
-            | {"rank_rough": rank_of_z(run, trained, ROUGH)}
-            | {"rank_bound": shared_context_rank(heads, m.context), "cpu_seconds": round(seconds, 1)}
-        )
-    return rows
-
-
-def done(out: Path) -> list[dict[str, str]]:
-    """The rows that are there."""
-    return list(csv.DictReader(out.open(encoding="utf-8"))) if out.exists() else []
+        setting = {"heads": heads, "context": m.context, "head_dim": m.head_dim, "classes": m.outputs}
+        setting |= {"examples": EXAMPLES, "seed": run.seed, "steps": steps, "steps_done": steps}
+        ranks = {
+            "rank_first": rank_of_z(run, first, 1e-10),
+            "rank_trained": rank_of_z(run, trained, 1e-10),
+            "rank_rough": rank_of_z(run, trained, ROUGH),
+            "rank_bound": shared_context_rank(heads, m.context),
+        }
+        learned = {"accuracy": found.accuracy, "loss": round(found.loss, 5)}
+        rows.append({**setting, **learned, **ranks, "cpu_seconds": round(seconds, 1)})
+    return pd.DataFrame(rows)
 
 
 def main() -> None:
@@ -94,20 +85,14 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(machine(), flush=True)
+    out, steps = arguments.out, arguments.steps
     for heads in arguments.heads:
-        there = {(int(row["heads"]), int(row["steps"]), int(row["seed"])) for row in done(arguments.out)}
-        seeds = [seed for seed in range(arguments.seeds) if (heads, arguments.steps, seed) not in there]
-        if not seeds:
-            continue
-        rows = train(heads, seeds, arguments.steps)
-        fresh = not arguments.out.exists()
-        with arguments.out.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            if fresh:
-                writer.writeheader()
-            writer.writerows(rows)
-        for row in rows:
-            print(row, flush=True)
+        there = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["heads", "steps", "seed"])
+        done = there.loc[(there["heads"] == heads) & (there["steps"] == steps), "seed"]
+        if seeds := sorted(set(range(arguments.seeds)) - set(done)):
+            rows = train(heads, seeds, steps)
+            rows.to_csv(out, mode="a", header=not out.exists(), index=False)
+            print(rows.to_string(index=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ values of the matricization at the nodes of Gauss and Legendre, whose weights ma
 
 from __future__ import annotations
 
-import csv
 import math
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from shapelaw.errors import command_line
 from shapelaw.theory.polynomials import PRIMES, rank
@@ -88,19 +88,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
     arguments = parser.parse_args()
     rng = np.random.default_rng(SEED)
-    with arguments.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["power", "terms", "epsilon", "draws", "full", "mean_rank", "expected"])
-        for power, terms in product(range(1, MOST_POWER + 1), range(1, MOST_TERMS + 1)):
-            exponents = rng.integers(1, power + 1, (arguments.draws, terms, INPUTS))
-            residues = rng.integers(1, PRIMES[0], (arguments.draws, terms))
-            exact = np.array(list(map(coefficient_rank, exponents, residues)))
-            values = singular_values(exponents, rng.standard_normal((arguments.draws, terms)))
-            ranks = {0.0: exact} | {epsilon: epsilon_ranks(values, epsilon) for epsilon in EPSILONS}
-            for epsilon, found in ranks.items():
-                expected = "" if epsilon else f"{full_rank_share(terms, power):.4f}"
-                shares = f"{(found == terms).mean():.4f}", f"{found.mean():.3f}"
-                writer.writerow([power, terms, epsilon, arguments.draws, *shares, expected])
+    rows = []
+    for power, terms in product(range(1, MOST_POWER + 1), range(1, MOST_TERMS + 1)):
+        exponents = rng.integers(1, power + 1, (arguments.draws, terms, INPUTS))
+        residues = rng.integers(1, PRIMES[0], (arguments.draws, terms))
+        exact = np.array(list(map(coefficient_rank, exponents, residues)))
+        values = singular_values(exponents, rng.standard_normal((arguments.draws, terms)))
+        ranks = {0.0: exact} | {epsilon: epsilon_ranks(values, epsilon) for epsilon in EPSILONS}
+        for epsilon, found in ranks.items():
+            expected = "" if epsilon else f"{full_rank_share(terms, power):.4f}"
+            shares = f"{(found == terms).mean():.4f}", f"{found.mean():.3f}"
+            rows.append((power, terms, epsilon, arguments.draws, *shares, expected))
+    columns = ["power", "terms", "epsilon", "draws", "full", "mean_rank", "expected"]
+    pd.DataFrame(rows, columns=columns).to_csv(arguments.out, index=False)
 
 
 if __name__ == "__main__":
