@@ -140,15 +140,14 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=PARTS, default=[part for part in PARTS if part != "train"]
     )
-    parser.add_argument("--folder", type=Path, help="kept (default: a temporary one)")
     parser.add_argument("--out", type=Path, help="CSV file")
     arguments, snakemake = parser.parse_known_args()
     parts = [part for part in PARTS if part in arguments.only]
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         for runs in sorted(arguments.runs):
-            folder = (arguments.folder or Path(temporary)) / str(runs)
-            folder.mkdir(parents=True)
+            folder = Path(temporary) / str(runs)
+            folder.mkdir()
             rows += grown(folder, runs, parts, snakemake)
     table = pd.DataFrame(rows)
     table["growth"] = (table["cpu_seconds"] / table.groupby("part")["cpu_seconds"].shift()).round(1)

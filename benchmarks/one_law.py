@@ -278,17 +278,11 @@ def fits_of(vocabulary: str, small: pd.DataFrame, labs: Mapping[str, pd.DataFram
 
 def fit_row(vocabulary: str, name: str, fit: Fit, labs: Mapping[str, pd.DataFrame]) -> dict[str, object]:
     """A fit's parameters with their errors, and what it leaves of each lab's losses."""
-    errors = dict(zip((f"{one}_err" for one in NAMES), np.sqrt(np.diag(fit[1])), strict=True))
-    nats = {
-        f"nats_{lab.split()[0].lower()}": Surface(one, vocabulary).nats(fit[0]) for lab, one in labs.items()
-    }
-    return {
-        "vocabulary": vocabulary,
-        "fitted_to": name,
-        **dict(zip(NAMES, fit[0], strict=True)),
-        **errors,
-        **nats,
-    }
+    row = {"vocabulary": vocabulary, "fitted_to": name, **dict(zip(NAMES, fit[0], strict=True))}
+    row |= dict(zip((f"{one}_err" for one in NAMES), np.sqrt(np.diag(fit[1])), strict=True))
+    for lab, shapes in labs.items():
+        row[f"nats_{lab.split()[0].lower()}"] = Surface(shapes, vocabulary).nats(fit[0])
+    return row
 
 
 def depth_rows(
@@ -316,10 +310,8 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="SVG file")
     arguments = parser.parse_args()
     runs = small_runs()
-    small, labs = (
-        shapes_of(runs),
-        {name: shapes_of(one) for name, one in public_runs(arguments.gemstones).items()},
-    )
+    small = shapes_of(runs)
+    labs = {name: shapes_of(one) for name, one in public_runs(arguments.gemstones).items()}
     found = {vocabulary: fits_of(vocabulary, small, labs) for vocabulary in VOCABULARIES}
     other, law = [name for name, _ in choices(small)], read_law(PUBLISHED)
     fits, depths = [], []

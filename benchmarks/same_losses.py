@@ -1,6 +1,6 @@
 """Whether the fast path trains as the float32 reference does: loss curves of both, against the noise of seeds.
 
-    PYTHONPATH=scripts python benchmarks/same_losses.py --out DIR [--train-store train.json --test-store test.json]
+    PYTHONPATH=scripts python benchmarks/same_losses.py --out DIR --train-store train.json --test-store test.json
 
 The reference: float32, eager, autograd. The fast path: what training does by itself on this device, or what --compile
 and --compiled-part say; on a GPU with bfloat16 products. Both train the same shapes with the same seeds, data order and
@@ -19,17 +19,16 @@ import argparse
 import itertools
 import math
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from language_training import CONTEXT, shape_of, store_of
+from language_training import CONTEXT, shape_of
 from machine import machine, markdown, while_time_lasts
 
-from shapelaw.corpora.token_store import TokenStore, open_token_store
+from shapelaw.corpora.token_store import open_token_store
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
@@ -84,24 +83,23 @@ def main() -> int:
     shapes = arguments.shapes or ([(2, 64)] if on_cpu else SHAPES)
     found: dict[tuple[int, int], list[tuple[list[float], float]]] = {shape: [] for shape in shapes}
     rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory() as name:
-        stores, note = _stores(arguments, Path(name))
-        heading = (
-            f"{machine()}, {device_name(device)}, torch {torch.__version__}; {arguments.steps} steps of "
-            f"{arguments.batch} x {CONTEXT} tokens, {arguments.seeds} seeds. {note}"
-        )
-        runs = itertools.product(found, ways, range(arguments.seeds))
-        for (depth, width), way, seed in while_time_lasts(runs, arguments.seconds):
-            recipe, runtime = ways[way]
-            run = Run("tokens", make_shape(depth, width, 2, stores[0].vocab_size, CONTEXT), recipe, seed)
-            train_job([[run]], arguments.out / way, lambda _: stores, runtime)
-            of_shape = found[depth, width]
-            of_shape.append(losses(arguments.out / way / RUNS / run.key))
-            if len(of_shape) == len(ways) * arguments.seeds:
-                rows.append({"depth": depth, "width": width, **compare(of_shape)})
-                text = f"{heading}\n\n{markdown(rows)}\n"
-                with replacing(arguments.out / "same_losses.md") as temporary:
-                    temporary.write_text(text)
+    stores = open_token_store(arguments.train_store), open_token_store(arguments.test_store)
+    heading = (
+        f"{machine()}, {device_name(device)}, torch {torch.__version__}; {arguments.steps} steps of "
+        f"{arguments.batch} x {CONTEXT} tokens, {arguments.seeds} seeds."
+    )
+    runs = itertools.product(found, ways, range(arguments.seeds))
+    for (depth, width), way, seed in while_time_lasts(runs, arguments.seconds):
+        recipe, runtime = ways[way]
+        run = Run("tokens", make_shape(depth, width, 2, stores[0].vocab_size, CONTEXT), recipe, seed)
+        train_job([[run]], arguments.out / way, lambda _: stores, runtime)
+        of_shape = found[depth, width]
+        of_shape.append(losses(arguments.out / way / RUNS / run.key))
+        if len(of_shape) == len(ways) * arguments.seeds:
+            rows.append({"depth": depth, "width": width, **compare(of_shape)})
+            text = f"{heading}\n\n{markdown(rows)}\n"
+            with replacing(arguments.out / "same_losses.md") as temporary:
+                temporary.write_text(text)
     if len(rows) < len(found):
         return 3
     print(text)
@@ -120,22 +118,12 @@ def _training(arguments: argparse.Namespace) -> Training:
     )
 
 
-def _stores(arguments: argparse.Namespace, folder: Path) -> tuple[tuple[TokenStore, TokenStore], str]:
-    if (arguments.train_store is None) != (arguments.test_store is None):
-        raise UserError("Give both --train-store and --test-store, or neither.")
-    if arguments.train_store is not None:
-        return (open_token_store(arguments.train_store), open_token_store(arguments.test_store)), ""
-    store, note = store_of(2000, folder)
-    test = store.path.with_name("test.json")
-    return (store, open_token_store(test) if test.is_file() else store), note
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = command_line(__doc__)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR")
-    add("--train-store", type=Path, help="header of a token store (default: the default corpus at V = 2000)")
-    add("--test-store", type=Path)
+    add("--train-store", type=Path, required=True, help="header of a token store")
+    add("--test-store", type=Path, required=True)
     add("--shapes", type=shape_of, nargs="+", metavar="L,d", help="(default: three; on a CPU one)")
     add("--steps", type=int, default=1000)
     add("--batch", type=int, default=128)

@@ -82,12 +82,6 @@ def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
     return Noise(float(np.sqrt(variance)), 2.0 * design.repeated)
 
 
-def answers(seeds: range, kept: Path) -> pd.DataFrame:
-    """A row an answer: the best depth of one size of one draw of a surface and design, beside the true one."""
-    cases = [(surface, design) for design in DESIGNS for surface in SURFACES]
-    return _drawn(seeds, kept, lambda seed: [row for case in cases for row in _asked_of_one(*case, seed)])
-
-
 def _drawn(seeds: range, kept: Path, rows_of: Callable[[int], list[dict[str, object]]]) -> pd.DataFrame:
     """The rows of each draw, each written into the file `kept` when done; draws that are there are taken from it."""
     told = pd.read_csv(kept) if kept.exists() else pd.DataFrame({"draw": np.array([], dtype=np.int64)})
@@ -102,38 +96,33 @@ def _asked_of_one(surface_name: str, design_name: str, seed: int) -> list[dict[s
     truth, design = SURFACES[surface_name], DESIGNS[design_name]
     shapes, losses = draw_shapes(truth, design, seed)
     surface = fit_surface(shapes, noise_of(design, losses), draws=BOOTSTRAP_DRAWS, seed=seed)
-    rows: list[dict[str, object]] = []
+    rows = []
+    case = {"surface": surface_name, "design": design_name, "shapes": design.count, "draw": seed}
     asked = [(INSIDE, x) for x in np.quantile(shapes.x, ASKED)]
     asked += [(size, float(shapes.x.max()) + np.log(factor)) for size, factor in BEYOND.items()]
     for size, x in asked:
         found = best_depth(surface, float(np.exp(x)))
-        row = {
-            "size": size,
-            "surface": surface_name,
-            "design": design_name,
-            "shapes": design.count,
-            "draw": seed,
-        }
         told = {"depth": found.depth, "low": found.low, "high": found.high, "status": found.status.value}
-        rows.append({**row, "true": true_depth(truth, x), **told})
+        rows.append({"size": size, **case, "true": true_depth(truth, x), **told})
     return rows
 
 
-def held(told: pd.DataFrame) -> pd.DataFrame:
+def held(seeds: range, kept: Path) -> list[dict[str, object]]:
     """A row a size, surface and design, and one over all surfaces unlike the forms: how often they hold the truth.
 
     `held` is the share of converged or extrapolated intervals with the truth inside, `error` its standard error (the
     sizes of one draw share their noise), `bias` and `half_width` are in log depth; `bounds_held` is the share of bounds
     that the truth keeps to, of which 84% are promised.
     """
+    cases = [(surface, design) for design in DESIGNS for surface in SURFACES]
+    told = _drawn(seeds, kept, lambda seed: [row for case in cases for row in _asked_of_one(*case, seed)])
     told = told.assign(drawn=told["surface"] + " " + told["draw"].astype(str))  # what shares its noise
     unlike = told[~told["surface"].isin(list(FORMS))].assign(surface="all unlike the forms")
     keys = ["size", "design", "surface"]
-    rows = [
+    return [
         dict(zip(keys, key, strict=True)) | {"shapes": some["shapes"].iloc[0]} | _shares(some)
         for key, some in pd.concat([told, unlike]).groupby(keys, sort=False)
     ]
-    return pd.DataFrame(rows)
 
 
 def _shares(some: pd.DataFrame) -> dict[str, float]:
@@ -249,7 +238,7 @@ def main() -> None:
         "unseen": lambda _: [row for path in paths for row in unseen(path)],
         "penalties": lambda seeds: costs_held(seeds, arguments.out / "costs.csv"),
         "nulls": nulls,
-        "held": lambda seeds: held(answers(seeds, arguments.out / "answers.csv")),
+        "held": lambda seeds: held(seeds, arguments.out / "answers.csv"),
     }
     write_tables(tables, arguments)
 

@@ -207,12 +207,7 @@ def of_forms(truth: str, offset: float, numbers: range) -> dict[str, object]:
     }
     for depth, gain in GAINS.items():
         there, width = blocks[depth], math.exp(TRUTHS[truth](depth))
-        tie = (
-            12.0
-            * depth
-            * width**2
-            * float((there["block_params"] / (12 * depth * there["width"] ** 2)).mean())
-        )
+        tie = width**2 * float((there["block_params"] / there["width"] ** 2).mean())
         expected -= np.where(runs["depth"] > depth, gain * (1.0 - np.sqrt(tie / size)), 0.0)
     found = []
     for number in numbers:
