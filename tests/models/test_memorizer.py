@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import packed_memorization
 import pytest
 import torch
 from hypothesis import given, settings
@@ -105,6 +106,18 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
     torch.testing.assert_close(
         naive.embedding.weight.grad, expected["embedding"][0].T, rtol=1e-10, atol=1e-12
     )
+
+
+def test_packs_are_timed_beside_models_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"can_compile": lambda device: False, "LEAST_SECONDS": 0.0, "SEVERAL": (1, 2)}.items():
+        monkeypatch.setattr(packed_memorization, name, value)
+    for context_type in ("shared", "per_example"):
+        case = (2, 4, 9, context_type)
+        rows = packed_memorization.against_peers(case, [1, 2], 1, torch.device("cpu"), None)
+        assert [row["what"] for row in rows] == ["naive", "one at a time", "pack of 1", "pack of 2"]
+        assert all(float(str(row["ms"])) > 0 for row in rows)
+    row = packed_memorization.several_shapes(1, 1, torch.device("cpu"))
+    assert float(str(row["times the operations"])) > 1
 
 
 @settings(max_examples=40, deadline=None)
