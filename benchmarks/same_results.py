@@ -6,7 +6,6 @@ Clocks, the machine and the number of attempts may differ; nothing else may, and
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
-
 from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 

@@ -15,7 +15,6 @@ and `err` (the median error that is reported) are of the log width.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -303,20 +302,19 @@ def line(
     a, b = truth
     repeated = _gpu_grid()["repeated"]
     slopes: dict[bool, list[tuple[float, float, float]]] = {True: [], False: []}
-    last: Counter[str] = Counter()
+    last_crosses = 0
     for number in numbers:
         runs = simulate(widths, {d: float(np.exp(a + b * d)) for d in widths}, seed=number, repeated=range(9))
-        often = [
-            width in repeated.get(depth, [])
-            for depth, width in zip(runs["depth"], runs["width"], strict=True)
-        ]
-        runs = runs[(runs["seed"] == 0) | np.array(often)].rename(columns={"test_loss": "loss"})
+        shapes = runs[["depth", "width"]].itertuples(index=False)
+        often = np.array([width in repeated.get(depth, []) for depth, width in shapes])
+        runs = runs[(runs["seed"] == 0) | often].rename(columns={"test_loss": "loss"})
         noise = pooled_noise(runs)
         pairs = adjacent_pairs(loss_curves(runs, noise))
         found = [bootstrap_crossing(*pair, noise, draws=BOOTSTRAP_DRAWS, seed=number)[0] for pair in pairs]
-        last[str(found[-1].status)] += 1
+        last_crosses += found[-1].status is TransitionStatus.CROSSING
+        table = pd.DataFrame([asdict(one) for one in found])
         for limits, kept in slopes.items():
-            fit = fit_transitions(pd.DataFrame([asdict(one) for one in found]), BOOTSTRAP, limits=limits)
+            fit = fit_transitions(table, BOOTSTRAP, limits=limits)
             if fit.usable:
                 kept.append((fit.b - b, fit.b_err, fit.p_value))
     rows = []
@@ -328,7 +326,7 @@ def line(
                 "truth": f"{a:.2f} + {b:.4f} L",
                 "limits": limits,
                 "fits": len(kept) / len(numbers),
-                "last pair crosses": last["crossing"] / len(numbers),
+                "last pair crosses": last_crosses / len(numbers),
                 "bias of b": off.mean(),
                 "rms of b": np.sqrt((off**2).mean()),
                 "err of b": err.mean(),
