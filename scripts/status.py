@@ -11,6 +11,8 @@ from pathlib import Path
 
 from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.jobs.ledger import given_up
+from shapelaw.storage.files import written
 from shapelaw.storage.pool import Counts, outdated_of
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
@@ -37,7 +39,8 @@ def main() -> int:
     pool = {key: run for of in runs.values() for key, run in of.items()}
     for key in outdated_of(arguments.results, [pool[key] for key in pool.keys() & found.keys()]):
         del found[key]  # a record of another text
-    told = [progress_of(study, of, found, Liveness()) for study, of in runs.items()]
+    ended = given_up(arguments.results, since=written(submitted))
+    told = [progress_of(study, of, found, Liveness(), ended) for study, of in runs.items()]
     if told:
         there = [found[key].finished for key in pool.keys() & found.keys()]
         print(f"{Counts(len(pool), sum(there), len(there) - sum(there)).words}.")

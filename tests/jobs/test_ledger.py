@@ -159,3 +159,24 @@ def test_the_ledger_and_the_specs_of_jobs_are_files(tmp_path: Path) -> None:
         ledgers.read_ledger(tmp_path)
     assert ledgers.read_ledger(tmp_path / "none") == {}
     assert ledgers.Job("small", (("a", "b"), ("c",))).keys == ["a", "b", "c"]
+
+
+def test_what_slurm_ended_for_good_is_read_from_the_logs_of_this_start(tmp_path: Path) -> None:
+    ledger, holder = start({}, RUNS[:6], state())
+    ledgers.write_ledger(ledger, tmp_path / "jobs")
+    first, second = ledger
+    logs = {name: tmp_path / "logs/train" / f"{name}.log" for name in ledger}
+    logs[first].parent.mkdir(parents=True)
+    for name, endings in {
+        first: ("FAILED; attempt 1 of 2; trying again", "FAILED; attempt 2 of 2"),
+        second: ("FAILED; attempt 1 of 2; trying again",),
+    }.items():
+        for ending in endings:
+            logs[name].open("a").write("of the job\n")
+            ledgers.note_ending([str(logs[name])], f"job 7 ended {ending}")
+    sentence = f"{first}: job 7 ended FAILED; attempt 2 of 2 ({logs[first]})"
+    given_up = dict.fromkeys((key for key, name in holder.items() if name == first), sentence)
+    assert ledgers.given_up(tmp_path, since=0) == given_up
+    assert ledgers.given_up(tmp_path, since=logs[first].stat().st_mtime + 1) == {}
+    logs[first].write_text("of the attempt after the next start\n")
+    assert ledgers.given_up(tmp_path, since=0) == {}

@@ -300,6 +300,10 @@ def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tm
     )
     assert "without a word" not in said
     assert "Traceback" not in said
+    status = [PYTHON, str(REPOSITORY / "scripts/status.py"), "--results", str(project.folder / "results")]
+    told = subprocess.run(status, capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert f"  failed: {job}: Slurm did not take it (Invalid feature specification)" in told.stdout
 
 
 def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None:

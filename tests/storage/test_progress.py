@@ -24,7 +24,7 @@ KEYS = list(RUNS)
 
 
 def progress(results: Path) -> StudyProgress:
-    return progress_of(STUDY, RUNS, find_records(results), Liveness())
+    return progress_of(STUDY, RUNS, find_records(results), Liveness(), {})
 
 
 @pytest.fixture
@@ -75,6 +75,17 @@ def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
     assert rest[0].startswith(f"  running: {KEYS[2]} at step 20 of 60, 3")
     assert rest[1:] == [
         f"  stopped, and resumed by snakemake: {KEYS[3]}",
+        "  failed: The loss of the fifth is nan at step 7.",
+    ]
+
+
+def test_runs_whose_job_was_ended_for_good_have_failed_and_share_a_line(results: Path) -> None:
+    ended = dict.fromkeys((KEYS[0], KEYS[2], KEYS[3], KEYS[5]), "small-1: job 7 ended OUT_OF_MEMORY")
+    found = progress_of(STUDY, RUNS, find_records(results), Liveness(), ended)
+    assert (found.done, len(found.running), found.stopped, found.waiting) == (2, 1, (), 1)
+    assert list(found.failed) == [KEYS[3], KEYS[4], KEYS[5]]
+    assert lines_of(found)[2:] == [
+        "  failed: small-1: job 7 ended OUT_OF_MEMORY",
         "  failed: The loss of the fifth is nan at step 7.",
     ]
 

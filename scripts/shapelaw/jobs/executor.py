@@ -12,12 +12,12 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from shapelaw.jobs import slurm
+from shapelaw.jobs.ledger import note_ending
 from shapelaw.jobs.resources import OUT_OF_MEMORY, TIMEOUT, Attempts, verdict
 from shapelaw.jobs.snakemake_door import Door, PluginExecutor, count, last_attempt, wildcards_of
 from shapelaw.storage.files import written
@@ -109,6 +109,7 @@ class SlurmExecutor(PluginExecutor):
         if not refusal.passes:
             self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
             self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
+            note_ending(job.log, f"Slurm did not take it ({refusal.reason})")
             count(job, math.inf)  # another attempt would be refused likewise
             super().report_job_error(job_info)
             return
@@ -197,12 +198,7 @@ class SlurmExecutor(PluginExecutor):
         count(job, min(job.attempt, last - 1) if found.again else math.inf)
         log = "" if found.again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {found.sentence}.{log}")
-        if job.log:
-            with (
-                suppress(OSError),
-                Path(job.log[0]).open("a") as attempts,
-            ):  # its reader may have no terminal left
-                print(f"== job {info.external_jobid} ended {found.sentence}", file=attempts)
+        note_ending(job.log, f"job {info.external_jobid} ended {found.sentence}")
         super().report_job_error(info)
 
     def _fixed(self, job: Any, state: str) -> str:

@@ -11,18 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, takewhile
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.jobs.resources import LEVELS, Level, Task
+from shapelaw.jobs.resources import AGAIN, LEVELS, Level, Task
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, written
 
 FOLDER = Path("results/jobs")
 LEDGER = "ledger.json"
 Former = Callable[[Iterable[AnyRun]], list[tuple[Level, list[Task]]]]
+_ENDED = "== "  # begins the line of a job's log that says how Slurm ended it
 KEPT = "kept"  # in the name of a job that takes records which came from elsewhere
 
 
@@ -90,6 +92,36 @@ def write_ledger(ledger: Ledger, folder: Path = FOLDER) -> None:
 def finished_jobs(folder: Path = FOLDER) -> set[str]:
     """The names of the jobs that are done."""
     return {path.stem for level in LEVELS for path in (folder / level).glob("*.done")}
+
+
+def note_ending(logs: Sequence[str], ending: str) -> None:
+    """Add to the log of a job how Slurm ended it, which the job itself can't write there."""
+    for log in map(Path, logs):
+        with suppress(OSError):  # the terminal has it too
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("a", encoding="utf-8") as attempts:
+                print(f"{_ENDED}{ending}", file=attempts)
+
+
+def given_up(results: Path, since: float) -> dict[str, str]:
+    """The runs whose job Slurm ended for good, by key, with the line of its log.
+
+    Args:
+        since: seconds since the epoch, before which a start gave up what a later one has tried again.
+
+    Raises:
+        UserError: the ledger is damaged.
+    """
+    found: dict[str, str] = {}
+    done = finished_jobs(results / FOLDER.name)
+    for name, job in read_ledger(results / FOLDER.name).items():
+        log = results / "logs/train" / f"{name}.log"
+        if name in done or written(log) < since:
+            continue
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+        if last and last[0].startswith(_ENDED) and AGAIN not in last[0]:
+            found |= dict.fromkeys(job.keys, f"{name}: {last[0].removeprefix(_ENDED)} ({log})")
+    return found
 
 
 @dataclass(frozen=True)

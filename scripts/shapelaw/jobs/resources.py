@@ -31,6 +31,7 @@ LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 Name = tuple[str, ...]  # the wildcards of a job
 Task = tuple[AnyRun, ...]  # what is trained at a time: one decoder, or a pack as one computation
 OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"  # states of Slurm
+AGAIN = "; trying again"
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # factor on the estimated time
@@ -189,7 +190,7 @@ def verdict(ended: Attempt, number: float, last: float, state: str, known: str, 
         then, again = "it advanced, so it doesn't count", True
     if again:
         more = fixed or {OUT_OF_MEMORY: "more memory", TIMEOUT: "more time"}.get(state, "")
-        then += "; trying again" + (f" with {more}" if more else "")
+        then += AGAIN + (f" with {more}" if more else "")
     at = f" at {ended.at}" if ended.at else ""
     why = f" ({known})" if state == "FAILED" and known else ""
     counted = last if not again else number - 1 if ended.advanced else number

@@ -140,6 +140,7 @@ def progress_of(
     runs: Mapping[str, AnyRun],
     found: Mapping[str, RecordFolder],
     liveness: Liveness,
+    given_up: Mapping[str, str],
     now: datetime | None = None,
 ) -> StudyProgress:
     """The progress of a study.
@@ -148,6 +149,7 @@ def progress_of(
         runs: the runs that were asked for, by key.
         found: the records on disk, by key.
         liveness: criteria by which a run that says RUNNING still runs.
+        given_up: the sentence of each run whose job was ended for good, by key.
         now: the time, UTC.
 
     Raises:
@@ -161,6 +163,8 @@ def progress_of(
         flops += work
         one = found.get(key)
         if one is None:
+            if key in given_up:
+                failed[key] = given_up[key]
             continue
         if one.finished:
             done += 1
@@ -177,6 +181,8 @@ def progress_of(
             running.append(RunningRun(key, step, run.steps, max(0.0, silent)))
         elif status == records.FAILED:
             failed[key] = reason
+        elif key in given_up:
+            failed[key] = given_up[key]
         else:
             stopped.append(key)
     left = None
@@ -206,5 +212,5 @@ def lines_of(progress: StudyProgress) -> list[str]:
     if progress.stopped:
         more = f" and {len(progress.stopped) - 3} more" if len(progress.stopped) > 3 else ""
         lines.append(f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{more}")
-    lines += [f"  failed: {sentence}" for sentence in progress.failed.values()]
+    lines += [f"  failed: {sentence}" for sentence in dict.fromkeys(progress.failed.values())]
     return lines
