@@ -9,14 +9,21 @@
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
 import atexit
+import logging
 import os
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.utils import min_version
 
 min_version("9.0")
+
+if "plan" in sys.argv:  # whose profile hides what Snakemake says, an error of Python too
+    errors = logging.StreamHandler()
+    errors.setLevel(logging.ERROR)
+    logger.addHandler(errors)
 
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))

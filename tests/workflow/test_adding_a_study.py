@@ -108,3 +108,13 @@ def test_another_grid_of_a_declared_study_is_trained_and_reported(project: Finis
     fit = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
     assert fit["answer"]["published"].startswith("hardly")
     assert fit["answer"]["sentence"].startswith("heads: ")
+
+
+def test_plan_names_the_line_of_a_slip_in_its_code(project: FinishedProject) -> None:
+    path = project.folder / "scripts/shapelaw/studies/head_count/study.py"
+    written = path.read_text(encoding="utf-8")
+    path.write_text(f"{written}\nundefined_name\n", encoding="utf-8")
+    said = project.snakemake("plan", ok=False).stderr
+    path.write_text(written, encoding="utf-8")
+    assert "name 'undefined_name' is not defined" in said
+    assert f'"{path}", line {written.count(chr(10)) + 2}' in said
