@@ -20,9 +20,9 @@ from model_configs import CONFIGS, config_of, folder_of
 from small import REPOSITORY
 
 from shapelaw.advice.answer.costs import Costs, Question, ask
+from shapelaw.advice.answer.page import page_of
 from shapelaw.advice.answer.serving import Serving
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.answer.template import page_of
 from shapelaw.advice.evidence.public import machine_clock, public_evidence
 from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.errors import UserError
@@ -114,14 +114,7 @@ def questions(count: int) -> Iterator[tuple[dict[str, Any], Question]]:
         count -= 1
         serving = Serving(**{**asdict(SERVING), "kv_heads": None if positions else 8})
         clock = serving if equal == "latency" else machine_clock(machine, 50257, 2048)
-        numbers = {
-            "axis": axis.value,
-            "vocab": int(vocab),
-            "tied": tied,
-            "rank": rank,
-            "positions": positions,
-        }
-        asked = {"size": size, "tokens": tokens, "counting": numbers, "machine": machine}
+        asked = {"size": size, "tokens": tokens, "counting": asdict(counting), "machine": machine}
         asked |= {"kv": serving.kv_heads}
         asked |= {"equal": equal, "equalTime": timed, "askedDepth": None, "context": 2048}
         yield asked, Question(size, counting, tokens, clock, equal_time=timed)
@@ -139,7 +132,7 @@ const [question, roof] = arguments, machine = clockOf(question.machine);
 question.clock = question.equal === "latency" ? serving({ ...roof, kvHeads: question.kv }) : machine;
 try {
   const found = ask(question), logs = found.rows().map(Math.log);
-  return { ...found.best, told: found.told, rows: found.rows(), flat: found.flat(DATA.within), costs: found.band(logs),
+  return { ...found.best, told: found.told, rows: found.rows(), flat: found.flat(C.WITHIN), costs: found.band(logs),
     sizes: found.rows().map(found.sizeAt), seconds: [4, 40].map(found.seconds) };
 } catch (error) {
   return null;
@@ -273,15 +266,11 @@ def counted(config: dict[str, Any]) -> dict[str, Any] | None:
     if model is None:
         return None
     return {
-        "depth": model.depth,
-        "width": model.width,
-        "heads": model.heads,
-        "kvHeads": None if model.kv_heads == model.heads else model.kv_heads,
-        "vocab": model.vocab_size,
-        "tied": model.tied,
+        **{name: getattr(model, name) for name in ("depth", "width", "heads", "vocab_size", "tied")},
+        "kv_heads": None if model.kv_heads == model.heads else model.kv_heads,
         "positions": model.context,
-        "blocks": model.block_params,
-        "params": model.params,
+        "block_params": model.block_params,
+        "total_params": model.params,
     }
 
 
@@ -301,7 +290,7 @@ def test_parameters_of_a_config_are_counted_as_the_package_counts_them(browser: 
     for config, mine, theirs in zip(configs, here, there, strict=True):
         assert (None if isinstance(mine, str) else mine) == theirs, (config, mine)
     assert there[0] is not None
-    assert there[0]["params"] == 124_439_808
+    assert there[0]["total_params"] == 124_439_808
     assert sum(one is not None for one in there) > 150
 
 
@@ -522,6 +511,6 @@ def test_times_of_one_s_own_machine_come_first(tmp_path: Path) -> None:
     text = (tmp_path / "mine.html").read_text(encoding="utf-8")
     machines = json.loads(re.findall(r'"machines":(\{.*?\}\}),"normals"', text)[0])
     assert [*machines] == [str(speed), "mi250x", "h200"]
-    assert math.dist(machines[str(speed)]["logTime"], machines["h200"]["logTime"]) == 0.0
+    assert math.dist(machines[str(speed)]["log_time"], machines["h200"]["log_time"]) == 0.0
     refused = sentence_of("advisor_page", "--fit", "nowhere", "--out", "other.html", cwd=tmp_path)
     assert "--fit nowhere has no transitions.csv" in refused

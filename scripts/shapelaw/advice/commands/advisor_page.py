@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
-from shapelaw.advice.answer.page import CONTEXT, content_of
-from shapelaw.advice.answer.template import page_of
+from shapelaw.advice.answer.page import CONTEXT, content_of, page_of
 from shapelaw.advice.evidence.clocks import read_clock
 from shapelaw.advice.evidence.public import (
     MI250X,

@@ -25,9 +25,9 @@ function refusal(config) {
   const elsewhere = "shapelaw shape --model FOLDER says what it is";
   if (what === "") return "This config names no model_type, such as llama; paste the config.json of a model of transformers.";
   if (config.is_encoder_decoder) return `${what} is an encoder with a decoder${DENSE}.`;
-  if (DATA.config.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts${DENSE}.`;
+  if (DATA.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts${DENSE}.`;
   if (named && !decoder) return `${named} is no causal decoder${DENSE}; ${elsewhere}.`;
-  return `Parameters of ${what} are not counted here, but those of ${Object.keys(DATA.config.families).join(", ")}; ${elsewhere}.`;
+  return `Parameters of ${what} are not counted here, but those of ${Object.keys(C.PLAIN).join(", ")}; ${elsewhere}.`;
 }
 
 // Depth, width, heads, heads of keys, parameters and embeddings of a config.
@@ -36,9 +36,9 @@ function modelOf(text) {
   const family = config.model_type;
   const gpt2 = family === "gpt2";
   const named = [config.architectures ?? []].flat();
-  const plain = Object.hasOwn(DATA.config.families, family) ? DATA.config.families[family] : null;
+  const plain = Object.hasOwn(C.PLAIN, family) ? C.PLAIN[family] : null;
   if (plain === null || (named.length > 0 && (named.length > 1 || named[0] !== plain.builds))) throw new UserError(refusal(config));
-  const unusual = DATA.config.unusual.find((name) => config[name] && family !== "gpt_neox");
+  const unusual = C.UNUSUAL.find((name) => config[name] && family !== "gpt_neox");
   if (unusual !== undefined)
     throw new UserError(`Its ${unusual} adds parameters that are not counted here; shapelaw shape --model FOLDER counts them.`);
 
@@ -48,11 +48,11 @@ function modelOf(text) {
     if (!isCount(value)) throw new UserError(`${name} is ${JSON.stringify(value)}; it must be a whole number of at least 1.`);
     return value;
   };
-  const [width, depth, heads, vocab] = DATA.config[gpt2 ? "gpt2Names" : "llamaNames"].slice(0, 4).map((name) => number(name));
+  const [width, depth, heads, vocab] = C[gpt2 ? "GPT2_NAMES" : "LLAMA_NAMES"].slice(0, 4).map((name) => number(name));
   const ffWidth = gpt2 ? number("n_inner", 4 * width) : number("intermediate_size");
   const ungated = plain.biases === "all";
   const kvHeads = ungated ? heads : number("num_key_value_heads", plain.needs_kv_heads ? null : heads);
-  const positions = gpt2 ? number("n_positions", DATA.config.gpt2Positions) : 0;
+  const positions = gpt2 ? number("n_positions", C.GPT2_POSITIONS) : 0;
   const ownDim = ungated ? null : (config.head_dim ?? plain.head_dim);
   if (ownDim === null && width % heads)
     throw new UserError(`${heads} heads do not divide a width of ${width}; head_dim must be given, or one of them changed.`);
@@ -71,11 +71,11 @@ function modelOf(text) {
     depth,
     width,
     heads,
-    vocab,
+    vocab_size: vocab,
     tied: Boolean(tied),
     positions,
-    kvHeads: kvHeads === heads ? null : kvHeads,
-    blocks: depth * block,
-    params: depth * block + last + width * (vocab * (tied ? 1 : 2) + positions),
+    kv_heads: kvHeads === heads ? null : kvHeads,
+    block_params: depth * block,
+    total_params: depth * block + last + width * (vocab * (tied ? 1 : 2) + positions),
   };
 }

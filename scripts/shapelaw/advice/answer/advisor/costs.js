@@ -75,9 +75,9 @@ function lossesAt(logBlocks, logDepth, logTokens, shift = null, logScale = null)
   const ofBlocks = Float64Array.from(logBlocks, (value) => value - C.MIDDLE_SIZE);
   const ofTotal = Float64Array.from(logBlocks, (value, p) => logTotal(value, logDepth[p]) - C.MIDDLE_SIZE);
   for (let d = 0; d < COUNT; d++) {
-    const sizes = one.ofTotal[d] ? ofTotal : ofBlocks;
+    const sizes = one.of_total[d] ? ofTotal : ofBlocks;
     const kind = C.PENALTIES[one.penalty[d]];
-    const inNats = one.inNats[d];
+    const inNats = one.in_nats[d];
     const ridge = one.c0[d] + one.c2[d] * u + one.c3[d] * few + (shift === null ? 0 : shift[d]);
     const alpha = one.alpha[d] + one.alpha_u[d] * u;
     const logSlope = one.s0[d] + one.s1[d] * u + one.s2[d] * inside * (2 * u - inside) + one.s3[d] * few;
@@ -121,9 +121,9 @@ function lowestMean(logBlocks, logTokens) {
   return lowest(middleAt(logBlocks.slice(...part), grid, logTokens), grid);
 }
 
-// ---- sizes: a counting has an axis (total, block, flops), vocab, tied, positions (GPT-2's block) and a rank ----
+// ---- sizes: a counting has an axis (total, block, flops), vocab_size, tied, positions (GPT-2's block) and a rank ----
 
-function termsOf({ axis, vocab, tied, positions = 0, rank = null }) {
+function termsOf({ axis, vocab_size: vocab, tied, positions, rank }) {
   if (axis === "block") return { table: 0, fixed: 0, small: 0 };
   if (axis === "flops") return { table: vocab + (rank ?? 0), fixed: 0, small: 0 };
   return {
@@ -156,13 +156,13 @@ const logWidth = (logBlocks, logDepth) => 0.5 * (logBlocks - logDepth - Math.log
 
 // A machine's training times, of DATA.machines.
 function machineClock(machine) {
-  const known = machine.logDepth;
+  const known = machine.log_depth;
   const terms = machine.solved.length;
   const middle = known.reduce((sum, one) => sum + one, 0) / known.length;
   const dot = (weights, values) => weights.reduce((sum, weight, i) => sum + weight * values[i], 0);
-  const coefficients = machine.solved.map((row) => dot(row, machine.logTime));
+  const coefficients = machine.solved.map((row) => dot(row, machine.log_time));
   const depthErrors = Array.from({ length: COUNT }, (_, d) => {
-    const moved = machine.timeErr.map((error, j) => error * DATA.normals[1 + j][d]);
+    const moved = machine.time_err.map((error, j) => error * DATA.normals[1 + j][d]);
     return machine.solved.map((row) => dot(row, moved));
   });
   // powers of a log depth, straight beyond the depths that were timed
@@ -187,10 +187,10 @@ function machineClock(machine) {
       for (let p = 0; p < points; p++) {
         const value = work(logBlocks[p], logDepth[p], vocab, context);
         const terms = powers(logDepth[p]);
-        const slope = machine.perLogWork * beyond(value) * (logDepth[p] - middle);
+        const slope = machine.per_log_work * beyond(value) * (logDepth[p] - middle);
         for (let d = 0; d < COUNT; d++) {
           found[d * points + p] =
-            machine.exponentErr * DATA.normals[0][d] * value + dot(depthErrors[d], terms) + DATA.normals[last][d] * slope;
+            machine.exponent_err * DATA.normals[0][d] * value + dot(depthErrors[d], terms) + DATA.normals[last][d] * slope;
         }
       }
       return found;
@@ -242,7 +242,7 @@ function asQuick(logTimes, wanted, sizes, counting) {
 const logTimesOf =
   ({ clock, counting, context }) =>
   (logBlocks, logDepth) =>
-    logBlocks.map((one, p) => clock.logTime(one, logDepth[p], counting.vocab, context));
+    logBlocks.map((one, p) => clock.logTime(one, logDepth[p], counting.vocab_size, context));
 
 function atEqualTime(question) {
   const logTimes = logTimesOf(question);
@@ -272,7 +272,7 @@ function blockErrorsOf(question, sizes, logSame) {
   const now = logTimes(logBlocks, GRID);
   const slower = logTimes(larger, GRID);
   const same = interp(logSame, GRID, logBlocks);
-  const off = clock.errors([...logBlocks, same], [...GRID, logSame], counting.vocab, context);
+  const off = clock.errors([...logBlocks, same], [...GRID, logSame], counting.vocab_size, context);
   const found = new Float64Array(COUNT * DEPTHS);
   for (let d = 0; d < COUNT; d++) {
     const first = d * (DEPTHS + 1);
@@ -323,7 +323,7 @@ function requireRoom({ size, counting }) {
   if (size <= fixed || widthAt(size, 1, counting) < C.LEAST_WIDTH) {
     const remedy = counting.rank !== null ? ", a lower rank" : counting.tied ? "" : ", or tie it";
     throw new UserError(
-      `${short(size)} parameters have no room for blocks beside a vocabulary of ${whole.format(counting.vocab)}; `
+      `${short(size)} parameters have no room for blocks beside a vocabulary of ${whole.format(counting.vocab_size)}; `
         + `take a larger size, a smaller vocabulary${remedy}.`,
     );
   }
@@ -401,7 +401,7 @@ function ask(question) {
 
   // about seven whole depths around the flat part, the best one among them
   function rows() {
-    let [shallow, deep] = flat(DATA.shown);
+    let [shallow, deep] = flat(C.SHOWN * C.WITHIN);
     const most = Math.floor(Math.exp(LAST_DEPTH) + 1e-9);
     [shallow, deep] = [Math.min(shallow, Math.max(depth - 1, 1)), Math.max(deep, Math.min(depth + 1, most))];
     const spread = Array.from({ length: C.ROWS }, (_, i) => shallow * (Math.max(deep, shallow + 1) / shallow) ** (i / (C.ROWS - 1)));
@@ -424,33 +424,35 @@ function ask(question) {
     sizeAt: (layers) => Math.exp(interp(Math.log(layers), GRID, sizes.map(Math.log))),
     seconds: (layers) => Math.exp(logTimes(along([Math.log(layers)]), [Math.log(layers)])[0]),
     told:
-      question.tokens >= DATA.evidence.leastTokens
-      && question.tokens <= DATA.evidence.mostTokens
+      question.tokens >= DATA.evidence.least_tokens
+      && question.tokens <= DATA.evidence.most_tokens
       && beyondEvidence(blocksAt(depth), counting.axis === "total" ? question.size : null, depth) <= 0,
   };
 }
 
-// The excess loss of a network against the best of its own size, at the question's tokens; null where it can't be told.
-function priceOf(network, size, counting, tokens) {
-  if (widthAt(size, 1, counting) < C.LEAST_WIDTH || tokens > DATA.evidence.mostTokens) return null;
+// The excess loss of a network against the best of its own size, at some tokens; null where it can't be told.
+function priceOf(network, tokens) {
+  const { size, counting } = network;
+  if (widthAt(size, 1, counting) < C.LEAST_WIDTH || tokens > DATA.evidence.most_tokens) return null;
   const logBlocks = logBlocksAt(new Float64Array(DEPTHS).fill(size), counting, GRID);
   const logTokens = Math.log(tokens);
   const lossAt = (logDepth) => middleAt([interp(logDepth, GRID, logBlocks)], [logDepth], logTokens)[0];
   const depth = wholeBest(lowestMean(logBlocks, logTokens)[0], lossAt);
   const blocks = Math.exp(interp(Math.log(depth), GRID, logBlocks));
   if (beyondEvidence(blocks, counting.axis === "total" ? size : null, depth) > 0) return null;
-  return Math.max(middleAt([Math.log(network.blocks)], [Math.log(network.depth)], logTokens)[0] - lossAt(Math.log(depth)), 0);
+  return Math.max(middleAt([Math.log(network.block_params)], [Math.log(network.depth)], logTokens)[0] - lossAt(Math.log(depth)), 0);
 }
 
 // The best depth of a law of transitions with its error; infinite where no depth is worth so much.
 function depthByLaw(law, found) {
-  const blocks = law.logDepth.map((one) => Math.log(found.blocksAt(Math.exp(one))));
-  return [law.middle, law.low, law.high].map((from) => {
+  const blocks = law.log_depth.map((one) => Math.log(found.blocksAt(Math.exp(one))));
+  const [low, middle, high] = law.log_blocks;
+  return [middle, low, high].map((from) => {
     const over = from.map((one, i) => one - blocks[i]);
     const right = over.findIndex((one) => one >= 0);
     if (right < 0) return Infinity;
-    if (right === 0) return Math.exp(law.logDepth[0]);
+    if (right === 0) return Math.exp(law.log_depth[0]);
     const share = over[right - 1] / (over[right - 1] - over[right]);
-    return Math.exp((1 - share) * law.logDepth[right - 1] + share * law.logDepth[right]);
+    return Math.exp((1 - share) * law.log_depth[right - 1] + share * law.log_depth[right]);
   });
 }

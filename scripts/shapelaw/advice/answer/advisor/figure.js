@@ -57,7 +57,7 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
       line(y(cost), LEFT, right, "grid");
       add("text", { class: "tick", x: LEFT - 6, y: y(cost) + 4, "text-anchor": "end" }, cost.toFixed(2));
     }
-    line(y(DATA.within), LEFT, right, "within");
+    line(y(C.WITHIN), LEFT, right, "within");
     const band = found.band(drawn.map(Math.log)).map((one, i) => [x(drawn[i]), ...one.map(y)]);
     add("path", {
       class: "band",

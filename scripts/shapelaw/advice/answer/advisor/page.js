@@ -53,20 +53,9 @@ function readAddress() {
   let shape = null;
   if (text !== null) {
     const [depth, width, heads] = text.split("x").map(Number);
-    const blocks = Number(address.get("blocks"));
-    const params = Number(address.get("params"));
-    const counts = [depth, width, heads, blocks, params];
-    if (counts.every(isCount) && blocks <= params)
-      shape = {
-        depth,
-        width,
-        heads,
-        blocks,
-        params,
-        vocab: numberOf(get("vocab")),
-        tied: get("tied") === "1",
-        positions: numberOf(get("positions")) || 0,
-      };
+    const [blocks, params] = ["blocks", "params"].map((name) => Number(address.get(name)));
+    if ([depth, width, heads, blocks, params].every(isCount) && blocks <= params)
+      shape = { depth, width, heads, block_params: blocks, total_params: params, tied: get("tied") === "1" };
     else
       say(
         "config-problem",
@@ -83,8 +72,8 @@ function writeAddress() {
   for (const [id, value] of Object.entries(beginning)) if (get(id) !== value) address.set(id, get(id));
   if (model !== null) {
     address.set("model", `${model.depth}x${model.width}x${model.heads}`);
-    address.set("blocks", model.blocks);
-    address.set("params", model.params);
+    address.set("blocks", model.block_params);
+    address.set("params", model.total_params);
   }
   history.replaceState(null, "", [location.href.split("#")[0], ...(address.size ? [address] : [])].join("#"));
 }
@@ -100,8 +89,8 @@ function take(shape) {
   return say(
     "model-text",
     `${layers(shape.depth)} of width ${whole.format(shape.width)}, ${shape.heads} heads${keys}, `,
-    `${shape.tied ? "tied" : "untied"}: ${whole.format(shape.params)} parameters, `,
-    `${whole.format(shape.blocks)} in blocks. Leave the number of parameters empty for its own.`,
+    `${shape.tied ? "tied" : "untied"}: ${whole.format(shape.total_params)} parameters, `,
+    `${whole.format(shape.block_params)} in blocks. Leave the number of parameters empty for its own.`,
   );
 }
 
@@ -113,12 +102,12 @@ function paste() {
     if (shape !== null) {
       const of = {
         size: "",
-        vocab: shape.vocab,
+        vocab: shape.vocab_size,
         tied: shape.tied ? "1" : "",
         rank: "",
         depth: "",
         positions: shape.positions || "",
-        kv: shape.kvHeads ?? "",
+        kv: shape.kv_heads ?? "",
       };
       for (const [id, value] of Object.entries(of)) set(id, String(value));
     }
@@ -134,7 +123,7 @@ function paste() {
 
 // Another model, or none, whose place the size of the last one takes.
 function leaveOut(shape = null) {
-  if (shape === null && model !== null && get("size") === "") set("size", short(model.params));
+  if (shape === null && model !== null && get("size") === "") set("size", short(model.total_params));
   take(shape);
 }
 
@@ -147,26 +136,27 @@ function read(id, name, [least, most], { optional = false, integer = true } = {}
   if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
     throw new UserError(
       `${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} `
-        + `to ${short(most)}, such as ${DATA.examples[id]} (commas separate thousands; use a point for decimals).`,
+        + `to ${short(most)}, such as ${byId(id).dataset.such} (commas separate thousands; use a point for decimals).`,
     );
   }
   return value;
 }
 
-function withUnit(id, name, units, example) {
+function withUnit(id, name, units) {
   const text = get(id);
   const unit = Object.keys(units).find((one) => text.endsWith(one));
   const value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
   if (!(value > 0)) {
     throw new UserError(
       `${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit `
-        + `(${Object.keys(units).join(", ")}), such as ${example}.`,
+        + `(${Object.keys(units).join(", ")}), such as ${byId(id).dataset.such}.`,
     );
   }
   return value * units[unit];
 }
 
-const sizeOf = ({ blocks, params, width, vocab }, axis) => ({ total: params, block: blocks, flops: blocks + width * vocab })[axis];
+const sizeOf = ({ block_params: blocks, total_params: total, width }, { axis, vocab_size: vocab }) =>
+  ({ total, block: blocks, flops: blocks + width * vocab })[axis];
 
 function readQuestion() {
   const equal = get("equal");
@@ -174,7 +164,7 @@ function readQuestion() {
   if (equal === "") throw new UserError("What is compared at equal numbers is not known; choose one of the five.");
   const counting = {
     axis: equalTime ? "total" : equal,
-    vocab: read("vocab", "The vocabulary", [2, 1e6]),
+    vocab_size: read("vocab", "The vocabulary", [2, 1e6]),
     tied: get("tied") === "1",
     rank: read("rank", "The rank", [1, 1e5], { optional: true }),
     positions: read("positions", "The number of learned positions", [1, 1e6], { optional: true }) ?? 0,
@@ -182,7 +172,7 @@ function readQuestion() {
   if (counting.rank !== null && counting.tied)
     throw new UserError("A factored embedding is not the classifier's matrix; untie it, or leave the rank empty.");
   const own = model !== null && get("size") === "";
-  const size = own ? sizeOf(model, counting.axis) : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
+  const size = own ? sizeOf(model, counting) : read("size", "The number of parameters", [1e4, 1e13], { integer: false });
   const machine = clockOf(get("machine"));
   return {
     equal,
@@ -193,9 +183,9 @@ function readQuestion() {
     machine,
     clock: equal === "latency" ? readServing(counting) : machine,
     tokens:
-      read("tokens", "The number of tokens", [DATA.evidence.leastTokens, 1e15], { optional: true, integer: false })
-      ?? Math.max(DATA.tokensAParameter * size, DATA.evidence.leastTokens),
-    context: counting.positions || DATA.context,
+      read("tokens", "The number of tokens", [DATA.evidence.least_tokens, 1e15], { optional: true, integer: false })
+      ?? Math.max(C.TOKENS_A_PARAMETER * size, DATA.evidence.least_tokens),
+    context: counting.positions || C.CONTEXT,
     askedDepth: null,
     depth: read("depth", "The number of layers", [1, 512], { optional: true }),
   };
@@ -208,8 +198,8 @@ function readServing({ positions }) {
     kvHeads,
     batch: read("batch", "The number of sequences at once", [1, 1e6]),
     context: read("context", "The number of tokens in each cache", [1, 1e9]),
-    bandwidth: withUnit("bandwidth", "What the memory reads", DATA.bandwidths, "3.3TB/s"),
-    layerSeconds: withUnit("layer", "The time of a layer's launches", DATA.seconds, "20us"),
+    bandwidth: withUnit("bandwidth", "What the memory reads", C.BANDWIDTHS),
+    layerSeconds: withUnit("layer", "The time of a layer's launches", C.SECONDS),
   });
 }
 
@@ -224,7 +214,7 @@ function commandOf(asked) {
   const { counting, equal } = asked;
   const parts =
     model === null
-      ? [`shapelaw shape ${get("size")} --vocab ${counting.vocab}`]
+      ? [`shapelaw shape ${get("size")} --vocab ${counting.vocab_size}`]
       : ["shapelaw shape", ...(asked.own ? [] : [get("size")]), "--model FOLDER"];
   if (equal !== "total") parts.push(`--size ${equal}`);
   if (model === null && counting.tied) parts.push("--tied");
@@ -284,8 +274,8 @@ function show() {
 const SLIDERS = { size: [10, short], vocab: [2, (value) => String(Math.round(value))], tokens: [10, short] };
 
 function follow(name) {
-  const size = numberOf(get("size")) || model?.params;
-  const value = name === "size" ? size : get(name) === "" ? DATA.tokensAParameter * size : numberOf(get(name));
+  const size = numberOf(get("size")) || model?.total_params;
+  const value = name === "size" ? size : get(name) === "" ? C.TOKENS_A_PARAMETER * size : numberOf(get(name));
   if (!(value > 0)) return;
   byId(`${name}-slider`).value = Math.log(value) / Math.log(SLIDERS[name][0]);
   byId(`${name}-slider`).setAttribute("aria-valuetext", short(value));
@@ -310,7 +300,7 @@ function begin() {
     layer: "20us",
     kv: "",
   });
-  say("usual", String(DATA.tokensAParameter));
+  say("usual", String(C.TOKENS_A_PARAMETER));
   say(
     "source",
     `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. `,

@@ -41,24 +41,24 @@ function judgedOf(asked, found) {
       ? null
       : { depth: asked.depth, width: found.width(asked.depth), cost: found.at(asked.depth), against: found };
   const { counting } = asked;
-  const question = { ...asked, size: sizeOf(model, counting.axis), askedDepth: asked.equalTime ? model.depth : null };
+  const question = { ...asked, size: sizeOf(model, counting), askedDepth: asked.equalTime ? model.depth : null };
   const against = asked.own && !asked.equalTime && found.told ? found : askOrNull(question);
-  return { depth: model.depth, width: model.width, cost: against?.at(model.depth, model.blocks) ?? null, against };
+  return { depth: model.depth, width: model.width, cost: against?.at(model.depth, model.block_params) ?? null, against };
 }
 
 // Released models of the nearest sizes, to a percent, the newest first; one of each depth and width.
 function modelsNear(asked) {
-  const { axis } = asked.counting;
-  const far = (one) => Math.round(100 * Math.abs(Math.log(sizeOf(one, axis) / asked.size)));
-  const shapes = new Map();
-  const near = DATA.models.filter((one) => far(one) < 100 * DATA.near).sort((a, b) => far(a) - far(b) || b.year - a.year);
-  for (const one of near) if (!shapes.has(`${one.depth} ${one.width}`)) shapes.set(`${one.depth} ${one.width}`, one);
-  return [...shapes.values()]
+  const sized = DATA.models.map((one) => {
+    const counting = { ...one.counting, axis: asked.counting.axis };
+    return { ...one, counting, size: sizeOf(one, counting) };
+  });
+  const far = ({ size }) => Math.round(100 * Math.abs(Math.log(size / asked.size)));
+  const near = sized.filter((one) => far(one) < 100 * C.NEAR).sort((a, b) => far(a) - far(b) || b.year - a.year);
+  const first = (one) => near.find(({ depth, width }) => depth === one.depth && width === one.width);
+  return near
+    .filter((one) => one === first(one))
     .slice(0, 12)
-    .map((one) => {
-      const counting = { axis, vocab: one.vocab, tied: one.tied };
-      return { ...one, cost: one.origin ? null : priceOf(one, sizeOf(one, axis), counting, one.tokens ?? asked.tokens) };
-    })
+    .map((one) => ({ ...one, cost: one.origin ? null : priceOf(one, one.tokens ?? asked.tokens) }))
     .sort((a, b) => a.depth - b.depth);
 }
 
@@ -67,7 +67,7 @@ function sourcesOf(asked, found) {
   const row = (name, blocks, [depth, low, high], here) => ({ name, blocks, depth, low, high, outside: Math.exp(outside(here, blocks)) });
   const laws = DATA.laws.map((law) => {
     const depths = asked.equalTime ? [Infinity, Infinity, Infinity] : depthByLaw(law, found);
-    return row(law.name, law.blocks, depths, found.blocksAt(Number.isFinite(depths[0]) ? depths[0] : best.depth));
+    return row(law.source, law.sizes, depths, found.blocksAt(Number.isFinite(depths[0]) ? depths[0] : best.depth));
   });
   return [row(DATA.evidence.name, DATA.evidence.blocks, [best.depth, best.ownLow, best.ownHigh], found.blocksAt(best.depth)), ...laws];
 }
@@ -89,8 +89,8 @@ const EQUAL = {
 
 // The answer to the nearest question that the evidence can tell: in tokens first, else in size, to a fiftieth.
 function nearestTold(asked) {
-  const { leastTokens, mostTokens, totals } = DATA.evidence;
-  const tokens = Math.min(Math.max(asked.tokens, leastTokens), mostTokens);
+  const { least_tokens: least, most_tokens: most, totals } = DATA.evidence;
+  const tokens = clip(asked.tokens, least, most);
   const at = (logSize) => askOrNull({ ...asked, size: Math.exp(logSize), tokens });
   const same = askOrNull({ ...asked, tokens });
   if (same !== null) return same;
@@ -114,7 +114,7 @@ function cantTell(found) {
       : [`${blocks.map(short).join(" to ")} parameters in blocks`, `these have about ${short(found.blocksAt(depth))}`];
   const { tokens, size } = found.question;
   const why =
-    tokens > DATA.evidence.mostTokens
+    tokens > DATA.evidence.most_tokens
       ? `Its losses end at ${short(DATA.evidence.tokens[1])} tokens: these are more than ${C.MANY_TOKENS} times as many.`
       : `Its networks have ${have}, and ${here}: more than ${C.OUTSIDE} times outside.`;
   const near = nearestTold(found.question);
@@ -147,7 +147,7 @@ function sayAnswer(asked, found, beside) {
     beside === null
       ? ""
       : ` At ${EQUAL[asked.equalTime ? "total" : "time"](asked)} ${layers(beside.best.depth)} (${ends(beside.best).join(" to ")}).`;
-  return say("flat", `Less than ${DATA.within} nats: ${span(found.flat(DATA.within))}.${other}`);
+  return say("flat", `Less than ${C.WITHIN} nats: ${span(found.flat(C.WITHIN))}.${other}`);
 }
 
 function sayJudged(asked, judged) {
@@ -163,10 +163,10 @@ function sayJudged(asked, judged) {
   let said = `${name}: ${excess(judged.cost)} nats above the best ${rival}`;
   if (model !== null) said += `, which has ${layers(depth)}`;
   if (!asked.equalTime) {
-    const blocks = [model === null ? against.blocksAt(judged.depth) : model.blocks, against.blocksAt(depth)];
+    const blocks = [model === null ? against.blocksAt(judged.depth) : model.block_params, against.blocksAt(depth)];
     const { counting, machine, context } = asked;
     const [mine, theirs] = [judged.depth, depth].map((one, i) =>
-      machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab, context),
+      machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab_size, context),
     );
     const share = Math.expm1(mine - theirs);
     said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time per token to train on ${machine.name}`;
@@ -175,7 +175,7 @@ function sayJudged(asked, judged) {
 }
 
 function sayBottleneck(asked, found) {
-  const { vocab, rank } = asked.counting;
+  const { vocab_size: vocab, rank } = asked.counting;
   const most = Math.min(vocab, rank ?? Infinity);
   const width = model?.width ?? found.width(asked.depth ?? found.best.depth);
   if (most >= width) return say("bottleneck", "");
@@ -228,7 +228,7 @@ function costRows(asked, found) {
 
 // Seconds a token of training, up to a factor.
 function trainingTime({ machine, counting, context }, found, depth) {
-  return Math.exp(machine.logTime(Math.log(found.blocksAt(depth)), Math.log(depth), counting.vocab, context));
+  return Math.exp(machine.logTime(Math.log(found.blocksAt(depth)), Math.log(depth), counting.vocab_size, context));
 }
 
 function sayTables(asked, found, rows, sources, models) {
@@ -260,11 +260,10 @@ function sayTables(asked, found, rows, sources, models) {
     "Released at about this size",
     ["model", "layers", "width", "V", "size", "tokens", asked.equalTime ? "excess loss at its own size" : "excess loss"],
     models.map((one) => {
-      const size = short(sizeOf(one, asked.counting.axis));
-      const vocab = `${short(one.vocab)}${one.tied ? " tied" : ""}`;
+      const vocab = `${short(one.counting.vocab_size)}${one.counting.tied ? " tied" : ""}`;
       const tokens = one.tokens === null ? "unknown" : short(one.tokens);
       const cost = one.origin || (one.cost === null ? "can't tell" : one.cost.toFixed(3));
-      return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, size, tokens, cost];
+      return [`${one.name} (${one.year})`, String(one.depth), whole.format(one.width), vocab, short(one.size), tokens, cost];
     }),
   );
 }
