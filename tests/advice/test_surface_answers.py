@@ -144,12 +144,12 @@ def test_costs_are_those_of_the_surface_with_the_parameters_that_they_are_worth(
     assert found is not None
     x = math.log(3e8)
     least = symmetric(np.array([x]), middle_depth(np.array([x])))[0]
-    for depth in found.costs.rows():
-        cost, t = found.costs.at(depth), math.log(depth) - middle_depth(x)
+    for depth in found.rows():
+        cost, t = found.at(depth), math.log(depth) - middle_depth(x)
         loss = symmetric(np.array([x]), np.log([depth]))[0]
         assert cost.value == pytest.approx(loss - least, abs=1e-3)
         assert cost.params_worth == pytest.approx(-math.expm1(-0.25 * t**2), abs=0.015)
-    low, high = found.costs.flat()
+    low, high = found.flat()
     assert low < 16 < high
 
 
@@ -157,9 +157,9 @@ def test_a_worth_below_the_shapes_is_a_bound(surface: Surface) -> None:
     size = 1.1 * float(surface.shapes.size.min())
     found = answers.costs_of_size(surface, answers.best_depth(surface, size))
     assert found is not None
-    assert found.costs.worth_more(0.2)
-    assert found.costs.worth(0.2) <= 1.0 - 1.0 / 1.1 + 1e-6
-    assert not found.costs.worth_more(0.0)
+    assert found.worth_more(0.2)
+    assert found.worth(0.2) <= 1.0 - 1.0 / 1.1 + 1e-6
+    assert not found.worth_more(0.0)
 
 
 def test_no_costs_where_no_best_depth_is_told_or_three_times_beyond(

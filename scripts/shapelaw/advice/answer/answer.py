@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from shapelaw.advice.answer.costs import (
     ask,
     outside,
 )
+from shapelaw.advice.answer.serving import Times
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
-from shapelaw.advice.evidence.clocks import Times, log_blocks_at
+from shapelaw.advice.evidence.clocks import log_blocks_at
 from shapelaw.advice.evidence.losses import FEW_TOKENS, Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
+
+if TYPE_CHECKING:  # needs pandas, which no other answer does
+    from shapelaw.advice.surface.answers import OwnSurface
 
 NEAREST = 3
 NEARLY = 0.02  # log size
@@ -205,21 +209,6 @@ class Witness:
         return self.beyond <= 1.0 + NEARLY
 
 
-class Own(Protocol):
-    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`.
-
-    `costs` are those of a question that it covers, None where it tells no best depth; `per_log_tokens` is the standard
-    deviation of log depth for each e-fold of tokens between its runs and the question.
-    """
-
-    @property
-    def source(self) -> str: ...
-
-    def witness(self, question: Question) -> Witness: ...
-
-    def costs(self, question: Question, per_log_tokens: float) -> Costs | None: ...
-
-
 Tells = Callable[[Question], Costs | None]  # the costs of any question; None where it tells none
 
 
@@ -272,7 +261,7 @@ def answer(
     laws: Sequence[Transitions],
     networks: Iterable[Network],
     given: Network | None = None,
-    own: Sequence[Own] = (),
+    surface: OwnSurface | None = None,
     clocks: Sequence[Times] = (),
 ) -> ShapeAnswer:
     """The answer to a question.
@@ -284,7 +273,7 @@ def answer(
         laws: laws of transitions, the user's own first where there is one.
         networks: that were shipped.
         given: a shape to price.
-        own: other witnesses of the user's.
+        surface: of the user's own runs.
         clocks: by which the best depths at equal time are told beside an answer at equal size; those of the question
             unless given.
 
@@ -292,16 +281,16 @@ def answer(
         UserError: the vocabulary leaves no room for blocks.
     """
     costs = ask(evidence, question)
-    of_own = (one.witness(question) for one in own)
-    witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
+    witnesses = [_of_evidence(costs, evidence_block), *(_of_law(law, costs) for law in laws)]
+    if surface is not None:
+        witnesses.insert(1, surface.witness(question))
     if question.counting.block == "gpt2":
         witnesses.sort(key=lambda one: one.block == evidence_block)
     public, name, tells = costs, evidence.name, partial(_told, evidence)
-    for one in () if costs.told else own:  # the first surface of one's own that covers the question
-        mine = partial(one.costs, per_log_tokens=evidence.spread.per_log_tokens)
+    if surface is not None and not costs.told:
+        mine = partial(surface.costs, per_log_tokens=evidence.spread.per_log_tokens)
         if (found := mine(question)) is not None:
-            costs, name, tells = found, one.source, mine
-            break
+            costs, name, tells = found, surface.source, mine
     best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
     rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
     advised = _shape(costs, whole(best.depth)) if by else None

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.answer.serving import Serving, Times
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence import clocks
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
@@ -202,7 +202,7 @@ class Question:
     size: float
     counting: Counting
     tokens: float
-    clock: clocks.Times
+    clock: Times
     context: int = 2048
     equal_time: bool = False
     within: float = WITHIN

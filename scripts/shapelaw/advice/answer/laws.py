@@ -194,6 +194,15 @@ def own_surface(folder: str) -> OwnSurface:
     return OwnSurface(surface, axis, rule, tokens, folder)
 
 
+def read_own(folder: str) -> Transitions | OwnSurface:
+    """What a folder of one's own results has: a surface, or a law of transitions.
+
+    Raises:
+        UserError: it has neither.
+    """
+    return own_surface(folder) if has_surface(folder) else own_law(folder)
+
+
 def own_law(folder: str) -> Transitions:
     """The law of a folder of one's own transitions, as a witness.
 

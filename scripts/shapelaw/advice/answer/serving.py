@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from shapelaw.advice.answer.sizes import option_number, option_whole, size_of
-from shapelaw.advice.evidence.clocks import log_width
+from shapelaw.advice.evidence.clocks import Clock, log_width
 from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import STATE_BYTES, Shape
@@ -104,6 +104,10 @@ class Serving:
         weights = decoding_weights(shape)
         cache = self.cache_bytes(shape.depth, shape.kv_width)
         return self.number_bytes * weights, cache, self.seconds(weights, shape.depth, shape.kv_width)
+
+
+# what tells seconds a token up to a factor, by blocks, depth, vocabulary and context
+Times: TypeAlias = Clock | Serving
 
 
 def roofline_of(rows: Sequence[Mapping[str, Any]]) -> str:

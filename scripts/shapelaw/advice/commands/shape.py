@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.advice.answer.allocation import allocation_json, allocation_text
-from shapelaw.advice.answer.answer import Network, Own, ShapeAnswer, Transitions, whole
+from shapelaw.advice.answer.answer import Network, ShapeAnswer, whole
 from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
@@ -73,8 +73,12 @@ def main() -> None:
         return
     question = _question(arguments, size, model)
     network = None if given is None else _network(given, model, question.counting)
-    laws, surfaces = _own(arguments.fit)
-    found = public_answer(question, laws, network, surfaces)
+    own = None
+    if arguments.fit != PUBLISHED:
+        from shapelaw.advice.answer.laws import read_own  # pandas, which no other answer needs
+
+        own = read_own(arguments.fit)
+    found = public_answer(question, own, network)
     notes = bottlenecks(found, given)
     if arguments.format is not None:
         print(_config(arguments, found, given))
@@ -303,17 +307,6 @@ def _question(arguments: argparse.Namespace, size: float, model: Model | None) -
     times = clock if serving is None or arguments.means != LATENCY else serving
     within, timed = arguments.within, arguments.means in NOT_SIZES
     return Question(size, counting, tokens, times, window, timed, within, serving=serving)
-
-
-def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
-    """The law of transitions or the surface of a folder."""
-    if folder == PUBLISHED:
-        return [], []
-    from shapelaw.advice.answer.laws import has_surface, own_law, own_surface
-
-    if has_surface(folder):
-        return [], [own_surface(folder)]
-    return [own_law(folder)], []
 
 
 def _network(one: Architecture, model: Model | None, counting: Counting) -> Network:

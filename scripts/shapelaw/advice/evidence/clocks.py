@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -50,29 +49,6 @@ def log_work(
     """
     others = np.log(vocab_size + 2.0 * context * np.exp(log_depth)) + log_width(log_blocks, log_depth)
     return np.asarray(np.logaddexp(log_blocks, others))
-
-
-class Times(Protocol):
-    """Seconds a token up to a factor, by logs of the blocks' parameters and of the depth, vocabulary and context."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def log_depth(self) -> Floats: ...
-
-    def beyond(self, log_blocks: float) -> float: ...
-
-    def log_times(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
-    ) -> Floats: ...
-
-    def errors(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
-    ) -> Floats: ...
 
 
 @dataclass(frozen=True)

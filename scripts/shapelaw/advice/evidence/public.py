@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shapelaw.advice.answer.allocation import PUBLISHED, Allocation, Law, allocation
-from shapelaw.advice.answer.answer import (
-    Network,
-    Own,
-    ShapeAnswer,
-    Transitions,
-    answer,
-    transitions_of,
-)
+from shapelaw.advice.answer.answer import Network, ShapeAnswer, Transitions, answer, transitions_of
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
+from shapelaw.advice.answer.serving import Times
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
+from shapelaw.advice.evidence.clocks import Clock, read_clock
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
+
+if TYPE_CHECKING:  # needs pandas
+    from shapelaw.advice.surface.answers import OwnSurface
 
 MI250X = "mi250x"  # the machine of Gemstones' times
 H200 = REFERENCE / "h200_speed.csv"  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48` (docs/gpu.md)
@@ -101,25 +97,28 @@ def public_allocation(counting: Counting, flops: float, within: float) -> Alloca
 
 def public_answer(
     question: Question,
-    own: Sequence[Transitions] = (),
+    own: Transitions | OwnSurface | None = None,
     given: Network | None = None,
-    surfaces: Sequence[Own] = (),
 ) -> ShapeAnswer:
     """The answer by the committed fits and the published law.
 
     Args:
         question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
-        own: laws of the user's own transitions.
+        own: a law of the user's own transitions, or a surface of own shapes.
         given: a shape to price.
-        surfaces: of the user's own shapes.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
-    laws, models = [*own, published_law()], shipped_models(question.counting.axis)
+    laws, surface = [published_law()], None
+    if isinstance(own, Transitions):
+        laws.insert(0, own)
+    else:
+        surface = own
     clocks: list[Times] = [question.clock]
     if question.clock is public_evidence().clock:  # nobody chose a machine
         clocks.append(machine_clock("h200", question.counting.vocab_size, question.context))
     if question.serving is not None:
         clocks.append(question.serving)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces, clocks)
+    models = shipped_models(question.counting.axis)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given, surface, clocks)

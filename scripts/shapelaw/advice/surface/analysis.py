@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from shapelaw.advice.answer.costs import WITHIN
+from shapelaw.advice.answer.costs import WITHIN, Costs
 from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.columns import NATS
 from shapelaw.advice.own_runs.size_rule import SizeRule, size_rule
@@ -15,7 +15,6 @@ from shapelaw.advice.surface.answers import (
     BestDepth,
     Overtaking,
     Penalty,
-    SizeCosts,
     best_depth,
     costs_of_size,
     middle_sizes,
@@ -70,7 +69,7 @@ class SurfaceAnalysis:
     parts: Parts = field(default_factory=Parts)
 
     @cached_property
-    def costs(self) -> tuple[SizeCosts, ...]:
+    def costs(self) -> tuple[Costs, ...]:
         """What depths cost at each of `sizes`, where the surface can tell a best one."""
         best = (one for model, one in self.best if model == AVERAGE)
         found = (costs_of_size(self.surface, one, self.within) for one in best)

@@ -335,15 +335,7 @@ class SurfaceDraws:
         return self.surface.fitted(self.size_of(log_blocks, log_depth), log_depth)
 
 
-@dataclass(frozen=True)
-class SizeCosts:
-    """The costs of depths by a surface, and the trust that its best depth deserves."""
-
-    costs: Costs
-    status: SurfaceStatus
-
-
-def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> SizeCosts | None:
+def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> Costs | None:
     """The costs of depths at one size, as the surface's axis counts it; None where no best depth can be told,
     or the size is more than three times outside of the shapes'.
 
@@ -364,7 +356,7 @@ def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> 
     losses = found.evidence.draws.middle(found.log_blocks[: len(whole)], np.log(whole), 0.0)
     depth = whole[int(losses.argmin())]
     low, high = min(best.low, depth), max(best.high, depth)
-    return SizeCosts(replace(found, best=Best(float(depth), low, high, low, high)), best.status)
+    return replace(found, best=Best(float(depth), low, high, low, high))
 
 
 def new_run(surface: Surface, size: float, depth: float) -> tuple[float, float, float]:
@@ -400,26 +392,26 @@ class OwnSurface:
         Raises:
             UserError: the vocabulary leaves no room for blocks.
         """
-        found = self.ask(question)
-        best, span = found.costs.best, found.costs.evidence.blocks
-        beyond = math.exp(outside(found.costs.blocks, span))
+        found, status = self.ask(question)
+        best, span = found.best, found.evidence.blocks
+        beyond = math.exp(outside(found.blocks, span))
         remarks = []
         if math.isfinite(self.tokens) and abs(math.log(question.tokens / self.tokens)) > SAME_SIZE:
             remarks.append(f"Its runs saw {big(self.tokens)} tokens, these {big(question.tokens)}.")
-        if found.status is SurfaceStatus.EXTRAPOLATED:
+        if status is SurfaceStatus.EXTRAPOLATED:
             remarks.append("Its interval is wider the farther the size lies outside of its shapes'.")
         if beyond > 1 + SAME_SIZE and question.counting.axis is not self.axis is SizeAxis.BLOCK:
             remarks.append(
-                f"Its sizes are parameters of the blocks, of which these have about {big(found.costs.blocks)}; "
+                f"Its sizes are parameters of the blocks, of which these have about {big(found.blocks)}; "
                 "--size block compares at those."
             )
         bounds = {
             SurfaceStatus.DEEPER: f"above {np.floor(best.own_low):,.0f}",
             SurfaceStatus.SHALLOWER: f"below {max(2.0, np.ceil(best.own_high)):,.0f}",
         }
-        said = bounds.get(found.status, "" if found.status in ANSWERED else "can't tell")
+        said = bounds.get(status, "" if status in ANSWERED else "can't tell")
         depth, low, high = (math.inf,) * 3 if said else (best.depth, best.low, best.high)
-        told = tuple(remarks), said, found.status in bounds
+        told = tuple(remarks), said, status in bounds
         return Witness(self.source, "your own", depth, low, high, span, beyond, *told)
 
     def costs(self, question: Question, per_log_tokens: float) -> Costs | None:
@@ -430,13 +422,14 @@ class OwnSurface:
             per_log_tokens: see `ask`.
         """
         try:
-            found = self.ask(question, per_log_tokens)
+            found, status = self.ask(question, per_log_tokens)
         except UserError:  # no room beside the vocabulary, or depths that were never timed: nothing is told
             return None
-        return found.costs if found.status in ANSWERED else None
+        return found if status in ANSWERED else None
 
-    def ask(self, question: Question, per_log_tokens: float = 0.0) -> SizeCosts:
-        """The costs of a question's depths by the surface, along its own sizes of the question's blocks.
+    def ask(self, question: Question, per_log_tokens: float = 0.0) -> tuple[Costs, SurfaceStatus]:
+        """The costs of a question's depths by the surface, along its own sizes of the question's blocks, and the trust
+        that its best depth deserves.
 
         Args:
             question: the question.
@@ -459,7 +452,7 @@ class OwnSurface:
         x = self._log_size(found.log_blocks, evidence.grid)
         _, low, high, status = _best_among(self.surface, x, evidence.grid, out > SAME_SIZE)
         found = replace(found, best=_as_wide(found, low, high))
-        return SizeCosts(found, SurfaceStatus.NOT_IDENTIFIABLE if out > math.log(OUTSIDE) else status)
+        return found, SurfaceStatus.NOT_IDENTIFIABLE if out > math.log(OUTSIDE) else status
 
     @property
     def _converts(self) -> bool:

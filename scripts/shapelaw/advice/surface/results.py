@@ -132,8 +132,8 @@ def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     the cost is below `within`, or empty. No rows for a size whose best depth can't be told.
     """
     rows = []
-    for one in analysis.costs:
-        costs, size = one.costs, one.costs.question.size
+    for costs in analysis.costs:
+        size = costs.question.size
         low, high = costs.flat()
         for depth in costs.rows():
             cost, width = costs.at(depth), float(analysis.rule.width(depth, size))
@@ -241,7 +241,7 @@ def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
                 f"(68%: {row['width_low']:.1f} to {row['width_high']:.1f})."
             )
     if analysis.costs:
-        size, axis = short_number(analysis.costs[-1].costs.question.size), analysis.axis.value
+        size, axis = short_number(analysis.costs[-1].question.size), analysis.axis.value
         # the blocks alone don't depend on V
         words = "" if analysis.axis is SizeAxis.BLOCK else " --vocab V"
         lines.append(
@@ -293,7 +293,7 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
     """The table of costs of the middle one of the sizes that can be told."""
     if not analysis.costs:
         return []
-    size = analysis.costs[len(analysis.costs) // 2].costs.question.size
+    size = analysis.costs[len(analysis.costs) // 2].question.size
     table = costs_table(analysis)
     rows = [
         ("depth", "width", f"excess loss, {analysis.unit} (68%)", "wasted", "loss of one more run (68%)", "")
@@ -313,7 +313,7 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
 
 def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
     """A row a size: its best depth or bound with the interval, and the depths that cost less than `within`."""
-    costs = {one.costs.question.size: one.costs for one in analysis.costs}
+    costs = {one.question.size: one for one in analysis.costs}
     rows = [("size", "best depth (68%)", "width", f"below {analysis.within:g} {analysis.unit}", "")]
     for model, one in analysis.best:
         if model == AVERAGE:
