@@ -140,8 +140,9 @@ function widthAt(size, depth, counting) {
   return (2 * left) / (linear + Math.sqrt(linear ** 2 + 48 * depth * left));
 }
 
-function logBlocksAt(sizes, counting, logDepth) {
-  return Float64Array.from(logDepth, (one, p) => Math.log(12) + one + 2 * Math.log(widthAt(sizes[p], Math.exp(one), counting)));
+// Logs of the blocks that sizes leave at the depths of the grid.
+function logBlocksAt(sizes, counting) {
+  return GRID.map((one, p) => Math.log(12) + one + 2 * Math.log(widthAt(sizes[p], Math.exp(one), counting)));
 }
 
 // All parameters of a depth and width.
@@ -219,7 +220,7 @@ function serving({ batch, context, bandwidth, layerSeconds, kvHeads }) {
 // Sizes that take `wanted`, a log of seconds, at each depth of the grid, by secants.
 function asQuick(logTimes, wanted, sizes, counting) {
   const least = Math.log(1.01 * termsOf(counting).fixed + 1e4);
-  const off = (logSizes) => logTimes(logBlocksAt(logSizes.map(Math.exp), counting, GRID), GRID).map((one) => one - wanted);
+  const off = (logSizes) => logTimes(logBlocksAt(logSizes.map(Math.exp), counting), GRID).map((one) => one - wanted);
   let before = sizes.map(Math.log);
   let missed = off(before);
   let now = before.map((one) => one + 0.1);
@@ -249,11 +250,11 @@ function atEqualTime(question) {
   const { counting } = question;
   let sizes = new Float64Array(DEPTHS).fill(question.size);
   let at = Math.log(question.askedDepth ?? 24);
-  const asked = logTimes(logBlocksAt(sizes, counting, GRID), GRID);
+  const asked = logTimes(logBlocksAt(sizes, counting), GRID);
   for (let turn = 0; turn < C.TURNS; turn++) {
     sizes = asQuick(logTimes, interp(at, GRID, asked), sizes, counting);
     const before = at;
-    if (question.askedDepth === null) at = lowestMean(logBlocksAt(sizes, counting, GRID), Math.log(question.tokens))[0];
+    if (question.askedDepth === null) at = lowestMean(logBlocksAt(sizes, counting), Math.log(question.tokens))[0];
     if (Math.abs(at - before) < C.SETTLED) break;
   }
   return sizes;
@@ -263,14 +264,9 @@ function atEqualTime(question) {
 function blockErrorsOf(question, sizes, logSame) {
   const { counting, clock, context } = question;
   const logTimes = logTimesOf(question);
-  const logBlocks = logBlocksAt(sizes, counting, GRID);
-  const larger = logBlocksAt(
-    sizes.map((one) => one * Math.exp(C.NUDGE)),
-    counting,
-    GRID,
-  );
-  const now = logTimes(logBlocks, GRID);
-  const slower = logTimes(larger, GRID);
+  const logBlocks = logBlocksAt(sizes, counting);
+  const larger = logBlocksAt(sizes.map((one) => one * Math.exp(C.NUDGE)), counting);
+  const [now, slower] = [logBlocks, larger].map((blocks) => logTimes(blocks, GRID));
   const same = interp(logSame, GRID, logBlocks);
   const off = clock.errors([...logBlocks, same], [...GRID, logSame], counting.vocab_size, context);
   const found = new Float64Array(COUNT * DEPTHS);
@@ -286,17 +282,10 @@ function blockErrorsOf(question, sizes, logSame) {
 // Losses with the ridges moved, and at equal time the sizes of the depths.
 function movedLosses(question, logBlocks, logDepth, shift, blockErrors) {
   const moves = DATA.evidence.normals.map((one) => shift * one);
-  const logTokens = Math.log(question.tokens);
-  const scales = DATA.evidence.recipes;
-  const losses = lossesAt(logBlocks, logDepth, logTokens, moves, scales);
+  const lossesOf = (blocks) => lossesAt(blocks, logDepth, Math.log(question.tokens), moves, DATA.evidence.recipes);
+  const losses = lossesOf(logBlocks);
   if (blockErrors === null) return losses;
-  const larger = lossesAt(
-    logBlocks.map((one) => one + C.NUDGE),
-    logDepth,
-    logTokens,
-    moves,
-    scales,
-  );
+  const larger = lossesOf(logBlocks.map((one) => one + C.NUDGE));
   const points = logDepth.length;
   return losses.map((loss, i) => {
     const d = Math.floor(i / points);
@@ -335,7 +324,7 @@ function ask(question) {
   const { spread } = DATA.evidence;
   const logTokens = Math.log(question.tokens);
   const sizes = question.equalTime ? atEqualTime(question) : new Float64Array(DEPTHS).fill(question.size);
-  const logBlocks = logBlocksAt(sizes, counting, GRID);
+  const logBlocks = logBlocksAt(sizes, counting);
   const own = lossesAt(logBlocks, GRID, logTokens);
   const together = meanOfDraws(own);
   const [logBest] = lowest(together, GRID);
@@ -349,19 +338,11 @@ function ask(question) {
   const same = question.askedDepth === null ? logBest : Math.log(question.askedDepth);
   const blockErrors = question.equalTime ? blockErrorsOf(question, sizes, same) : null;
   const moved = movedLosses(question, logBlocks, GRID, shift, blockErrors);
-  const ofDraws = (losses) => Array.from({ length: COUNT }, (_, d) => lowest(losses, GRID, d * DEPTHS));
-  const movedPlaces = ofDraws(moved);
-  const ownPlaces = ofDraws(own);
-  const movedLeast = movedPlaces.map(([, loss]) => loss);
-  const interval = (places) =>
-    [C.LOW, C.HIGH].map((share) =>
-      Math.exp(
-        quantile(
-          places.map(([place]) => place),
-          share,
-        ),
-      ),
-    );
+  const ofDraws = (losses) => {
+    const found = Array.from({ length: COUNT }, (_, d) => lowest(losses, GRID, d * DEPTHS));
+    const ends = [C.LOW, C.HIGH].map((share) => Math.exp(quantile(found.map(([place]) => place), share)));
+    return [...ends, found.map(([, loss]) => loss)];
+  };
   const [first, last] = [clock.logDepth[0], clock.logDepth.at(-1)].map(Math.exp);
   if (question.equalTime && !(first / C.UNTIMED <= depth && depth <= last * C.UNTIMED)) {
     throw new UserError(
@@ -370,8 +351,8 @@ function ask(question) {
         + "shapelaw speed --depths.",
     );
   }
-  const [ownLow, ownHigh] = interval(ownPlaces);
-  const [low, high] = interval(movedPlaces);
+  const [ownLow, ownHigh] = ofDraws(own);
+  const [low, high, movedLeast] = ofDraws(moved);
   const best = { depth, ownLow: Math.min(ownLow, depth), ownHigh: Math.max(ownHigh, depth) };
   [best.low, best.high] = [Math.min(low, best.ownLow), Math.max(high, best.ownHigh)];
   const least = middleAt(along([Math.log(depth)]), [Math.log(depth)], logTokens)[0];
@@ -414,7 +395,6 @@ function ask(question) {
   return {
     question,
     best,
-    logBest,
     blocksAt,
     band,
     flat,
@@ -434,7 +414,7 @@ function ask(question) {
 function priceOf(network, tokens) {
   const { size, counting } = network;
   if (widthAt(size, 1, counting) < C.LEAST_WIDTH || tokens > DATA.evidence.most_tokens) return null;
-  const logBlocks = logBlocksAt(new Float64Array(DEPTHS).fill(size), counting, GRID);
+  const logBlocks = logBlocksAt(new Float64Array(DEPTHS).fill(size), counting);
   const logTokens = Math.log(tokens);
   const lossAt = (logDepth) => middleAt([interp(logDepth, GRID, logBlocks)], [logDepth], logTokens)[0];
   const depth = wholeBest(lowestMean(logBlocks, logTokens)[0], lossAt);

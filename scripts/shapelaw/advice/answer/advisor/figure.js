@@ -65,26 +65,17 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
     });
     add("path", { class: "curve", d: path(band.map((one) => [one[0], one[1]]).filter((one) => one[1] > costs[0])) });
     add("text", { class: "tick", x: LEFT + 4, y: costs[0] + 12 }, "excess loss, nats");
-    const points = asked.equalTime
-      ? []
-      : models.filter((one) => one.cost !== null).map((one) => ({
-          ...one,
-          kind: "model",
-          title: `${one.name} (${one.year}): ${layers(one.depth)} of width ${whole.format(one.width)}, ${one.cost.toFixed(3)} nats`,
-        }));
-    if (judged?.cost)
-      points.unshift({
-        name: model === null ? "" : "your model",
-        depth: judged.depth,
-        cost: judged.cost[0],
-        kind: "you",
-        title: `${layers(judged.depth)}: ${judged.cost[0].toFixed(3)} nats`,
-      });
-    drawPoints(
-      add,
-      points.map((one) => ({ ...one, x: x(one.depth), y: y(one.cost) })),
-      [LEFT, right, strip - 14],
-    );
+    const point = (kind, name, depth, cost, title) => ({ kind, name, cost, title, x: x(depth), y: y(cost) });
+    const priced = asked.equalTime ? [] : models.filter((one) => one.cost !== null);
+    const points = priced.map((one) => {
+      const shape = `${layers(one.depth)} of width ${whole.format(one.width)}`;
+      return point("model", one.name, one.depth, one.cost, `${one.name} (${one.year}): ${shape}, ${one.cost.toFixed(3)} nats`);
+    });
+    if (judged?.cost) {
+      const [{ depth }, [cost]] = [judged, judged.cost];
+      points.unshift(point("you", model === null ? "" : "your model", depth, cost, `${layers(depth)}: ${cost.toFixed(3)} nats`));
+    }
+    drawPoints(add, points, [LEFT, right, strip - 14]);
   }
 
   intervals.forEach((one, i) => {

@@ -100,15 +100,8 @@ function paste() {
   try {
     const shape = text === "" ? null : modelOf(text);
     if (shape !== null) {
-      const of = {
-        size: "",
-        vocab: shape.vocab_size,
-        tied: shape.tied ? "1" : "",
-        rank: "",
-        depth: "",
-        positions: shape.positions || "",
-        kv: shape.kv_heads ?? "",
-      };
+      const { vocab_size: vocab, tied, positions, kv_heads: kv } = shape;
+      const of = { size: "", vocab, tied: tied ? "1" : "", rank: "", depth: "", positions: positions || "", kv: kv ?? "" };
       for (const [id, value] of Object.entries(of)) set(id, String(value));
     }
     leaveOut(shape);
@@ -291,36 +284,24 @@ function update() {
 function begin() {
   for (const [name, machine] of Object.entries(DATA.machines))
     byId("machine").append(new Option(`${machine.name}: ${machine.source}`, name));
-  beginning = { size: "1.3B", equal: "total", vocab: "50257", tied: "", tokens: "", depth: "", rank: "", positions: "" };
-  Object.assign(beginning, {
-    machine: Object.keys(DATA.machines)[0],
-    batch: "1",
-    context: "4096",
-    bandwidth: "3.3TB/s",
-    layer: "20us",
-    kv: "",
-  });
+  const network = { size: "1.3B", equal: "total", vocab: "50257", tied: "", tokens: "", depth: "", rank: "", positions: "" };
+  const served = { batch: "1", context: "4096", bandwidth: "3.3TB/s", layer: "20us", kv: "" };
+  beginning = { ...network, machine: Object.keys(DATA.machines)[0], ...served };
   say("usual", String(C.TOKENS_A_PARAMETER));
   say(
     "source",
     `From public losses: ${DATA.evidence.name}, ${DATA.evidence.blocks.map(short).join(" to ")} parameters in blocks. `,
     "The interval is for your network: it includes what sources differ by.",
   );
-  for (const [name, [base, text]] of Object.entries(SLIDERS)) {
-    byId(`${name}-slider`).addEventListener("input", ({ target }) => {
+  document.addEventListener("input", ({ target }) => {
+    if (target.type === "range") {
+      const name = target.id.replace("-slider", "");
+      const [base, text] = SLIDERS[name];
       set(name, text(base ** Number(target.value)));
-      update();
-    });
-  }
-  for (const field of [
-    ...Object.keys(beginning)
-      .filter((id) => id !== "equal")
-      .map(byId),
-    ...radios(),
-  ]) {
-    field.addEventListener(["radio", "checkbox", "select-one"].includes(field.type) ? "change" : "input", update);
-  }
-  byId("config").addEventListener("input", paste);
+    }
+    if (target.id === "config") paste();
+    else update();
+  });
   byId("leave-out").addEventListener("click", () => {
     set("config", "");
     paste();
