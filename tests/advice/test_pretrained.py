@@ -89,7 +89,7 @@ def test_a_family_is_what_transformers_builds(
     if out is not None:
         weight = built.get_submodule(out).weight
         inputs = weight.shape[0] if type(built.get_submodule(out)).__name__ == "Conv1D" else weight.shape[1]
-        assert found.attention_width == inputs
+        assert found.heads * found.head_dim == inputs
         assert heads is not None
         assert found.head_dim == inputs // heads
     assert (found.active_params is None) == (kind != MIXTURE)
@@ -118,7 +118,7 @@ def test_a_text_config_inside_of_an_unknown_family_is_described_with_its_class_s
     tmp_path: Path,
 ) -> None:
     found = read_model(written(tmp_path, {"model_type": "vlm", "text_config": config_of("gemma2")}))
-    assert (found.kind, found.heads, found.head_dim, found.attention_width) == (DECODER, 16, 256, 4096)
+    assert (found.kind, found.heads, found.head_dim) == (DECODER, 16, 256)
     assert found.params == 9_241_705_984
     assert "no model type 'vlm': its text_config (gemma2) is described" in found.notes[0]
 

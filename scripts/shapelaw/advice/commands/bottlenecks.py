@@ -24,7 +24,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shapelaw.advice.answer.sizes import size_of
 from shapelaw.advice.models.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.advice.models.bottlenecks import (
     Finding,
@@ -106,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
     )
     single = found.add_argument_group("one architecture")
     for flag, (_, text) in FLAGS.items():
-        single.add_argument(f"--{flag}", type=parameters if flag == "params" else int, help=text)
+        single.add_argument(f"--{flag}", help=text)
     output = found.add_argument_group("redundancy and output")
     add = output.add_argument
     add(
@@ -131,18 +130,6 @@ def parser() -> argparse.ArgumentParser:
         help="write the table too: every number as .csv, the readable one as .md",
     )
     return found
-
-
-def parameters(text: str) -> int:
-    """Parameters as people write them: 1.3B, 6e7.
-
-    Raises:
-        ArgumentTypeError: the text is no positive number.
-    """
-    try:
-        return round(size_of(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number, such as 1.3B or 6e7") from None
 
 
 def architectures(given: argparse.Namespace, model: Model | None) -> Sequence[Architecture]:

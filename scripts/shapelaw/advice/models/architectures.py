@@ -121,8 +121,8 @@ def _missing(value: Any) -> bool:
 
 def _whole(name: str, key: str, value: Any) -> int:
     try:
-        number = number_of(str(value)) if key == "params" else float(value)
-    except (TypeError, ValueError):
+        number = float(round(number_of(str(value))) if key == "params" else value)
+    except (TypeError, ValueError, OverflowError):
         raise UserError(f"{name}: {key} is {value!r}; it must be a whole number.") from None
     if not number.is_integer():
         raise UserError(f"{name}: {key} is {value}; it must be a whole number.")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from shapelaw.advice.models.architectures import Architecture, make_architecture
+from shapelaw.advice.models.architectures import NUMBERS, Architecture, make_architecture
 from shapelaw.errors import UserError
 
 
@@ -89,11 +89,6 @@ class Model:
     reads: str = "tokens"
     notes: tuple[str, ...] = ()
 
-    @property
-    def attention_width(self) -> int | None:
-        """H d_a, the width of all heads together; None where the heads are not known."""
-        return None if self.heads is None or self.head_dim is None else self.heads * self.head_dim
-
 
 def architecture_of(model: Model) -> Architecture:
     """The numbers that decide a model's bottlenecks.
@@ -110,21 +105,10 @@ def architecture_of(model: Model) -> Architecture:
             f"{model.name} ({model.family}) is {SAID[model.kind]} whose width or patch differs from block to block; no "
             "bottleneck is known for it."
         )
-    patches = model.reads == "images"
-    return make_architecture(
-        model.name,
-        model.source,
-        width=model.width,
-        vocab_size=None if patches else model.vocab_size,
-        embedding_rank=None if patches else model.embedding_rank,
-        patch=model.patch,
-        channels=model.channels,
-        heads=model.heads,
-        attention_dim=model.head_dim,
-        depth=model.depth,
-        ff_width=model.ff_width,
-        params=model.params,
-    )
+    numbers = {name: getattr(model, name) for name in NUMBERS if name not in ("attention_dim", "image")}
+    if model.reads == "images":
+        numbers |= {"vocab_size": None, "embedding_rank": None}
+    return make_architecture(model.name, model.source, attention_dim=model.head_dim, **numbers)
 
 
 def model_json(model: Model) -> dict[str, Any]:

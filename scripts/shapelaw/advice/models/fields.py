@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shapelaw.advice.models.config_json import NESTED, TIES, number_in
+from shapelaw.advice.models.config_json import FIELDS, NESTED, TIES, number_in
 from shapelaw.advice.models.described import Kind, Model
 from shapelaw.errors import UserError
 
@@ -151,19 +151,21 @@ def by_fields(config: Mapping[str, Any], family: str, name: str, source: str) ->
     """
     part = next((config[key] for key in NESTED if isinstance(config.get(key), dict)), config)
     what = f"transformers has no model type {family!r}" if family else "it names no model_type"
-    width, depth, heads = (number_in(part, field) for field in ("width", "depth", "heads"))
-    vocab_size = number_in(part, "vocab_size")
-    needed = {"width": width, "depth": depth, "vocab_size": vocab_size}
-    if missing := [field for field, value in needed.items() if value is None]:
+    numbers: dict[str, Any] = {field: number_in(part, field) for field in FIELDS}
+    if missing := [field for field in ("width", "depth", "vocab_size") if numbers[field] is None]:
         raise UserError(
             f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; "
             "give the numbers by options."
         )
-    head_dim = number_in(part, "head_dim") or (width or 0) // (heads or 1)
-    rank = number_in(part, "embedding_rank")
+    width, heads = numbers["width"] or 0, numbers["heads"]
+    head_dim = None if heads is None else numbers["head_dim"] or width // heads
+    numbers |= {"kv_heads": numbers["kv_heads"] or heads, "head_dim": head_dim, "key_dim": head_dim}
+    if (numbers["embedding_rank"] or 0) >= width:
+        numbers["embedding_rank"] = None
+    mixes = (numbers["experts"] or 0) > 1
+    if not mixes:
+        numbers |= {"experts": None, "experts_per_token": None}
     ties = [one[key] for one in (part, config) for key in TIES if isinstance(one.get(key), bool)]
-    experts = number_in(part, "experts")
-    mixes = experts is not None and experts > 1
     kind, is_sure = _kind_by_fields(part, config, mixes)
     notes = [
         f"Read from the fields of config.json alone: {what}, code of its own is not run, and parameters are not "
@@ -173,25 +175,7 @@ def by_fields(config: Mapping[str, Any], family: str, name: str, source: str) ->
         notes.append("Whether its embeddings are tied is not said; untied is taken.")
     if not is_sure:
         notes.append("Nor does it say that it is a decoder, for which it is taken.")
-    found = Model(
-        kind,
-        name,
-        source,
-        family,
-        tied=any(ties),
-        embedding_rank=rank if rank is not None and rank < (width or 0) else None,
-        depth=depth,
-        width=width,
-        heads=heads,
-        vocab_size=vocab_size,
-        kv_heads=number_in(part, "kv_heads") or heads,
-        head_dim=None if heads is None else head_dim,
-        key_dim=None if heads is None else head_dim,
-        ff_width=number_in(part, "ff_width"),
-        experts=experts if mixes else None,
-        experts_per_token=number_in(part, "experts_per_token") if mixes else None,
-        notes=tuple(notes),
-    )
+    found = Model(kind, name, source, family, tied=any(ties), notes=tuple(notes), **numbers)
     check_heads(found, part)
     return found
 
