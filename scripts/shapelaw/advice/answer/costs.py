@@ -153,18 +153,10 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
         (float(content["range"][name][0]), float(content["range"][name][1]))
         for name in ("block_params", "total_params", "tokens", "depth", "level_tokens")
     )
-    groups = ((one["series"], one["form"], one["size"], one["draws"]) for one in content["groups"])
-    ends = np.log([1.0, float(DEEPEST)])
-    clock = clocks.Clock(
-        1.0 - times["work"],
-        ends,
-        -times["depth"] * ends,
-        times["source"],
-        times["work_err"],
-        times["depth_err"] * ends,
-        works=_works(blocks),
-        per_log_work=times["per_log_work"],
-    )
+    groups = ((one["form"], one["size"], one["draws"]) for one in content["groups"])
+    ends = DEPTHS[[0, -1]]
+    errors = times["work_err"], times["depth_err"] * ends, _works(blocks), times["per_log_work"]
+    clock = clocks.Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"], *errors)
     draws, widens = draws_of(groups, levels), Spread(**content["spread"])
     most = MANY_TOKENS * tokens[1]
     return Evidence(
@@ -252,7 +244,6 @@ class Costs:
         evidence: the evidence.
         sizes: (201,) sizes along the evidence's `grid`, all the same but at equal time.
         log_blocks: (201,) logs of the parameters of the blocks.
-        log_best: log of the best depth, before it was made a whole one.
         best: the best depth.
         shift: the standard deviation by which ridges were moved.
         moved_least: (D,) losses of each draw's best depth, with its ridge moved.
@@ -263,7 +254,6 @@ class Costs:
     evidence: Evidence
     sizes: Floats
     log_blocks: Floats
-    log_best: float
     best: Best
     shift: float
     moved_least: Floats
@@ -482,7 +472,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
         )
     own_low, own_high = min(own_low, depth), max(own_high, depth)
     best = Best(depth, min(low, own_low), max(high, own_high), own_low, own_high)
-    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, moved_least, errors)
+    return Costs(question, evidence, sizes, log_blocks, best, shift, moved_least, errors)
 
 
 def _moved(

@@ -41,7 +41,7 @@ from shapelaw.advice.evidence.losses import (
     power,
     slope_terms,
 )
-from shapelaw.advice.evidence.separable import Columns, Separable, solve
+from shapelaw.advice.evidence.separable import Columns, Separable, best_fit, solve
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
 from shapelaw.fits.projection import predictive_weights
@@ -288,11 +288,7 @@ def _columns(losses: Losses, scale: str, kind: str) -> Columns:
 def fit_group(losses: Losses, form: str, size: str) -> Group:
     """The best fit of a form, and the residuals of each shape by a fit without it."""
     model, (x, z) = model_of(losses, form), place(losses, size)
-    start = _starts(model)
-    several = np.broadcast_to(losses.loss, (len(start), len(x)))
-    found = solve(model, x, z, several, np.full_like(several, ERROR), start, 60)
-    best = int(found.cost.argmin())
-    theta, coefficients = found.theta[best], found.coefficients[best]
+    theta, coefficients = best_fit(model, x, z, losses.loss, ERROR, _starts(model), 60)
     mine = losses.shape == np.arange(losses.shapes)[:, None]
     several, start = np.broadcast_to(losses.loss, mine.shape), np.tile(theta, (len(mine), 1))
     without = solve(model, x, z, several, np.where(mine, LEFT_OUT, ERROR), start, 40)
@@ -357,7 +353,7 @@ class Fitted:
 def as_draws(parts: Sequence[tuple[Group, Floats]]) -> Draws:
     """Groups with (d, 18) parameters each as draws of one surface."""
     least, most = zip(*(group.losses.tokens for group, _ in parts), strict=True)
-    groups = ((group.losses.series, group.form, group.size, values) for group, values in parts)
+    groups = ((group.form, group.size, values) for group, values in parts)
     return draws_of(groups, (min(least), max(most)))
 
 

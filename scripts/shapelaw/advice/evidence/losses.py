@@ -125,7 +125,6 @@ class Draws:
         penalty: (D,) index into `PENALTIES`.
         in_nats: (D,) whether the penalty counts in nats, else as a smaller size.
         of_total: (D,) whether x is the log of all parameters, else that of the blocks.
-        series: (D,) name of the series of losses.
         tokens: the smallest and the largest number of tokens with a level and a square slope; beyond, both go on along
             their tangents.
     """
@@ -134,7 +133,6 @@ class Draws:
     penalty: npt.NDArray[np.int64]
     in_nats: npt.NDArray[np.bool_]
     of_total: npt.NDArray[np.bool_]
-    series: npt.NDArray[np.str_]
     tokens: tuple[float, float]
 
     def __len__(self) -> int:
@@ -191,34 +189,29 @@ class Draws:
 
     def level(self, log_tokens: float) -> Floats:
         """(D,) losses in nats of the middle size at its best depth, beyond the range of tokens along their tangent."""
-        u, inside = self._inside(log_tokens - MIDDLE_TOKENS)
+        u = log_tokens - MIDDLE_TOKENS
+        inside = float(np.clip(u, *(np.log(self.tokens) - MIDDLE_TOKENS)))
         powers = np.vander([inside], 4, increasing=True)[0]
         slope = np.array([0.0, 1.0, 2.0 * inside, 3.0 * inside**2])
         return np.asarray(self.values[:, LEVELS] @ (powers + (u - inside) * slope))
-
-    def _inside(self, u: float) -> tuple[float, float]:
-        """A log of tokens, and the nearest one in the range."""
-        low, high = (math.log(tokens) - MIDDLE_TOKENS for tokens in self.tokens)
-        return u, min(max(u, low), high)
 
     def _log_slope(self, u: float) -> Floats:
         """(D,) logs of minus the slope of the loss in x at the middle size."""
         return np.asarray(self.values[:, SLOPES] @ slope_terms(np.array([u + MIDDLE_TOKENS]), self.tokens)[0])
 
 
-def draws_of(groups: Iterable[tuple[str, str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:
-    """The draws of groups of one series, form and size each, with (d, 18) parameters; `tokens` as in `Draws`."""
+def draws_of(groups: Iterable[tuple[str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:
+    """The draws of groups of one form and size each, with (d, 18) parameters; `tokens` as in `Draws`."""
     parts = [
-        (series, form.split(" ", 1), size, np.asarray(values, dtype=np.float64).reshape(-1, len(COLUMNS)))
-        for series, form, size, values in groups
+        (form.split(" ", 1), size, np.asarray(values, dtype=np.float64).reshape(-1, len(COLUMNS)))
+        for form, size, values in groups
     ]
     counts = [len(values) for *_, values in parts]
     return Draws(
         np.concatenate([values for *_, values in parts]),
-        np.repeat([PENALTIES.index(kind) for _, (_, kind), *_ in parts], counts),
-        np.repeat([scale == "nats" for _, (scale, _), *_ in parts], counts),
-        np.repeat([size == "total" for _, _, size, _ in parts], counts),
-        np.repeat([series for series, *_ in parts], counts),
+        np.repeat([PENALTIES.index(kind) for (_, kind), *_ in parts], counts),
+        np.repeat([scale == "nats" for (scale, _), *_ in parts], counts),
+        np.repeat([size == "total" for _, size, _ in parts], counts),
         tokens,
     )
 

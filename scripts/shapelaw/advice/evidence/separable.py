@@ -73,6 +73,16 @@ def solve(
     return Solved(theta, coefficients, cost)
 
 
+def best_fit(
+    model: Separable, x: Floats, z: Floats, y: Floats, err: Floats | float, starts: Floats, steps: int = 30
+) -> tuple[Floats, Floats]:
+    """The theta (k,) and coefficients (m,) of the best fit to one data set (n,) from several starts (s, k)."""
+    several = np.broadcast_to(y, (len(starts), len(y)))
+    found = solve(model, x, z, several, np.broadcast_to(err, several.shape), starts, steps)
+    best = int(found.cost.argmin())
+    return found.theta[best], found.coefficients[best]
+
+
 def sensitivities(model: Separable, x: Floats, z: Floats, theta: Floats, coefficients: Floats) -> Floats:
     """The (n, k + m) derivatives of the values by all parameters of one fit, the linear ones first."""
     columns = model.columns(theta, x, z)

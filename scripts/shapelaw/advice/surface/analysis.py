@@ -61,11 +61,11 @@ class SurfaceAnalysis:
     budget: Budget
     rule: SizeRule
     sizes: tuple[float, ...]
-    best: tuple[tuple[str, BestDepth], ...]
-    penalties: tuple[Penalty, ...]
-    overtakings: tuple[Overtaking, ...]
-    within: float = WITHIN
-    unit: str = NATS
+    within: float
+    unit: str
+    best: tuple[tuple[str, BestDepth], ...] = ()
+    penalties: tuple[Penalty, ...] = ()
+    overtakings: tuple[Overtaking, ...] = ()
     parts: Parts = field(default_factory=Parts)
 
     @cached_property
@@ -111,13 +111,8 @@ def sizes_of(text: str) -> tuple[float, ...]:
     return tuple(sizes)
 
 
-def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None) -> SurfaceAnalysis:
-    """Fit the surface of one token budget and ask it everything.
-
-    Args:
-        parts: of the analysis that this one is a part of.
-    """
-    parts = Parts() if parts is None else parts
+def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
+    """Fit the surface of one token budget and ask it everything."""
     shapes = shapes_of(budget.runs, options.size, budget.ratio > 0)
     # one number: the surface takes its noise from its residuals as well, which follow the size as they like
     given = None if options.noise is None else Noise(options.noise, math.inf)
@@ -125,8 +120,7 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
-    said = options.within, options.unit, parts
-    found = SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), (), *said)
+    found = SurfaceAnalysis(surface, options.size, budget, rule, sizes, options.within, options.unit)
     if not surface.usable:
         return found
     best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
@@ -134,7 +128,7 @@ def analyse_surface(budget: Budget, options: Options, parts: Parts | None = None
         if len(one.drawn_theta) >= ENOUGH_DRAWS:
             alone = replace(surface, forms=(one,))
             asked = partial(_best_depths, alone, sizes)
-            best += parts.attempt(f"best depth by the form {one.form.name}", asked) or []
+            best += found.parts.attempt(f"best depth by the form {one.form.name}", asked) or []
     costs, over = tuple(penalties(surface)), tuple(overtakings(surface))
     return replace(found, best=tuple(best), penalties=costs, overtakings=over)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import lowest, power
-from shapelaw.advice.evidence.separable import Separable, ridged, sensitivities, solve
+from shapelaw.advice.evidence.separable import Separable, best_fit, ridged, sensitivities, solve
 from shapelaw.advice.surface.forms import (
     FLAT,
     FREE,
@@ -223,7 +223,7 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The best fit of a form before its draws; `err` (n,) are the standard errors that it was weighted with.
+    """The best fit of a form before its draws.
 
     `model` is the form's with the columns of levels, whose coefficients are the last ones.
     """
@@ -232,7 +232,6 @@ class _Fit:
     model: Separable
     theta: Floats
     coefficients: Floats
-    err: Floats
     noise: Scatter
     log_density: Floats
     left_out: float
@@ -257,10 +256,7 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArra
     err = np.full(len(y), unit) / np.sqrt(shapes.seeds)
     start = form.starts
     for _ in range(3):  # the noise follows from the residuals, and the residuals from the noise
-        several = np.broadcast_to(y, (len(start), len(y)))
-        found = solve(model, x, z, several, np.broadcast_to(err, several.shape), start)
-        best = int(found.cost.argmin())
-        theta, coefficients = found.theta[best], found.coefficients[best]
+        theta, coefficients = best_fit(model, x, z, y, err, start)
         design = sensitivities(model, x, z, theta, coefficients)
         off = y - model.values(theta, coefficients, x, z)
         noise = scatter_about(_independent(design), off / unit, shapes.seeds, dof)
@@ -277,7 +273,7 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArra
         found = solve(model, x, z, np.broadcast_to(y, halves.shape), half_err, np.tile(theta, (2, 1)))
         of_halves = found.theta, found.coefficients[:, : form.linear]
     error = float(np.sqrt(np.mean((off / left) ** 2)))
-    return _Fit(form, model, theta, coefficients, err, noise, density, error, of_halves)
+    return _Fit(form, model, theta, coefficients, noise, density, error, of_halves)
 
 
 def _with_levels(model: Separable, levels: Floats) -> Separable:
@@ -323,10 +319,9 @@ def _exponent(x: Floats, y: Floats, err: Floats, levels: Floats) -> float:
     law = Separable(
         lambda theta, x, _: np.stack([np.ones_like(x + theta), power(theta, x)], axis=-1), *EXPONENT
     )
-    start = np.array([[0.05], [0.2], [0.5]])
-    several = np.broadcast_to(y, (len(start), len(y)))
-    found = solve(_with_levels(law, levels), x, x, several, np.broadcast_to(err, several.shape), start)
-    return float(found.theta[found.cost.argmin(), 0])
+    starts = np.array([[0.05], [0.2], [0.5]])
+    theta, _ = best_fit(_with_levels(law, levels), x, x, y, err, starts)
+    return float(theta[0])
 
 
 def _independent(design: Floats) -> Floats:
@@ -368,17 +363,8 @@ def _drawn_smooth(
 ) -> FittedForm:
     own = slice(smooth.form.linear, smooth.design.shape[1])  # coefficients of levels
     coefficients = unit * mean_smooth(smooth)
-    drawn = unit * draw_smooth(smooth, count, rng)
-    empty = np.zeros(0)
-    return FittedForm(
-        smooth.form,
-        empty,
-        np.delete(coefficients, own),
-        weight,
-        float(smooth.log_density.sum()) - len(shapes) * math.log(unit),
-        unit * smooth.left_out_error(),
-        unit * smooth.scatter(),
-        np.zeros((count, 0)),
-        np.delete(drawn, own, axis=1),
-        coefficients[own],
-    )
+    density = float(smooth.log_density.sum()) - len(shapes) * math.log(unit)
+    quality = weight, density, unit * smooth.left_out_error(), unit * smooth.scatter()
+    drawn = np.zeros((count, 0)), np.delete(unit * draw_smooth(smooth, count, rng), own, axis=1)
+    mean, levels = np.delete(coefficients, own), coefficients[own]
+    return FittedForm(smooth.form, np.zeros(0), mean, *quality, *drawn, levels)

@@ -230,27 +230,18 @@ def _effective(frame: Frame, name: str, lost: str, family: str, penalty: Lost, l
         for depth, sharp, skew in moves
     ]
     best = _law_depth if law else _line_depth
-    columns = partial(_effective_columns, frame, best, penalty)
+
+    def columns(theta: Floats, x: Floats, z: Floats) -> Floats:
+        alpha, log_q, middle, slope = (theta[..., j, None] for j in range(4))
+        from_middle = x - frame.x
+        skew = theta[..., 4, None] if bent else np.zeros_like(alpha)
+        lost = penalty(z - best(from_middle, middle, slope), skew)
+        powers = power(alpha, from_middle - np.exp(log_q) * lost)
+        return np.stack([np.ones_like(powers), powers], axis=-1)
+
     fourth = "log(b L*)" if law else "c1"
     names = ("alpha", "log q", "log L*", fourth, *(("k",) if bent else ()))
     return Form(name, formula, family, Separable(columns, mean, std), np.array(starts), names, 2)
-
-
-def _effective_columns(
-    frame: Frame,
-    best: Callable[[Floats, Floats, Floats], Floats],
-    penalty: Lost,
-    theta: Floats,
-    x: Floats,
-    z: Floats,
-) -> Floats:
-    alpha, log_q, middle, slope = (theta[..., j, None] for j in range(4))
-    from_middle = x - frame.x
-    t = z - best(from_middle, middle, slope)
-    skew = theta[..., 4, None] if theta.shape[-1] > 4 else np.zeros_like(alpha)
-    effective = from_middle - np.exp(log_q) * penalty(t, skew)
-    law = power(alpha, effective)
-    return np.stack([np.ones_like(law), law], axis=-1)
 
 
 def _line_depth(from_middle: Floats, middle: Floats, slope: Floats) -> Floats:

@@ -92,12 +92,9 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         {"the surface": lambda _: surface_summary(analysis).splitlines()},
         lambda _: fit_json(analysis),
     )
-    drawn = {}
-    for name, figure in found.figures.items():
-        if isinstance(figure, str):
-            left_out[f"figure {name}"] = figure
-        else:
-            drawn[name] = figure
+    undrawn = {name: why for name, why in found.figures.items() if isinstance(why, str)}
+    drawn = {name: figure for name, figure in found.figures.items() if name not in undrawn}
+    left_out |= {f"figure {name}": why for name, why in undrawn.items()}
     return replace(found, figures=drawn, left_out=left_out)
 
 
@@ -105,24 +102,21 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, size = analysis.surface.shapes, analysis.size_column
     costs = analysis.penalties or [Penalty(analysis.surface.status)] * len(shapes)
-    known = {
-        name: np.array([getattr(cost, name) for cost in costs]) for name in ("loss", "low", "high", *_NEEDED)
-    }
-    shown = {
+    measured = {
         "depth": shapes.depth.astype(int),
         "width": shapes.width.astype(int),
         size: shapes.size,
         **({} if shapes.tokens is None else {"tokens": shapes.tokens}),
         "seeds": shapes.seeds.astype(int),
         "loss": shapes.loss,
-        "penalty": known["loss"],
-        "penalty_low": known["low"],
-        "penalty_high": known["high"],
-        **{name: known[name] for name in _NEEDED},
-        "share": known["needed"] / shapes.size,
-        "status": [cost.status.value for cost in costs],
     }
-    return pd.DataFrame(shown).sort_values(size, kind="stable", ignore_index=True)
+    penalty = {"penalty": "loss", "penalty_low": "low", "penalty_high": "high"}
+    told = frame_of(
+        costs, penalty | dict(zip(_NEEDED, _NEEDED, strict=True)) | {"share": "needed", "status": "status"}
+    )
+    table = pd.DataFrame(measured).join(told)
+    table["share"] /= table[size]
+    return table.sort_values(size, kind="stable", ignore_index=True)
 
 
 def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
