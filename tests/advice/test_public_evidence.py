@@ -85,7 +85,7 @@ def test_three_transitions_hold_as_often_as_they_say() -> None:
 
 
 def test_a_witness_s_curves_are_ordered_and_rise() -> None:
-    content = laws.transitions_content(LAW, "GPT-2")
+    content = laws.transitions_content(LAW)
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
     assert (low >= middle).all()
     assert (middle >= high).all()

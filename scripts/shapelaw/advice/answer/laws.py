@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.answer.answer import Transitions, transitions_of
@@ -26,31 +27,22 @@ from shapelaw.studies.transitions import analysis as transitions
 
 PUBLISHED = "published"
 PUBLISHED_SOURCE = "Levine et al. 2020, table 4a"
+PUBLISHED_BLOCK = "GPT-2, two heads, V = 2,000"
 DEPTHS = np.geomspace(1.0, projection.FARTHEST, 121)
 
 
 @dataclass(frozen=True)
-class Law:
-    """Forms of the log width at which a depth is best, with the sizes at which they were measured.
+class Law(Transitions):
+    """A law with its forms of the log width at which a depth is best.
 
     Where L and L' tie, the best depth lies between them: at their geometric mean M by curves that are symmetric in log
     depth. So a transition of size N says that M is best at N, with a width of sqrt(N / (12 M)).
 
     Attributes:
         forms: the forms of that width against M, by weight.
-        source: where its transitions come from.
-        depths: smallest and largest depth of a transition, the shallower of its pair.
-        sizes: parameters of the blocks at the smallest and at the largest transition.
-        count: number of transitions.
-        p_value: the chance that transitions on the best form scatter about it as these do.
     """
 
-    forms: tuple[projection.Form, ...]
-    source: str
-    depths: tuple[int, int]
-    sizes: tuple[float, float]
-    count: int
-    p_value: float
+    forms: tuple[projection.Form, ...] = ()
 
 
 def read_law(fit: str) -> Law:
@@ -63,8 +55,7 @@ def read_law(fit: str) -> Law:
         UserError: the folder has no transitions, or no rising line goes through them.
     """
     if fit == PUBLISHED:
-        theirs = transitions.check_transitions(transitions.published_transitions(), PUBLISHED)
-        return _law(transitions.analyse_transitions(theirs), PUBLISHED_SOURCE)
+        return _law(transitions.published_transitions(), PUBLISHED_SOURCE, PUBLISHED_BLOCK)
     path = Path(fit) / "transitions.csv"
     if not path.is_file() and has_surface(fit):
         raise UserError(
@@ -75,12 +66,16 @@ def read_law(fit: str) -> Law:
             f"--fit {fit} has no transitions.csv; give `{PUBLISHED}`, the folder of `shapelaw transitions` or, to "
             "`shapelaw shape`, that of `shapelaw fit`."
         )
-    return _law(
-        transitions.analyse_transitions(transitions.check_transitions(read_table(path), str(path))), str(path)
-    )
+    return _law(read_table(path), str(path), "your own")
 
 
-def _law(analysis: transitions.TransitionAnalysis, source: str) -> Law:
+def _law(table: pd.DataFrame, source: str, block: str) -> Law:
+    """The law of a table of transitions: quantiles of log `N_transition(L)` along depth.
+
+    For each draw they are of the largest `N_transition` up to that depth, so the depth at which a quantile first
+    exceeds the size of the blocks is a quantile of the first depths. Few transitions widen them.
+    """
+    analysis = transitions.analyse_transitions(transitions.check_transitions(table, source))
     reason = projection.why_no_projection(analysis.fit)
     used = transitions.crossings(analysis.transitions, analysis.method)
     forms = () if reason else _of_best_depths(analysis)
@@ -89,10 +84,18 @@ def _law(analysis: transitions.TransitionAnalysis, source: str) -> Law:
             f"{source} gives no law to advise by ({reason or 'too few transitions'}); it takes 3 transitions on a "
             f"rising line. Use --fit {PUBLISHED}, or add depths."
         )
+    largest = np.maximum.accumulate(projection.draw_sizes(forms, DEPTHS), axis=1)
+    low, middle, high = np.quantile(largest, [INTERVAL[0], 0.5, INTERVAL[1]], axis=0)
+    wider = few_points(len(used))
+    curves = (  # the largest sizes belong to the shallowest depths
+        np.maximum.accumulate(middle + wider * (high - middle)),
+        middle,
+        np.maximum.accumulate(middle - wider * (middle - low)),
+    )
     sizes = projection.standard_params(used["depth"], used["width"])
     depths = int(used["depth"].min()), int(used["depth"].max())
     span = float(sizes.min()), float(sizes.max())
-    return Law(forms, source, depths, span, len(used), forms[0].p_value)
+    return Law(np.log(DEPTHS), curves, source, block, depths, span, len(used), forms[0].p_value, forms=forms)
 
 
 def _of_best_depths(analysis: transitions.TransitionAnalysis) -> tuple[projection.Form, ...]:
@@ -121,28 +124,12 @@ def few_points(count: int) -> float:
     return float(stats.t.ppf(INTERVAL[1], max(count - 1, 1)) / stats.norm.ppf(INTERVAL[1]))
 
 
-def transitions_content(law: Law, block: str) -> dict[str, Any]:
-    """A law as `transitions_of` reads it: quantiles of log `N_transition(L)` along depth.
-
-    For each draw they are of the largest `N_transition` up to that depth, so the depth at which a quantile first
-    exceeds the size of the blocks is a quantile of the first depths. Few transitions widen them.
-
-    Args:
-        law: the law.
-        block: the block that it was measured with, in words.
-    """
-    largest = np.maximum.accumulate(projection.draw_sizes(law.forms, DEPTHS), axis=1)
-    low, middle, high = np.quantile(largest, [INTERVAL[0], 0.5, INTERVAL[1]], axis=0)
-    wider = few_points(law.count)
-    # the largest sizes belong to the shallowest depths
-    curves = {
-        "low": np.maximum.accumulate(middle + wider * (high - middle)),
-        "middle": middle,
-        "high": np.maximum.accumulate(middle - wider * (middle - low)),
-    }
+def transitions_content(law: Law) -> dict[str, Any]:
+    """A law as `transitions_of` reads it."""
+    curves = dict(zip(("low", "middle", "high"), law.log_blocks, strict=True))
     return {
         "source": law.source,
-        "block": block,
+        "block": law.block,
         "depths": list(law.depths),
         "block_params": [round(size) for size in law.sizes],
         "count": law.count,
@@ -209,4 +196,4 @@ def own_law(folder: str) -> Transitions:
     Raises:
         UserError: the folder has none.
     """
-    return replace(transitions_of(transitions_content(read_law(folder), "your own")), own=True)
+    return replace(transitions_of(transitions_content(read_law(folder))), own=True)

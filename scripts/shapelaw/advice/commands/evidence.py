@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.advice.answer.costs import evidence_of
+from shapelaw.advice.answer.costs import Spread, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, transitions_content
-from shapelaw.advice.evidence.checks import Checks, check
+from shapelaw.advice.evidence.checks import check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
 from shapelaw.advice.evidence.losses import COLUMNS, Floats, least_squares
 from shapelaw.advice.evidence.predicted import (
@@ -85,37 +85,30 @@ def main() -> None:
         for losses in (series, [replace(other, other=np.zeros_like(other.other))], joined)
     )
     law = read_law(PUBLISHED)
-    checks = check(
+    spread, checks = check(
         series,
         alone,
         (law.source, lambda size: best_depth_at(law, size)),
         (OTHERS_NAME, other, others_alone, both),
         arguments.draws,
     )
-    rest = {"time": times, "law": transitions_content(law, "GPT-2, two heads, V = 2,000")}
+    rest = {"time": times, "law": transitions_content(law)}
     content = {
         "about": SOURCE,
         "command": shlex.join(["shapelaw", "evidence", arguments.table.name]),
         "name": NAME,
         "block": BLOCK,
-        **content_of(joined, both, checks),
+        **content_of(joined, both, spread),
         **rest,
     }
-    unseen = evidence_of({"name": NAME, **content_of(series, alone, checks), **rest})
+    unseen = evidence_of({"name": NAME, **content_of(series, alone, spread), **rest})
     told = predicted(runs, unseen, OTHERS.name)
     law_of_others = allocation_law(told, OTHERS_NAME)
     numbers = {name: _rounded(getattr(law_of_others, name)) for name in ("factor", "exponent")}
     content["allocation"] = [vars(law_of_others) | numbers]
-    table = pd.concat(
-        [
-            checks.table,
-            _costs_of_other(told, f"all runs of {OTHERS_NAME}"),
-            _costs_of_other(
-                without_each_shape(runs, evidence_of(content), both), f"each shape of {OTHERS_NAME}"
-            ),
-        ],
-        ignore_index=True,
-    )
+    held_out = without_each_shape(runs, evidence_of(content), both)
+    costs = [(told, f"all runs of {OTHERS_NAME}"), (held_out, f"each shape of {OTHERS_NAME}")]
+    table = pd.concat([checks, *(_costs_of_other(*one) for one in costs)], ignore_index=True)
     arguments.out.mkdir(parents=True, exist_ok=True)
     with replacing(arguments.out / "evidence.json") as temporary:
         temporary.write_text(as_lines(content), encoding="utf-8")
@@ -123,7 +116,7 @@ def main() -> None:
         with replacing(arguments.checks) as temporary:
             table.to_csv(temporary, index=False, float_format="%.4g")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
-    print(f"Log depth differs between sources by a standard deviation of {checks.spread.sources:.2f}.")
+    print(f"Log depth differs between sources by a standard deviation of {spread.sources:.2f}.")
 
 
 def _costs_of_other(told: pd.DataFrame, left_out: str) -> pd.DataFrame:
@@ -149,7 +142,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str, Any]:
+def content_of(series: list[Losses], fitted: Fitted, spread: Spread) -> dict[str, Any]:
     """The ranges of the evidence, what widens its draws, and the draws, group by group."""
 
     def span(of: str) -> list[float]:
@@ -161,7 +154,7 @@ def content_of(series: list[Losses], fitted: Fitted, checks: Checks) -> dict[str
     return {
         "range": {name: span(of) for name, of in RANGES.items()}
         | {"level_tokens": [round(min(levels)), round(max(levels))]},
-        "spread": {name: round(value, 3) for name, value in vars(checks.spread).items()},
+        "spread": {name: round(value, 3) for name, value in vars(spread).items()},
         "columns": list(COLUMNS),
         "groups": [
             {

@@ -36,24 +36,15 @@ ALL = tuple(name for names in SETS.values() for name in names)
 BUDGETS = (1e10, 3e10, 1e11)  # tokens at which they are
 MEASURES = ("equal blocks", "equal total")
 EVERYWHERE = {measure: list(product(ASKED, BUDGETS)) for measure in MEASURES}
+SEVERAL = (6e7, 3.5e8, 1.3e9)
 # what is cut off, what is kept of log blocks and log tokens, and the sizes and budgets that are then predicted
 CUTS: tuple[tuple[str, Callable[[Losses], Any], tuple[float, ...], tuple[float, ...]], ...] = (
     ("shapes above 1 billion", lambda one: one.log_blocks < math.log(1e9), (1.7e9,), BUDGETS),
     ("shapes above 500 million", lambda one: one.log_blocks < math.log(5e8), (8.5e8, 1.7e9), BUDGETS),
     ("shapes below 40 million", lambda one: one.log_blocks > math.log(4e7), (2.5e7,), BUDGETS),
     ("shapes below 60 million", lambda one: one.log_blocks > math.log(6e7), (2.5e7, 4.5e7), BUDGETS),
-    (
-        "tokens below 90 billion",
-        lambda one: one.log_tokens > math.log(9e10),
-        (6e7, 3.5e8, 1.3e9),
-        (1e10, 3e10),
-    ),
-    (
-        "tokens above 60 billion",
-        lambda one: one.log_tokens < math.log(6e10),
-        (6e7, 3.5e8, 1.3e9),
-        (1e11, 3e11),
-    ),
+    ("tokens below 90 billion", lambda one: one.log_tokens > math.log(9e10), SEVERAL, (1e10, 3e10)),
+    ("tokens above 60 billion", lambda one: one.log_tokens < math.log(6e10), SEVERAL, (1e11, 3e11)),
 )
 FAR = 0.3  # e-folds outside from which a prediction is an extrapolation
 COLUMNS = (
@@ -278,27 +269,14 @@ def growth(groups: Iterable[Sequence[Miss]]) -> float:
     return math.sqrt(max(float(max(excess)), 0.0))
 
 
-@dataclass(frozen=True)
-class Checks:
-    """All that was predicted of what was left out.
-
-    Attributes:
-        spread: what follows for predictive intervals.
-        table: a row a check.
-    """
-
-    spread: Spread
-    table: pd.DataFrame
-
-
 def check(
     series: Sequence[Losses],
     fitted: Fitted,
     law: tuple[str, Callable[[float], float]],
     other: tuple[str, Losses, Fitted, Fitted],
     draws: int,
-) -> Checks:
-    """Predict all that can be left out.
+) -> tuple[Spread, pd.DataFrame]:
+    """Predict all that can be left out: what follows for predictive intervals, and a row a check.
 
     Args:
         series: the losses of one lab.
@@ -344,7 +322,7 @@ def check(
     for label, which in ((f"each shape of {name}", True), ("each shape of Gemstones", False)):
         misses = left_out_losses(both, ALL, which)
         rows.append(_row("loss of a shape, nats", f"{label}, by fits of both labs", misses))
-    return Checks(spread, pd.DataFrame(rows, columns=list(COLUMNS)))
+    return spread, pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _places(losses: Losses) -> dict[str, list[tuple[float, float]]]:

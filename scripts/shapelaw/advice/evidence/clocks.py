@@ -169,9 +169,7 @@ def polynomial(places: tuple[float, ...], terms: int) -> Floats:
     return np.asarray(np.linalg.pinv(np.vander(places, terms, increasing=True)))
 
 
-def read_clock(
-    path: Path, vocab_size: int, context: int, public: Clock, name: str = "", source: str = ""
-) -> Clock:
+def read_clock(path: Path, vocab_size: int, context: int, public: Clock) -> Clock:
     """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
 
     The error of a depth's time is that by which its steps differ (`low, high`: the quantiles between which 68% of them
@@ -181,7 +179,6 @@ def read_clock(
         path: the file.
         vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
         public: the times which say how time follows the work, where the shapes have one size.
-        name, source: of the machine in a word, and what was measured; the path unless given.
 
     Raises:
         UserError: the file is missing, or has fewer than two depths with numbers.
@@ -207,19 +204,8 @@ def read_clock(
     off_smooth = times - parabola(depths, depths) @ times
     misfit = math.sqrt(float(off_smooth @ off_smooth) / max(len(depths) - 3, 1))
     works = float(work.min()), float(work.max())
-    off = np.maximum(spread, misfit)
-    per_log_work = public.per_log_work
-    return Clock(
-        exponent,
-        depths,
-        times,
-        source or str(path),
-        exponent_err,
-        off,
-        works,
-        per_log_work,
-        name or path.name,
-    )
+    errors = exponent_err, np.maximum(spread, misfit), works, public.per_log_work
+    return Clock(exponent, depths, times, str(path), *errors, path.name)
 
 
 def _speed_table(path: Path, vocab_size: int, context: int) -> Floats:

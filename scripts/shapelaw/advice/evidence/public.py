@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
     if name == MI250X:
         return public
     if name == "h200":
-        return read_clock(H200, vocab_size, context, public, "H200", "one H200, 16,384 tokens per step")
+        measured = read_clock(H200, vocab_size, context, public)
+        return replace(measured, name="H200", source="one H200, 16,384 tokens per step")
     if not Path(machine).suffix:
         raise UserError(
             f"--machine is {machine}; give mi250x, h200 or a file of `shapelaw speed`, such as speed.csv."
