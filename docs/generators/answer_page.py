@@ -196,12 +196,13 @@ def _models() -> str:
     for name in MODELS:
         one = by_name[name]
         found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
+        assert found.own is not None
         assert found.cost is not None
         assert one.tokens is not None
         shape = f"{one.depth} x {one.width:,}, {big(one.size())}"
         vocabulary = f"{one.counting.vocab_size:,}{', tied' if one.counting.tied else ''}"
         cost, worth = cost_text(found.cost), f"{found.cost.params_worth:.0%}"
-        rows.append((name, shape, vocabulary, big(one.tokens), cost, worth, f"{found.best_depth:.0f}"))
+        rows.append((name, shape, vocabulary, big(one.tokens), cost, worth, f"{found.own.best.depth:.0f}"))
     return pipe_table(rows)
 
 

@@ -75,14 +75,13 @@ class Network:
 
 @dataclass(frozen=True)
 class Priced:
-    """A network with its cost against the best of its own size.
+    """A network with the costs of depths of its own size, and its own against the best.
 
-    `cost` is None and `best_depth` NaN where the evidence can't tell them, and for a network made from another.
+    Both are None where the evidence can't tell them, and for a network made from another.
     """
 
     network: Network
-    size: float
-    best_depth: float
+    own: Costs | None
     cost: Cost | None
 
 
@@ -357,12 +356,11 @@ def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
 
 def _verdict(priced: Priced, question: Question, tells: Tells) -> Verdict | None:
     """What is to be said of a network whose cost is known."""
-    network, asked = priced.network, of_own_size(priced.network, question)
-    own = tells(asked)
+    network, own = priced.network, priced.own
     if own is None or priced.cost is None:
         return None
-    depth = whole(own.best.depth)
-    best = shape_of_size(priced.size, depth, network.counting)
+    asked, depth = own.question, whole(own.best.depth)
+    best = shape_of_size(asked.size, depth, network.counting)
     blocks, depths = np.log([network.block_params, own.blocks]), np.log([network.depth, depth])
     mine, theirs = asked.log_times(blocks, depths)
     counting = replace(network.counting, axis=SizeAxis.TOTAL)
@@ -460,10 +458,7 @@ def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
     """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
     tells = tells or partial(_told, costs.evidence)
     own = None if network.origin else tells(of_own_size(network, costs.question))
-    if own is None:
-        return Priced(network, network.size(), math.nan, None)
-    cost = own.at(network.depth, network.block_params)
-    return Priced(network, network.size(), own.best.depth, cost)
+    return Priced(network, own, None if own is None else own.at(network.depth, network.block_params))
 
 
 def of_own_size(network: Network, question: Question) -> Question:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from shapelaw.advice.answer.sizes import Counting, head_dim_of, head_group, shape_of_size
@@ -72,11 +73,6 @@ def _transformers(shape: Shape, context: int, family: str, builds: str) -> str:
     return json.dumps(numbers, indent=2)
 
 
-def _nanochat(shape: Shape, context: int) -> str:
-    """By transformers' class of it; nanochat's own `GPTConfig` has n_layer, n_embd, n_head and n_kv_head of these."""
-    return _transformers(shape, context, "nanochat", "NanoChatForCausalLM")
-
-
 def _litgpt(shape: Shape, context: int) -> str:
     """Fields of `litgpt/config.py: Config`, a model_config.yaml."""
     numbers: Mapping[str, Any] = {
@@ -120,7 +116,8 @@ def _torchtitan(shape: Shape, context: int) -> str:
 # what a library is called, and its config
 FORMATS: Mapping[str, tuple[str, Callable[[Shape, int], str]]] = {
     "hf": ("transformers", _hf),
-    "nanochat": ("nanochat", _nanochat),
+    # nanochat's own `GPTConfig` has n_layer, n_embd, n_head and n_kv_head of these
+    "nanochat": ("nanochat", partial(_transformers, family="nanochat", builds="NanoChatForCausalLM")),
     "litgpt": ("litgpt", _litgpt),
     "torchtitan": ("torchtitan", _torchtitan),
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
-from shapelaw.advice.answer.costs import Costs, Question
+from shapelaw.advice.answer.costs import Best, Costs, Question
 from shapelaw.advice.answer.serving import training_memory
 from shapelaw.advice.answer.sizes import SizedShape
 from shapelaw.advice.answer.text import ends, paragraph
@@ -15,8 +15,7 @@ from shapelaw.advice.answer.text import ends, paragraph
 
 def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The answer's numbers; costs in nats, None for what is not known."""
-    question, best = found.question, found.best
-    low, high = ends(best)
+    question = found.question
     counting = question.counting
     flat = found.costs.flat()
     return {
@@ -28,9 +27,8 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
         "kv_heads": counting.kv_heads,
         "tokens": question.tokens,
         "best": {
-            "depth": whole(best.depth) if found.by else None,
-            "low": low,
-            "high": high,
+            **_depths(found.best),
+            **({} if found.by else {"depth": None}),
             "by": found.by or None,
             "bound": None if found.bound is None else f"{found.bound.said} layers, by {found.bound.name}",
         },
@@ -55,9 +53,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             {
                 "name": one.name,
                 "block": one.block,
-                "depth": finite(one.depth),
-                "low": finite(one.low),
-                "high": finite(one.high),
+                **{name: finite(getattr(one, name)) for name in ("depth", "low", "high")},
                 "block_params": list(one.sizes),
                 "times_outside": one.beyond,
                 "said": one.said or None,
@@ -66,10 +62,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
             for one in found.witnesses
         ],
         "shipped": [_priced(one) for one in found.shipped],
-        "equal_times": {
-            name: dict(zip(("depth", "low", "high"), (whole(one.depth), *ends(one)), strict=True))
-            for name, one in found.equal_times.items()
-        },
+        "equal_times": {name: _depths(one) for name, one in found.equal_times.items()},
         "verdict": None if found.verdict is None else _verdict(found.verdict, question.within),
         "vocabulary_of_law": None if found.vocabulary is None else [round(one) for one in found.vocabulary],
         "time_measured_on": question.clock.source,
@@ -80,9 +73,13 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
 
 def _nearest(costs: Costs) -> dict[str, float]:
     """Another question that the evidence answers, and its best depth."""
-    low, high = ends(costs.best)
-    named = {"size": costs.question.size, "tokens": costs.question.tokens}
-    return named | {"depth": whole(costs.best.depth), "low": low, "high": high}
+    return {"size": costs.question.size, "tokens": costs.question.tokens} | _depths(costs.best)
+
+
+def _depths(best: Best) -> dict[str, int]:
+    """The best depth and its interval in whole layers."""
+    low, high = ends(best)
+    return {"depth": whole(best.depth), "low": low, "high": high}
 
 
 def _means(question: Question) -> str:
@@ -131,12 +128,12 @@ def _priced(priced: Priced) -> dict[str, Any]:
         "tied": one.counting.tied,
         "depth": one.depth,
         "width": one.width,
-        "size": priced.size,
+        "size": one.size(),
         "tokens": one.tokens,
         "origin": one.origin or None,
         "cost": cost and cost.value,
         "cost_low": cost and cost.low,
         "cost_high": cost and cost.high,
         "params_worth": cost and cost.params_worth,
-        "best_depth": finite(priced.best_depth),
+        "best_depth": priced.own and priced.own.best.depth,
     }

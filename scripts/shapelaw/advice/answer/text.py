@@ -300,15 +300,15 @@ def _by_witness(one: Witness) -> str:
 
 def _given(priced: Priced, found: ShapeAnswer) -> str:
     one = priced.network
-    asked = found.question.size
+    size, asked = one.size(), found.question.size
     text = f"Your shape, {_depths(one.depth, one.depth)} of width {one.width:,}"
-    if abs(priced.size / asked - 1.0) > SAME:
-        text += f", has {big(priced.size)} where {big(asked)} was asked ({priced.size / asked - 1.0:+.0%})"
-    if priced.cost is None:
+    if abs(size / asked - 1.0) > SAME:
+        text += f", has {big(size)} where {big(asked)} was asked ({size / asked - 1.0:+.0%})"
+    if priced.cost is None or priced.own is None:
         return text + ": the evidence doesn't reach its size, so its cost can't be told."
     return (
         f"{text}. It costs {cost_text(priced.cost)} nats against the best of its own size "
-        f"({whole(priced.best_depth)} layers): {priced.cost.params_worth:.0%} of its parameters."
+        f"({whole(priced.own.best.depth)} layers): {priced.cost.params_worth:.0%} of its parameters."
     )
 
 
@@ -324,7 +324,7 @@ def _shipped(found: ShapeAnswer) -> str:
                 str(network.depth),
                 f"{network.width:,}",
                 f"{network.counting.vocab_size:,}{' tied' if network.counting.tied else ''}",
-                big(one.size),
+                big(network.size()),
                 "unknown" if network.tokens is None else big(network.tokens),
                 network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
             )

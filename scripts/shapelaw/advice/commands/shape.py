@@ -48,6 +48,7 @@ DEFAULT_VOCAB = 50257
 PUBLISHED = "published"
 TIME = "time"
 NOT_SIZES = (TIME, LATENCY)  # what --size compares shapes at that is no size
+OF_SHAPE = ("depth", "width", "heads", "attention_dim")  # options that name a shape to price
 USUAL_CONTEXT = 2048  # tokens a window, for times
 
 
@@ -60,19 +61,20 @@ def main() -> None:
         raise UserError("--format makes a config of a shape, and --model has one; leave out one of them.")
     _read_numbers(arguments)
     head = "" if model is None else model_text(model)
-    if (flops := _flops(arguments)) is None:
-        size = _size(arguments, model)
+    flops, counting = _flops(arguments), _counting(arguments, model)
+    if flops is None:
+        size = _size(arguments, model, counting)
     else:
-        budget = public_allocation(_counting(arguments, None), flops, arguments.within)
+        budget = public_allocation(counting, flops, arguments.within)
         size, arguments.tokens = budget.size, budget.tokens
         said, head = {"budget": allocation_json(budget)}, allocation_text(budget)
-    given = _given(arguments, model, size)
+    given = _given(arguments, model, size, counting)
     if model is not None and (reason := why_not_judged(model)):
         said |= {"size": size, "given": None, "not_judged": reason}
         print(json.dumps(said, indent=2) if arguments.json else f"{head}\n{reason}")
         return
-    question = _question(arguments, size, model)
-    network = None if given is None else _network(given, model, question.counting)
+    question = _question(arguments, size, model, counting)
+    network = None if given is None else _network(given, model, counting)
     own = None
     if arguments.fit != PUBLISHED:
         from shapelaw.advice.answer.laws import read_own  # pandas, which no other answer needs
@@ -241,7 +243,7 @@ def _read_numbers(arguments: argparse.Namespace) -> None:
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
 
 
-def _size(arguments: argparse.Namespace, model: Model | None) -> float:
+def _size(arguments: argparse.Namespace, model: Model | None, counting: Counting) -> float:
     """SIZE, or the model's.
 
     Raises:
@@ -255,7 +257,6 @@ def _size(arguments: argparse.Namespace, model: Model | None) -> float:
         )
     if why_not_judged(model):
         return math.nan
-    counting = _counting(arguments, model)
     return _network(architecture_of(model), model, counting).size()
 
 
@@ -295,9 +296,10 @@ def _counting(arguments: argparse.Namespace, model: Model | None) -> Counting:
     )
 
 
-def _question(arguments: argparse.Namespace, size: float, model: Model | None) -> Question:
+def _question(
+    arguments: argparse.Namespace, size: float, model: Model | None, counting: Counting
+) -> Question:
     """What the options ask, and where they don't say, the model."""
-    counting = _counting(arguments, model)
     tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
     window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
     clock = machine_clock(arguments.machine or MI250X, counting.vocab_size, window)
@@ -340,9 +342,11 @@ def _shape_of(one: Architecture, counting: Counting) -> Shape:
     return shape
 
 
-def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> Architecture | None:
+def _given(
+    arguments: argparse.Namespace, model: Model | None, size: float, counting: Counting
+) -> Architecture | None:
     """The shape to price, of --model or of numbers; of a depth alone with the width that the table has at this size."""
-    numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
+    numbers = {name: getattr(arguments, name) for name in OF_SHAPE}
     if model is not None:
         if any(value is not None for value in numbers.values()):
             raise UserError("--model is a shape to price, and so are --depth and --width; give one of them.")
@@ -357,14 +361,16 @@ def _given(arguments: argparse.Namespace, model: Model | None, size: float) -> A
         if arguments.heads is not None or arguments.attention_dim is not None:
             raise UserError("--heads and --attention-dim belong to a shape to price; give its --depth too.")
         return None
-    counting = _counting(arguments, None)
     if arguments.width is None:
         if arguments.depth < 1:
             raise UserError(f"--depth is {arguments.depth}; give a whole number of at least 1.")
         numbers["width"] = shape_of_size(size, arguments.depth, counting).shape.width
-    return make_architecture(
-        "Your shape", vocab_size=counting.vocab_size, embedding_rank=counting.rank, **numbers
-    )
+    return _architecture("Your shape", counting, numbers)
+
+
+def _architecture(name: str, counting: Counting, numbers: dict[str, Any]) -> Architecture:
+    """The architecture of a shape whose embeddings are the question's."""
+    return make_architecture(name, vocab_size=counting.vocab_size, embedding_rank=counting.rank, **numbers)
 
 
 def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
@@ -375,16 +381,8 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
     asked = [] if given is None else [given]
     if found.advised is not None:
         shape, counting = found.advised.shape, found.question.counting
-        advised = make_architecture(
-            "The shape below",
-            vocab_size=counting.vocab_size,
-            embedding_rank=counting.rank,
-            width=shape.width,
-            heads=shape.heads,
-            attention_dim=shape.attention_dim,
-            depth=shape.depth,
-        )
-        asked.insert(0, advised)
+        numbers = {name: getattr(shape, name) for name in OF_SHAPE}
+        asked.insert(0, _architecture("The shape below", counting, numbers))
     binding = [one for one in asked if bindings(one)]
     said = []
     if binding:
