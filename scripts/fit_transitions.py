@@ -26,8 +26,7 @@ from pathlib import Path
 from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.given import (
     GivenRuns,
-    add_column_options,
-    add_out_option,
+    add_run_options,
     add_runs,
     given_budgets,
     out_folder,
@@ -56,8 +55,7 @@ def main() -> None:
         help=f"one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts; "
         f"`{PUBLISHED}`: those of Levine et al. 2020",
     )
-    add_out_option(parser, ENDING)
-    add_column_options(parser)
+    add_run_options(parser, ENDING)
     add_options(parser)
     arguments = parser.parse_args()
     options, out = options_of(arguments), out_folder(arguments, ENDING)

@@ -14,7 +14,7 @@ from transformers import CONFIG_MAPPING
 
 from shapelaw.advice.models.described import architecture_of, model_json, model_text
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.advice.own_runs.given import add_column_options, add_runs, given_budgets
+from shapelaw.advice.own_runs.given import add_run_options, add_runs, given_budgets
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
@@ -111,7 +111,7 @@ def odd_config(rng: random.Random) -> object:
 def read_table_of(words: list[str]) -> None:
     parser = argparse.ArgumentParser()
     add_runs(parser)
-    add_column_options(parser)
+    add_run_options(parser, "_fit")
     given_budgets(parser.parse_args(words), SizeAxis.BLOCK, least=8)
 
 

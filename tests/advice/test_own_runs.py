@@ -11,7 +11,7 @@ from loss_surfaces import grid_of, simulate
 
 from shapelaw.advice.own_runs.columns import find_columns, unit_of_loss
 from shapelaw.advice.own_runs.exports import read_exports
-from shapelaw.advice.own_runs.given import add_column_options, add_runs, given_budgets
+from shapelaw.advice.own_runs.given import add_run_options, add_runs, given_budgets
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.errors import UserError
 from shapelaw.report.write import Results, Table
@@ -205,7 +205,7 @@ RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
 def given(*words, size=SizeAxis.BLOCK, loss=None):
     parser = argparse.ArgumentParser()
     add_runs(parser)
-    add_column_options(parser)
+    add_run_options(parser, "_fit")
     return given_budgets(parser.parse_args([str(word) for word in words]), size, least=8, loss=loss)
 
 

@@ -23,8 +23,7 @@ import sys
 from shapelaw.advice.answer.costs import WITHIN
 from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import (
-    add_column_options,
-    add_out_option,
+    add_run_options,
     add_runs,
     given_budgets,
     given_columns,
@@ -44,8 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser = command_line(__doc__, "RUNS [OPTIONS]")
     add = parser.add_argument
     add_runs(parser.add_mutually_exclusive_group(required=True))
-    add_out_option(parser, ENDING)
-    add_column_options(parser)
+    add_run_options(parser, ENDING)
     add(
         "--sizes",
         metavar="LIST",

@@ -50,25 +50,18 @@ def add_runs(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_out_option(parser: argparse.ArgumentParser, ending: str) -> None:
-    """Add the folder of the results; without it, one of the runs' name with an ending."""
+def add_run_options(parser: argparse.ArgumentParser, ending: str) -> None:
+    """Add the options that say what the columns mean, and the folder of the results.
+
+    Args:
+        ending: of that folder, behind the runs' name, where none is given.
+    """
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
         help=f"folder for all results (default: {ending[1:]} of runs.csv go to runs{ending})",
     )
-
-
-def out_folder(arguments: argparse.Namespace, ending: str) -> Path:
-    """The folder that results go to."""
-    known = arguments.runs or getattr(arguments, "transitions", None)
-    given = known or Path(arguments.experiment or "mlflow")
-    return arguments.out or Path(f"{given.stem}{ending}")
-
-
-def add_column_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what the columns mean."""
     parser.add_argument("--experiment", metavar="NAME", help="the experiment to read, with --mlflow")
     parser.add_argument(
         "--column",
@@ -104,6 +97,13 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="only the runs of this token budget (default: one fit for each)",
     )
+
+
+def out_folder(arguments: argparse.Namespace, ending: str) -> Path:
+    """The folder that results go to."""
+    known = arguments.runs or getattr(arguments, "transitions", None)
+    given = known or Path(arguments.experiment or "mlflow")
+    return arguments.out or Path(f"{given.stem}{ending}")
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def own_runs(
         if name not in (role, ROLES[role][0]) and role not in HELPERS
     ]
     for name, value in (only or {}).items():
-        table = _only(table, columns, given or {}, name, value, source)
+        table = _only(table, {**(given or {}), **columns}, name, value, source)
     hidden = [role for role, name in columns.items() if role in table and name != role]
     shown = table.drop(columns=hidden).rename(columns={name: role for role, name in columns.items()})
     settings = settings_of(shown, given or {}, taken=[*columns, *columns.values()])
@@ -162,21 +162,16 @@ def _numbered(runs: pd.DataFrame, shape: Sequence[str], source: str) -> tuple[pd
 
 
 def _only(
-    table: pd.DataFrame,
-    columns: Mapping[str, str],
-    given: Mapping[str, str],
-    name: str,
-    value: str,
-    source: str,
+    table: pd.DataFrame, columns: Mapping[str, str], name: str, value: str, source: str
 ) -> pd.DataFrame:
-    """The rows that have one value in a column, which may be named by its role or setting.
+    """The rows that have one value in a column, which may be named by its role or setting, of `columns`.
 
     Raises:
         UserError: there is no such column, or no row has the value.
     """
     known = SETTINGS.get(setting_named(name), ())
     same = [one for one in map(str, table.columns) if one == name or plain_name(one) in known]
-    column = columns.get(name) or given.get(name) or next(iter(same), None)
+    column = columns.get(name) or next(iter(same), None)
     if column is None:
         there = ", ".join(map(str, table.columns))
         raise UserError(f"--only {name}={value}: {source} has no column {name}; it has {there}.")
