@@ -32,6 +32,7 @@ LEAST_TOKENS = 1e9
 # factor beyond the evidence's tokens within which a cost is told; those that were held out lay 6 times beyond the rest
 MANY_TOKENS = 10.0
 LEAST_WIDTH = 16
+CONTEXT = 2048  # tokens a window of the evidence's networks, and of a question that doesn't say
 TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7
@@ -166,7 +167,7 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
 
 def _works(blocks: tuple[float, float]) -> tuple[float, float]:
     """Logs of the work of the evidence's smallest and largest blocks, at its middle depth."""
-    low, high = clocks.log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, 2048)
+    low, high = clocks.log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, CONTEXT)
     return float(low), float(high)
 
 
@@ -195,7 +196,7 @@ class Question:
     counting: Counting
     tokens: float
     clock: Times
-    context: int = 2048
+    context: int = CONTEXT
     equal_time: bool = False
     within: float = WITHIN
     asked_depth: float | None = None

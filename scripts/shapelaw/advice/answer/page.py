@@ -30,7 +30,6 @@ from shapelaw.report.tables import picked
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 NEAR = 0.3  # log size within which a shipped model is shown
-CONTEXT = 2048  # tokens a window, of training times
 FOLDER = Path(__file__).with_name("advisor")
 # in the order in which the page runs them
 SCRIPTS = ("costs.js", "config.js", "words.js", "figure.js", "page.js")
@@ -84,7 +83,7 @@ def content_of(
             "in_nats": draws.in_nats.astype(int),
             "of_total": draws.of_total.astype(int),
         },
-        "constants": {"NEAR": NEAR, "CONTEXT": CONTEXT}
+        "constants": {"NEAR": NEAR}
         | _constants(clocks, costs, fields, losses, serving)
         | {"NUMBER_BYTES": serving.Serving.number_bytes},
         "grid": [grid[0], grid[-1], len(grid)],

@@ -15,8 +15,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shapelaw.advice.answer.costs import CONTEXT
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
-from shapelaw.advice.answer.page import CONTEXT, content_of, page_of
+from shapelaw.advice.answer.page import content_of, page_of
 from shapelaw.advice.evidence.clocks import read_clock
 from shapelaw.advice.evidence.public import (
     MI250X,

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.advice.answer.costs import Spread, evidence_of
+from shapelaw.advice.answer.costs import CONTEXT, Spread, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.advice.evidence.checks import check
 from shapelaw.advice.evidence.fit import SETS, Fitted, Losses, fit_evidence, losses_of, losses_of_other
@@ -51,7 +51,6 @@ NAME = "Gemstones and Bian et al. 2025"
 OTHERS = REFERENCE / "bian_morph.csv"  # runs of another lab
 OTHERS_NAME = "Bian et al. 2025"
 BLOCK = "Gemma-like and OpenLM's, V = 50k"
-CONTEXT = 2048  # tokens a window of the evidence's networks
 DIGITS = 5
 RANGES = {
     "block_params": "log_blocks",

@@ -29,7 +29,7 @@ from typing import Any
 
 from shapelaw.advice.answer.allocation import allocation_json, allocation_text
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, whole
-from shapelaw.advice.answer.costs import LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
+from shapelaw.advice.answer.costs import CONTEXT, LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
@@ -49,7 +49,6 @@ PUBLISHED = "published"
 TIME = "time"
 NOT_SIZES = (TIME, LATENCY)  # what --size compares shapes at that is no size
 OF_SHAPE = ("depth", "width", "heads", "attention_dim")  # options that name a shape to price
-USUAL_CONTEXT = 2048  # tokens a window, for times
 
 
 def main() -> None:
@@ -177,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--context",
         help="tokens per window: learned positions of GPT-2's block, and time (default: of --model, else none and "
-        f"{USUAL_CONTEXT:,})",
+        f"{CONTEXT:,})",
     )
     add(
         "--within",
@@ -301,7 +300,7 @@ def _question(
 ) -> Question:
     """What the options ask, and where they don't say, the model."""
     tokens = arguments.tokens or max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
-    window = _first(arguments.context, model and model.context, 0) or USUAL_CONTEXT
+    window = _first(arguments.context, model and model.context, 0) or CONTEXT
     clock = machine_clock(arguments.machine or MI250X, counting.vocab_size, window)
     serving = None if arguments.serve is None else serving_of(arguments.serve, counting.kv_heads)
     if arguments.means == LATENCY and serving is None:
