@@ -6,7 +6,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,23 +73,6 @@ class Setting:
         return serving.bytes_read(weights, float(shape.depth), float(shape.kv_width))
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """Seconds of a shape's training steps, in their order."""
-
-    seconds: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The quantiles between which 68% of the steps lie."""
-        low, high = np.quantile(self.seconds, (0.16, 0.84))
-        return float(low), float(high)
-
-
 class DoesNotFit(Exception):
     """A shape needs more memory than the device has free; the message says how much, where it is known."""
 
@@ -108,8 +91,14 @@ def tokens_for(shape: Shape, device: torch.device, precision: str, context: int)
     return int(max(128, min(MOST_TOKENS, 2 ** np.floor(np.log2(max(tokens, 1.0))))))
 
 
-def step_times(shape: Shape, setting: Setting) -> StepTimes:
-    """Time steps of a shape, one after the other, until the setting's seconds are over; at least one.
+def median_and_ends(seconds: Sequence[float]) -> tuple[float, float, float]:
+    """The median of steps' seconds, and the quantiles between which 68% of them lie."""
+    low, median, high = np.quantile(seconds, (0.16, 0.5, 0.84))
+    return float(median), float(low), float(high)
+
+
+def step_times(shape: Shape, setting: Setting) -> list[float]:
+    """Seconds of steps of a shape, one after the other, until the setting's seconds are over; at least one.
 
     Raises:
         DoesNotFit: the device has less memory than the weights, Adam's moments and one part of the batch take.
@@ -120,7 +109,7 @@ def step_times(shape: Shape, setting: Setting) -> StepTimes:
     try:
         step = (decoding_step if setting.decodes else _step)(shape, setting)
         _timed(step, setting.seconds, *WARM_UP)
-        return StepTimes(tuple(_timed(step, setting.seconds, 1, _MOST_STEPS)))
+        return _timed(step, setting.seconds, 1, _MOST_STEPS)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
             raise

@@ -139,7 +139,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     import torch
 
     from shapelaw.advice.answer.serving import decoding_weights
-    from shapelaw.advice.answer.speed import DoesNotFit, step_times
+    from shapelaw.advice.answer.speed import DoesNotFit, median_and_ends, step_times
     from shapelaw.training.hardware import device_name
 
     setting = setting_of(shapes, given)
@@ -163,14 +163,14 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
         shape = one.shape
         said = f"[{index}/{len(shapes)}] {shape.depth} layers of width {shape.width:,}"
         try:
-            times = step_times(shape, setting)
+            seconds = step_times(shape, setting)
         except DoesNotFit as error:
             say(f"{said}: left out, {error}.")
             continue
-        low, high = times.spread
+        median, low, high = median_and_ends(seconds)
         say(
-            f"{said}: {times.median:.3g} s per step (68% of {len(times.seconds)}: {low:.3g} to {high:.3g}), "
-            f"{setting.tokens / times.median:,.0f} tokens per second."
+            f"{said}: {median:.3g} s per step (68% of {len(seconds)}: {low:.3g} to {high:.3g}), "
+            f"{setting.tokens / median:,.0f} tokens per second."
         )
         rows.append(
             {
@@ -187,12 +187,12 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
                 ),
                 "tokens_per_step": setting.tokens,
                 "context_length": setting.context,
-                "steps": len(times.seconds),
-                "seconds_per_step": f"{times.median:.6g}",
-                "seconds_per_token": f"{times.median / setting.tokens:.6g}",
+                "steps": len(seconds),
+                "seconds_per_step": f"{median:.6g}",
+                "seconds_per_token": f"{median / setting.tokens:.6g}",
                 "low": f"{low / setting.tokens:.6g}",
                 "high": f"{high / setting.tokens:.6g}",
-                "tokens_per_second": f"{setting.tokens / times.median:.6g}",
+                "tokens_per_second": f"{setting.tokens / median:.6g}",
                 "device": name,
                 "threads": torch.get_num_threads(),
                 "precision": setting.precision,
