@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from shapelaw.advice.evidence import clocks
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
+
+if TYPE_CHECKING:  # needs pandas, which no other answer does
+    from shapelaw.advice.surface.answers import SurfaceDraws
 
 LOW, HIGH = 0.16, 0.84
 DEEPEST = 512
@@ -73,20 +76,8 @@ class Spread:
         return math.hypot(self.sources, self.per_log_size * sizes_out, by_tokens * tokens_out)
 
 
-class Drawn(Protocol):
-    """Draws of a loss surface: those of public losses (`evidence.Draws`), or of a surface of one's own."""
-
-    def __len__(self) -> int: ...
-
-    def losses(
-        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
-    ) -> Floats:
-        """(D, p) losses in nats at (p,) points, with ridges moved by (D,) `shift` in log depth."""
-        ...
-
-    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
-        """(p,) losses in nats by all draws together."""
-        ...
+# draws of a loss surface: those of public losses, or of a surface of one's own
+Drawn: TypeAlias = "Draws | SurfaceDraws"
 
 
 @dataclass(frozen=True)
