@@ -5,6 +5,7 @@ import json
 import random
 import shlex
 from contextlib import suppress
+from dataclasses import asdict
 
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ from commands import run_here
 from small import command_path
 from transformers import CONFIG_MAPPING
 
-from shapelaw.advice.models.described import architecture_of, model_json, model_text
+from shapelaw.advice.models.described import architecture_of, model_text
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.advice.own_runs.given import add_run_options, add_runs, given_budgets
 from shapelaw.errors import UserError
@@ -155,7 +156,7 @@ def test_odd_configs_are_read_or_refused_in_a_sentence(tmp_path):
         path.write_text(json.dumps(odd_config(random.Random(case))), encoding="utf-8")
         with suppress(UserError):
             found = read_model(path)
-            assert json.loads(json.dumps(model_json(found)))["kind"] == found.kind
+            assert json.loads(json.dumps(asdict(found)))["kind"] == found.kind
             assert model_text(found)
             architecture_of(found)
             read += 1

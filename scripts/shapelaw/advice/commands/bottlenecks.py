@@ -22,6 +22,7 @@ import difflib
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from shapelaw.advice.models.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
@@ -33,7 +34,7 @@ from shapelaw.advice.models.bottlenecks import (
     readable_table,
     sentences,
 )
-from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_json, model_text
+from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_text
 from shapelaw.advice.models.measured import known_redundancies
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
@@ -84,7 +85,7 @@ def main() -> None:
     if given.out is not None:
         write(found, given.out)
     if given.json:
-        said = {} if model is None else {"model": model_json(model)}
+        said = {} if model is None else {"model": asdict(model)}
         print(json.dumps([row | said for row in plain_rows(full_table(found))], indent=2))
     else:
         before = "" if model is None else f"{model_text(model)}{elsewhere(model)}\n\n"

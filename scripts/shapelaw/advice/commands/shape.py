@@ -23,7 +23,7 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, o
 from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
 from shapelaw.advice.models.architectures import Architecture, bindings, make_architecture
-from shapelaw.advice.models.described import Model, architecture_of, model_json, model_text, why_not_judged
+from shapelaw.advice.models.described import Model, architecture_of, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.specs.making import shape_sentences
@@ -55,7 +55,7 @@ def main() -> None:
     """Parse the command line, answer and print."""
     arguments = _parser().parse_args()
     model = arguments.model and read_model(arguments.model)
-    said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
+    said: dict[str, Any] = {} if model is None else {"model": asdict(model)}
     if model is not None and arguments.format is not None:
         raise UserError("--format makes a config of a shape, and --model has one; leave out one of them.")
     _read_numbers(arguments)

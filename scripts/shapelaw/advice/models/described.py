@@ -5,9 +5,8 @@ Light: neither torch nor transformers is imported.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from shapelaw.advice.models.architectures import NUMBERS, Architecture, make_architecture
 from shapelaw.errors import UserError
@@ -109,11 +108,6 @@ def architecture_of(model: Model) -> Architecture:
     if model.reads == "images":
         numbers |= {"vocab_size": None, "embedding_rank": None}
     return make_architecture(model.name, model.source, attention_dim=model.head_dim, **numbers)
-
-
-def model_json(model: Model) -> dict[str, Any]:
-    """Every number of a model, for programs."""
-    return {**asdict(model), "notes": list(model.notes), "kind": model.kind.value}
 
 
 def model_text(model: Model) -> str:
