@@ -7,7 +7,7 @@ import pandas as pd
 from run_rows import run_row
 
 from shapelaw.specs.making import make_shape
-from shapelaw.studies.decoders.ratio_analysis import RatioAnalysis, analyse_runs, check_ratio_runs
+from shapelaw.studies.decoders.attention_ratio import RatioAnalysis, analyse_runs, check_ratio_runs
 
 TRUE = {1: 0.0, 2: 0.1, 4: 0.25, 8: 0.35, 16: 0.45}  # redundancy in blocks, by ratio
 BEST = 18  # depth at every ratio but those below

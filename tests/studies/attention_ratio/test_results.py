@@ -8,11 +8,14 @@ from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.decoders.attention_ratio import (
+    ATTENTION,
+    WIDTH,
+    analyse_runs,
     best_depth_table,
+    check_ratio_runs,
     comparison_table,
     spread_table,
 )
-from shapelaw.studies.decoders.ratio_analysis import ATTENTION, WIDTH, analyse_runs, check_ratio_runs
 
 
 def analysis_of(runs, axis=SizeAxis.BLOCK):
@@ -43,7 +46,7 @@ def test_best_depths_and_redundancies_are_found() -> None:
 @pytest.mark.slow
 def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """68% of them, with the choice of the depth in the draws."""
-    monkeypatch.setattr("shapelaw.studies.decoders.ratio_analysis.SizeAxis", (SizeAxis.BLOCK,))
+    monkeypatch.setattr("shapelaw.studies.decoders.attention_ratio.SizeAxis", (SizeAxis.BLOCK,))
     hits = []
     for seed in range(6):
         for one in analysis_of(ratio_runs(noise=0.004, seeds=2, seed=seed)).redundant:
@@ -68,15 +71,15 @@ def test_a_ratio_that_is_better_is_a_fall_and_one_worse_than_all_is_a_bound() ->
 
 def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_lost() -> None:
     """It moves to the common size along the baseline's slope."""
-    for one in analysed(depths=False).spreads:
-        assert one.p_value < 0.001
-        assert one.difference.low < one.difference.value < one.difference.high
+    for row in analysed(depths=False).spreads:
+        assert row["p_value"] < 0.001
+        assert row["difference_low"] < row["difference"] < row["difference_high"]
     runs = ratio_runs()
     runs["test_loss"] += 0.1 * (runs["depth"] == 12)
     analysis = analysis_of(runs[~of_ratio(runs, 16) | (runs["block_params"] > 55e6)])
-    for one in analysis.spreads:
-        assert one.p_value > 0.999
-        assert one.depths.value > one.ratios.value
+    for row in analysis.spreads:
+        assert row["p_value"] > 0.999
+        assert row["over_depths"] > row["over_ratios"]
     (found,) = (one for one in analysis.on_axis if one.ratio == 16)
     assert found.at.depths == (12, 18, 24)
     assert found.redundancy.value == pytest.approx(TRUE[16], abs=0.04)

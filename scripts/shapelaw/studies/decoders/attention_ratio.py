@@ -10,54 +10,245 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.significance import Monotony
+from shapelaw.errors import UserError
+from shapelaw.fits.equal_sizes import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
+from shapelaw.fits.inputs import refuse
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import INTERVAL, Noise, group_means, group_noise, noise_sentence
+from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, redundancy_of_draws
+from shapelaw.fits.significance import Monotony, MonotonyTest, monotony
 from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Panel, Points, Span, looked
 from shapelaw.report.plots import short_number
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
+from shapelaw.specs.shapes import MLP_RATIO
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.decoders import redundancies as shared
-from shapelaw.studies.decoders.ratio_analysis import (
-    ATTENTION,
-    WIDTH,
-    Found,
-    RatioAnalysis,
-    Spread,
-    analyse_runs,
-    check_ratio_runs,
-)
 from shapelaw.studies.study import published, published_of
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions.figures import layers_text
 
 NAME = "attention_ratio"
 
+ATTENTION, WIDTH = "4 H d_a", "4 d"  # what the feed-forward width is
 FALL = "largest fall of the loss from a ratio to a larger one"
 SPREAD = "spread of the loss over ratios, less that over depths"
 SIGNIFICANT = 0.025  # two-sided 95%
 _LARGER, _SMALLER = "larger", "smaller"
 _AGREES = {_LARGER: YES, _SMALLER: NO, Monotony.RISING: YES, Monotony.FALLING: NO}  # else open
 _NAMES = ["ratio", "feed_forward", "depth", "width"]
+_WHOLE = ("depth", "width", "heads", "attention_dim")
 _TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
 _LOOKS = {"feed-forward width $4 H d_a$": (plots.ACCENT, "o"), _TITLES[WIDTH]: (plots.SECOND, "s")}
 _LABELS = dict(zip(_TITLES, _LOOKS, strict=True))
 _RATIO = "$H d_a / d$"
-_RANGES: Columns = {
-    f"{name}{end}": f"{path}.{what}"
-    for name, path in (("over_ratios", "ratios"), ("over_depths", "depths"), ("difference", "difference"))
-    for end, what in (("", "value"), ("_low", "low"), ("_high", "high"))
-}
+_RANGES = tuple(
+    f"{name}{end}" for name in ("over_ratios", "over_depths", "difference") for end in ("", "_low", "_high")
+)
 _LOSSES = (
     *("test_loss", "loss_low", "loss_high", "over_depths", "largest_fall", "largest_fall_err"),
     *_RANGES,
 )
 _FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A ratio at a size, on one size axis.
+
+    Attributes:
+        feed_forward: what the feed-forward width is.
+        ratio: H d_a / d.
+        axis: the size axis.
+        at: its depths at that size.
+        redundancy: against ratio 1 at its best depth of each size; of ratio 1 itself None.
+    """
+
+    feed_forward: str
+    ratio: float
+    axis: SizeAxis
+    at: AtSize
+    redundancy: Redundancy | None
+
+
+@dataclass(frozen=True)
+class RatioAnalysis:
+    """The networks and what was found of them.
+
+    Attributes:
+        networks: one row each: `ratio, feed_forward, depth, width`, sizes, `loss`, `seeds`, `loss_std`. A network of
+            ratio 1 has one row, of the feed-forward width 4 H d_a = 4 d.
+        noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
+        axis: the size axis of all but the redundancies, which are on all.
+        baseline: ratio 1 at the size of each of its networks.
+        found: every ratio at every size that it reaches, on every axis.
+        monotony: by feed-forward width and size, the test that the loss does not fall where the ratio grows.
+        spreads: a row of `spread_table` where two ratios and two depths of one of them reach a size.
+    """
+
+    networks: pd.DataFrame
+    noise: Noise | None
+    axis: SizeAxis
+    baseline: tuple[AtSize, ...]
+    found: tuple[Found, ...]
+    monotony: Mapping[tuple[str, float], MonotonyTest]
+    spreads: tuple[Mapping[str, Any], ...]
+
+    @property
+    def redundant(self) -> tuple[Found, ...]:
+        """The findings on every axis that have a redundancy: all but those of ratio 1."""
+        return tuple(one for one in self.found if one.redundancy is not None)
+
+    @property
+    def on_axis(self) -> tuple[Found, ...]:
+        """The findings on the main axis."""
+        return tuple(one for one in self.found if one.axis is self.axis)
+
+    def also_best(self, one: Found) -> tuple[int, ...]:
+        """The other depths that are not significantly worse than the best one; none without noise."""
+        return () if self.noise is None else one.at.also_best(self.noise)
+
+    def compared(self, feed_forward: str, axis: SizeAxis) -> tuple[Found, ...]:
+        """The ratios at the one size at which they compare best: of those that most depths reach, the largest.
+
+        At the largest size of all some ratios have networks of few depths, whose best may be worse than that of all.
+        """
+        mine = [one for one in self.found if (one.feed_forward, one.axis) == (feed_forward, axis)]
+        depths = Counter[float]()
+        for one in mine:
+            if one.redundancy is not None:
+                depths[one.at.size] += len(one.at.depths)
+        best = max(depths, key=lambda size: (depths[size], size), default=None)
+        return tuple(one for one in mine if one.at.size == best)
+
+
+def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The runs with `ratio`, `feed_forward` and `loss`; an empty `ff_width` is 4 d.
+
+    Raises:
+        UserError: a column is missing, a value is wrong, runs differ in more than shape, or one has two rows.
+    """
+    runs = shared.bottleneck_runs(table, source, _WHOLE, {"ff_width": "for four times the width"})
+    inner = runs["heads"] * runs["attention_dim"]
+    hidden = runs["ff_width"].fillna(MLP_RATIO * runs["width"])
+    follows = hidden == MLP_RATIO * inner
+    neither = ~follows & (hidden != MLP_RATIO * runs["width"])
+    refuse(runs, neither, source, "ff_width must be 4 H d_a or 4 d (or empty for 4 d)")
+    runs = runs.assign(ratio=inner / runs["width"], feed_forward=np.where(follows, ATTENTION, WIDTH))
+    twice = runs.duplicated([*_NAMES, "seed"], keep=False)
+    refuse(runs, twice, source, "a run (ratio, feed-forward width, depth, width, seed) must have one row")
+    return runs
+
+
+def analyse_runs(runs: pd.DataFrame, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
+    """Best depths, redundancies, monotony and spreads.
+
+    Args:
+        runs: of `check_ratio_runs`.
+        axis: the size axis of all but the redundancies.
+
+    Raises:
+        UserError: fewer than two networks have ratio 1, or none has another.
+    """
+    networks = group_means(runs, _NAMES, shared.SIZES)
+    if (networks["ratio"] == 1).sum() < 2 or (networks["ratio"] == 1).all():
+        raise UserError(
+            "The runs need two networks with H d_a = d, and one with another H d_a to compare with them."
+        )
+    noise, found = group_noise(networks), list[Found]()
+    tested: dict[tuple[str, float], MonotonyTest] = {}
+    spreads: list[Mapping[str, Any]] = []
+    for one in SizeAxis:
+        for feed_forward in (ATTENTION, WIDTH):
+            series = _series(networks, feed_forward, one)
+            if len(series) < 2:
+                continue
+            drawn = {
+                ratio: some.drawn(noise, DRAWS, place)
+                for place, (ratio, some) in enumerate(series.items())
+                if noise is not None
+            }
+            ones = at_own_sizes(series[1.0])
+            slope = mean_slope(ones)
+            others = np.concatenate([some.size for ratio, some in series.items() if ratio != 1])
+            for size in size_groups(others):
+                here = [(ratio, at) for ratio, some in series.items() if (at := at_size(some, size, slope))]
+                found += [
+                    Found(feed_forward, ratio, one, at, _redundancy(ones, ratio, at, drawn, noise))
+                    for ratio, at in here
+                ]
+                if one is axis:
+                    tested[feed_forward, size] = _monotony(here, noise)
+                    spreads += _spread(feed_forward, size, here, drawn)
+    baseline = at_own_sizes(_series(networks, ATTENTION, axis)[1.0])
+    return RatioAnalysis(networks, noise, axis, baseline, tuple(found), tested, tuple(spreads))
+
+
+def _series(networks: pd.DataFrame, feed_forward: str, axis: SizeAxis) -> dict[float, Networks]:
+    """The networks of every ratio; ratio 1 always."""
+    mine = networks[(networks["ratio"] == 1) | (networks["feed_forward"] == feed_forward)]
+    series = {}
+    for ratio in np.unique(mine["ratio"]):
+        rows = mine[mine["ratio"] == ratio]
+        numbers = rows[[SIZE_COLUMNS[axis], "loss", "seeds", "width"]].to_numpy(np.float64).T
+        series[float(ratio)] = Networks(rows["depth"].to_numpy(np.int64), *numbers)
+    return series
+
+
+def _redundancy(
+    ones: Sequence[AtSize], ratio: float, at: AtSize, drawn: Mapping[float, Floats], noise: Noise | None
+) -> Redundancy | None:
+    """The redundancy of a ratio's best depth, against ratio 1 at the best depth of each of its own sizes."""
+    if ratio == 1:
+        return None
+    size, loss = (np.array([getattr(one, name) for one in ones]) for name in ("size", "loss"))
+    baseline = Baseline(size, loss, np.array([one.runs(noise) for one in ones]))
+    if not drawn:
+        return redundancy_of_draws(baseline, at.size, at.loss, None)
+    losses = np.stack([one.drawn_losses(drawn[1.0]).min(axis=1) for one in ones], axis=1)
+    mine = at.drawn_losses(drawn[ratio]).min(axis=1)
+    return redundancy_of_draws(baseline, at.size, at.loss, (losses, mine))
+
+
+def _monotony(here: list[tuple[float, AtSize]], noise: Noise | None) -> MonotonyTest:
+    ratios, losses = np.array([(ratio, at.loss) for ratio, at in here]).T
+    errs = shared.standard_errors(noise, [at.runs(noise) for _, at in here])
+    known = [] if noise is None else [at.noise(noise) for _, at in here]
+    return monotony(ratios, losses, errs, min(known, key=lambda one: one.dof, default=None))
+
+
+def _spread(
+    feed_forward: str, size: float, here: list[tuple[float, AtSize]], drawn: Mapping[float, Floats]
+) -> Iterator[dict[str, Any]]:
+    """The ranges of the loss at one size: of the best depths over ratios, and over depths where that is largest.
+
+    Noise makes a range too large, and the largest of several ranges more so: a difference above zero is on the safe
+    side. `p_value` is the chance that the range over ratios is not larger; NaN without noise, as are all ends.
+    """
+    if len(here) < 2 or all(len(at.depths) < 2 for _, at in here):
+        return
+    ratios, depths = float(np.ptp([at.loss for _, at in here])), max(at.spread for _, at in here)
+    values = np.array([ratios, depths, ratios - depths])
+    ends, p_value = np.full((2, 3), np.nan), np.nan
+    if drawn:
+        losses = [at.drawn_losses(drawn[ratio]) for ratio, at in here]
+        over_ratios = np.ptp(np.stack([some.min(axis=1) for some in losses]), axis=0)
+        over_depths = np.stack([np.ptp(some, axis=1) for some in losses]).max(axis=0)
+        ranges = np.stack([over_ratios, over_depths, over_ratios - over_depths])
+        # noise on top of noise makes ranges larger, and that part is taken off
+        ranges += (values - np.median(ranges, axis=1))[:, None]
+        ends, p_value = np.quantile(ranges, INTERVAL, axis=1), float(np.mean(ranges[2] <= 0))
+    ranges_with_ends = dict(zip(_RANGES, np.vstack([values, ends]).T.ravel().tolist(), strict=True))
+    yield {"feed_forward": feed_forward, "size": size, **ranges_with_ends, "p_value": p_value}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -188,17 +379,15 @@ def monotony_table(analysis: RatioAnalysis) -> pd.DataFrame:
 
 def spread_table(analysis: RatioAnalysis) -> pd.DataFrame:
     """The range of the loss over ratios beside that over depths, with 68% intervals, at each size."""
-    return frame_of(
-        analysis.spreads,
-        {"feed_forward": "feed_forward", "size": "size", **_RANGES, "p_value": "p_value", "verdict": _larger},
-    )
+    table = pd.DataFrame(analysis.spreads, columns=["feed_forward", "size", *_RANGES, "p_value"])
+    return table.assign(verdict=[_larger(p_value) for p_value in table["p_value"]])
 
 
-def _larger(one: Spread) -> str:
+def _larger(p_value: float) -> str:
     """The verdict on the spread over ratios, against that over depths."""
-    if math.isnan(one.p_value):
+    if math.isnan(p_value):
         return shared.NO_NOISE
-    return _LARGER if one.p_value < SIGNIFICANT else _SMALLER if one.p_value > 1 - SIGNIFICANT else OPEN
+    return _LARGER if p_value < SIGNIFICANT else _SMALLER if p_value > 1 - SIGNIFICANT else OPEN
 
 
 def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
@@ -229,11 +418,12 @@ def _losses(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
         fall, err = test.largest_fall, test.largest_fall_err
         numbers, agrees = (fall, fall - err, fall + err), _AGREES.get(test.verdict, OPEN)
         yield shared.compared(theirs, f"size {short_number(max(sizes))}", numbers, test.verdict.value, agrees)
-    spreads = [one for one in analysis.spreads if one.feed_forward == ATTENTION]
+    spreads = [row for row in analysis.spreads if row["feed_forward"] == ATTENTION]
     if spreads:
-        one, theirs = max(spreads, key=lambda one: one.size), published(NAME, SPREAD)
-        setting, larger = f"size {short_number(one.size)}", _larger(one)
-        yield shared.compared(theirs, setting, one.difference, larger, _AGREES.get(larger, OPEN))
+        row, theirs = max(spreads, key=lambda row: row["size"]), published(NAME, SPREAD)
+        setting, larger = f"size {short_number(row['size'])}", _larger(row["p_value"])
+        difference = [row[name] for name in _RANGES if name.startswith("difference")]
+        yield shared.compared(theirs, setting, difference, larger, _AGREES.get(larger, OPEN))
 
 
 def _tables(equal: str) -> dict[str, TableOf]:
