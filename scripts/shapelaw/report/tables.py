@@ -11,7 +11,7 @@ from enum import Enum
 from html import escape
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -135,6 +135,18 @@ def picked(thing: object | None, *names: str, **renamed: str) -> dict[str, Any]:
         column: math.nan if thing is None else getattr(thing, name or column)
         for column, name in columns.items()
     }
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key, both in the order in which they come."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 Columns = Mapping[str, str | Callable[[Any], object]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
-from shapelaw.report.tables import Columns, frame_of, interval_columns
+from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns
 from shapelaw.specs import kinds
 from shapelaw.specs.degrees import BLOCK, HALF, MIXER_MATRICES, DegreeRun, ProductShape, block_words
 
@@ -32,15 +32,15 @@ COLUMNS = {
     "seed": "0, 1, ...",
     "loss": "on held-out inputs at the end",
 }
-# optional columns of a network's block and training, with what they are where missing
+BEGINS = "initial_share"  # of a mixture's last factors
+# optional columns of a network and its training, with what they are where missing
 OPTIONS: dict[str, Any] = {
     field.name: field.default
     for field in (*fields(ProductShape), *fields(DegreeRun))
-    if field.name in (*BLOCK, "until_converged", "mixer_tokens")
+    if field.name in (*BLOCK, "until_converged", "mixer_tokens", "mixture", BEGINS)
 }
-AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
-BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
+AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 DIVERGED = kinds.DIVERGED.name  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_"  # optional columns, with the loss: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
@@ -59,14 +59,6 @@ class Task(NamedTuple):
     steps: int
     block: str = ""
     until_converged: bool = False
-
-    @property
-    def name(self) -> str:
-        """The task in words: `separable, R = 8 of 16 inputs, 12 matrices of 32 x 32`."""
-        rank = f", R = {self.target_rank}" if self.target_rank else ""
-        seen = f" of {self.inputs} inputs" if self.target_rank else ""
-        words = f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
-        return with_options(words, self.block, self.until_converged)
 
 
 @dataclass(frozen=True)
@@ -158,11 +150,6 @@ class Tuned:
         return mean_of(list(self.settled.values()))
 
 
-def with_options(words: str, block: str, until_converged: bool) -> str:
-    """The words of a task with those of its block and of its training, where they aren't the plain ones."""
-    return ", ".join(filter(None, [words, block, "to convergence" if until_converged else ""]))
-
-
 def of_task(path: str = "") -> dict[str, str]:
     """The columns that name a network and its task, for `frame_of`.
 
@@ -200,8 +187,6 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     products, mixers = checked["heads"] * [*map(sum, layers)], MIXER_MATRICES * np.array([*map(len, layers)])
     checked["matrices"] = np.where(checked["mixer_tokens"] > 0, mixers, products)  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
-    checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
-    checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF
     return checked
 
 
@@ -395,7 +380,10 @@ def pooled(runs: pd.DataFrame) -> list[Pooled]:
     for rates in (ALL_SEEDS, OTHER_SEEDS):
         tuned = tune(runs, rates)
         of_degree_3 = references(tuned)
-        for mine in _by_network(tuned):
+        by_network = grouped(
+            ((*(getattr(one.task, name) for name in POOLED_BY), one.name), one) for one in tuned
+        )
+        for mine in by_network.values():
             compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
             for name, beside in (TARGETS | {SIGNS: set[int]()}).items():
                 tasks = [one for one in compared if (one.task.target == "signs") == (name == SIGNS)]
@@ -426,15 +414,6 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
     for _, group in table[whole].groupby(["targets", "rates_chosen_on", *POOLED_BY]):
         table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
     return table
-
-
-def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
-    """The tasks of each network, by budget."""
-    found: dict[tuple[Any, ...], list[Tuned]] = {}
-    for one in tuned:
-        budget = (getattr(one.task, name) for name in POOLED_BY)
-        found.setdefault((*budget, one.name), []).append(one)
-    return found.values()
 
 
 def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[Tuned]) -> Pooled | None:

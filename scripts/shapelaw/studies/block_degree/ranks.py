@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.fits.significance import RankCorrelation, rank_correlation
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, interval_columns
-from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task, with_options
+from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns
+from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -52,7 +53,7 @@ class Setting(NamedTuple):
     def words(self) -> str:
         """`16 inputs, 12 matrices of 32 x 32`."""
         words = f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
-        return with_options(words, self.block, self.until_converged)
+        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class Ranked:
     @property
     def setting(self) -> Setting:
         """What it shares with the networks that it is compared with."""
-        task = self.tuned.task
-        return Setting(task.inputs, task.width, task.matrices, task.steps, task.block, task.until_converged)
+        return Setting(*(getattr(self.tuned.task, name) for name in Setting._fields))
 
     @property
     def floors(self) -> dict[int, float]:
@@ -121,23 +121,22 @@ def rank_networks(tuned: Sequence[Tuned], seconds: float = SECONDS) -> list[Rank
     Args:
         seconds: time of one core; a rank that is estimated to take longer is not measured.
     """
-    ranks: dict[tuple[tuple[int, ...], int, int], tuple[int | None, int, int]] = {}
-    errors: dict[tuple[int, int, int], list[float]] = {}
+
+    @cache
+    def ranks(degrees: tuple[int, ...], width: int, inputs: int) -> tuple[int | None, int, int]:
+        network = polynomial(degrees, width, inputs)
+        return _exact(network, seconds), network.rank_bound(), network.total_degree
+
+    @cache
+    def errors(inputs: int, target_rank: int, seed: int) -> list[float]:
+        return list(least_errors(draw_separable(inputs, target_rank, seed)).tolist())
+
     found = []
     for one in tuned:
         task = one.task
-        if task.target != "separable" or one.mixture or one.mixer_tokens:
-            continue
-        sizes = one.layers, task.width, task.inputs
-        if sizes not in ranks:
-            network = polynomial(*sizes)
-            ranks[sizes] = _exact(network, seconds), network.rank_bound(), network.total_degree
-        for seed in one.losses:
-            target = task.inputs, task.target_rank, seed
-            if target not in errors:
-                errors[target] = least_errors(draw_separable(*target)).tolist()
-        least = {seed: errors[task.inputs, task.target_rank, seed] for seed in one.losses}
-        found.append(Ranked(one, *ranks[sizes], least))
+        if task.target == "separable" and not (one.mixture or one.mixer_tokens):
+            least = {seed: errors(task.inputs, task.target_rank, seed) for seed in one.losses}
+            found.append(Ranked(one, *ranks(one.layers, task.width, task.inputs), least))
     return found
 
 
@@ -151,7 +150,7 @@ def _exact(network: ProductNetwork, seconds: float) -> int | None:
 def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
     """The correlations of log loss with theory's numbers, for each target and over all targets of a setting."""
     found = []
-    for setting, group in _by_setting(ranked).items():
+    for setting, group in grouped((one.setting, one) for one in ranked).items():
         targets = dict.fromkeys(one.tuned.task.target_rank for one in group)
         for target in targets:
             mine = [one for one in group if one.tuned.task.target_rank == target]
@@ -159,13 +158,6 @@ def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
         if len(targets) > 1:
             found += _correlated(setting, None, group)
     return found
-
-
-def _by_setting(ranked: Sequence[Ranked]) -> dict[Setting, list[Ranked]]:
-    settings: dict[Setting, list[Ranked]] = {}
-    for one in ranked:
-        settings.setdefault(one.setting, []).append(one)
-    return settings
 
 
 def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ranked]) -> list[Correlation]:
@@ -225,7 +217,7 @@ def rank_figure(ranked: Sequence[Ranked], correlated: Sequence[Correlation]) -> 
     known = [one for one in ranked if one.rank is not None and one.tuned.log_losses]
     panels = [
         _panel(setting, group, correlated)
-        for setting, group in _by_setting(known).items()
+        for setting, group in grouped((one.setting, one) for one in known).items()
         if len({one.rank for one in group}) > 1
     ]
     if not panels:

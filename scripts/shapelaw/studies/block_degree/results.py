@@ -34,7 +34,7 @@ from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
+from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.degrees import HALF
 from shapelaw.studies.block_degree import ranks
@@ -322,26 +322,21 @@ def differences_figure(differences: Sequence[Difference]) -> Chart:
 
 def speed_figure(tuned: Sequence[Tuned]) -> Chart | str:
     """Steps to a held-out loss against R, one panel per threshold of the separable targets; or why there is none."""
-    panels: dict[float, list[tuple[Tuned, Mean]]] = {}
-    half_way = [(one, one.steps_to) for one in tuned if _is_half_way(one)]
-    for one, thresholds in _of_target("separable", half_way):
-        for threshold in thresholds:
-            if steps := one.log_steps_to(threshold):
-                panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
+    half_way = [(one, one.name) for one in tuned if _is_half_way(one)]
+    drawn = {id(one) for one, _ in _of_target("separable", half_way)}
+    panels = grouped(
+        (one.threshold, one)
+        for one in _speeds(tuned)
+        if id(one.tuned) in drawn and one.log_steps is not UNKNOWN
+    )
     if not panels:
         return "no threshold is reached by every seed of a network after its first evaluation"
-    ratios = [(one.threshold, one.tuned, one.log_ratio) for one in _speeds(tuned)]
-
-    def title(threshold: float) -> str:
-        drawn = {id(one) for one, _ in panels[threshold]}
-        mine = [(one, mean) for at, one, mean in ratios if at == threshold and id(one) in drawn]
-        return fill(speed_title(threshold, mine), 33)
-
-    steps_axis = Span("training steps", "whole log")
-    shown = [
-        _separable_panel(panels[threshold], steps_axis, title=title(threshold))
-        for threshold in sorted(panels, reverse=True)
-    ]
+    steps_axis, shown = Span("training steps", "whole log"), list[Panel]()
+    for threshold in sorted(panels, reverse=True):
+        ratios = [(one.tuned, one.log_ratio) for one in panels[threshold]]
+        title = fill(speed_title(threshold, ratios), 33)
+        steps = [(one.tuned, one.log_steps) for one in panels[threshold]]
+        shown.append(_separable_panel(steps, steps_axis, title=title))
     return Chart(shown, columns=len(shown), width=plots.PAGE, share_y=True, legend=4)
 
 
@@ -352,9 +347,8 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Chart | str:
     if not shown:
         return "no network learns a mixture of degrees"
     looks = plots.ordered_looks([one.task.target_rank for one, _ in shown])
-    lines: dict[tuple[int, float], list[tuple[Tuned, Mean]]] = {}
-    for one, mean in sorted(shown, key=lambda point: point[0].begins_at):
-        lines.setdefault((one.task.target_rank, one.mean_layer), []).append((one, mean))
+    ordered = sorted(shown, key=lambda point: point[0].begins_at)
+    lines = grouped(((one.task.target_rank, one.mean_layer), (one, mean)) for one, mean in ordered)
     marks = list[Mark]()
     for place, (rank, degree) in enumerate(sorted(lines)):
         line, look = lines[rank, degree], looks[rank]
@@ -385,10 +379,8 @@ def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[T
 
 def _lines(points: Means) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:
     """Networks of one name and budget, by R."""
-    lines: dict[tuple[str, int], list[tuple[Tuned, Mean]]] = {}
-    for one, mean in sorted(points, key=lambda p: (p[0].mixture, p[0].mean_layer, p[0].task.target_rank)):
-        lines.setdefault((one.name, one.task.matrices), []).append((one, mean))
-    return lines
+    ordered = sorted(points, key=lambda p: (p[0].mixture, p[0].mean_layer, p[0].task.target_rank))
+    return grouped(((one.name, one.task.matrices), (one, mean)) for one, mean in ordered)
 
 
 def _separable_panel(points: Means, y: Span, below: Sequence[Mark] = (), title: str = "") -> Panel:
@@ -472,9 +464,7 @@ def _significant(ratios: Means) -> tuple[list[Tuned], list[Tuned]]:
 
 def _named(networks: Iterable[Tuned]) -> str:
     """`degree 1 (R = 16, 64)`: networks with the targets of each."""
-    targets_of: dict[str, list[int]] = {}
-    for one in networks:
-        targets_of.setdefault(one.name, []).append(one.task.target_rank)
+    targets_of = grouped((one.name, one.task.target_rank) for one in networks)
     return ", ".join(
         name + (f" (R\u00a0=\u00a0{', '.join(map(str, sorted(targets)))})" if any(targets) else "")
         for name, targets in targets_of.items()

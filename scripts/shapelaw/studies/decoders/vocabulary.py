@@ -25,7 +25,7 @@ from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, f
 from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE, ordered_looks
-from shapelaw.report.tables import NO, OPEN, YES, plain_rows
+from shapelaw.report.tables import NO, OPEN, YES, grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.specs.shapes import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS
@@ -390,10 +390,8 @@ def present(analysis: VocabularyAnalysis) -> Results:
 
 def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
     """The series of each corpus, where there are several: they differ in their text too."""
-    corpora: dict[str, list[str]] = {}
-    for one in analysis.series:
-        if (corpus := corpus_of(one)) is not None:
-            corpora.setdefault(corpus, []).append(one.name)
+    known = ((corpus_of(one), one.name) for one in analysis.series)
+    corpora = grouped((corpus, name) for corpus, name in known if corpus is not None)
     if len(corpora) > 1:
         told = [f"{name} ({'; '.join(series)})" for name, series in corpora.items()]
         yield f"Series differ in their text too: {', '.join(told)}."

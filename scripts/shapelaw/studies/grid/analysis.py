@@ -17,6 +17,7 @@ from shapelaw.fits.curves import Curve, loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
 from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
 from shapelaw.fits.noise import Noise, group_means, group_noise
+from shapelaw.report.tables import grouped
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
 
@@ -236,9 +237,7 @@ def pooled(
     Raises:
         UserError: the repeated seeds of all pools have exactly equal losses.
     """
-    kin: dict[Hashable, list[tuple[Cell, pd.DataFrame]]] = {}
-    for cell, one in runs:
-        kin.setdefault(pool(cell), []).append((cell, one))
+    kin = grouped((pool(cell), (cell, one)) for cell, one in runs)
     if given is not None:
         return dict.fromkeys(kin, Noise(given, math.inf))
     means = {

@@ -17,6 +17,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError, nearest
 from shapelaw.fits.inputs import numbers_of, require_columns
+from shapelaw.report.tables import grouped
 from shapelaw.report.write import Table
 from shapelaw.specs.kinds import LANGUAGE_METRICS
 from shapelaw.specs.runs import AXES, BUDGETS
@@ -119,9 +120,10 @@ def said(name: str, value: Value) -> str:
 
 def differing_in_one(named: Sequence[Mapping[str, Value]], axis: str) -> list[tuple[int, int]]:
     """The places of all pairs that differ in one column alone, the earlier first, in their order."""
-    alike: dict[tuple[Value, ...], list[int]] = {}
-    for place, values in enumerate(named):
-        alike.setdefault(tuple(value for name, value in values.items() if name != axis), []).append(place)
+    alike = grouped(
+        (tuple(value for name, value in values.items() if name != axis), place)
+        for place, values in enumerate(named)
+    )
     pairs = (pair for places in alike.values() for pair in combinations(places, 2))
     return sorted((one, other) for one, other in pairs if named[one][axis] != named[other][axis])
 
@@ -341,10 +343,7 @@ def frame_of(cells: Iterable[tuple[Mapping[str, Value], pd.DataFrame]]) -> pd.Da
 
 def tables_of_cells(cells: Iterable[tuple[Mapping[str, Value], Mapping[str, Table]]]) -> dict[str, Table]:
     """The tables of several cells below each other, by name; a cell may lack some."""
-    parts: dict[str, list[tuple[Mapping[str, Value], Table]]] = {}
-    for values, tables in cells:
-        for name, table in tables.items():
-            parts.setdefault(name, []).append((values, table))
+    parts = grouped((name, (values, table)) for values, tables in cells for name, table in tables.items())
     return {
         name: replace(some[0][1], frame=frame_of((values, table.frame) for values, table in some))
         for name, some in parts.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, PAGE, ordered_looks
 from shapelaw.report.reading import decimals_of
-from shapelaw.report.tables import plain_rows
+from shapelaw.report.tables import grouped, plain_rows
 from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, without
 from shapelaw.specs.runs import phrase_of
 from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
@@ -159,10 +159,6 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-
-    def effects(made: Made) -> pd.DataFrame:
-        return tables.every_effect(made)
-
     own = {name: partial(one.of, analysis) for name, one in TABLES.items()}
     cells = cell_tables(analysis.analyses, analysis.parts, unit=analysis.unit)
     return assembled(
@@ -170,12 +166,12 @@ def present(analysis: GridAnalysis) -> Results:
         {"losses": own["losses"], **cells, **own},
         {
             "losses": lambda _: losses_figure(analysis),
-            "effects": lambda made: effects_figure(analysis, effects(made)),
+            "effects": lambda made: effects_figure(analysis, tables.every_effect(made)),
             "best_depth": lambda _: best_depth_figure(analysis),
         },
         {
             "the cells": lambda _: _cell_sentences(analysis),
-            "the effects": lambda made: _effect_sentences(analysis, effects(made)),
+            "the effects": lambda made: _effect_sentences(analysis, tables.every_effect(made)),
         },
         lambda made: _fit(analysis, made),
         answer,
@@ -280,18 +276,10 @@ def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
     cells = analysis.cells
     if cells.axes:
         yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
-    for rules, kin in _alike((one.rules, one) for one in cells.cells if one.rules).items():
+    for rules, kin in grouped((one.rules, one) for one in cells.cells if one.rules).items():
         yield f"Within a cell{_of(cells, kin)}: {'; '.join(rules)}."
-    for noise, kin in _alike((one.losses[1], one.cell) for one in analysis.analyses).items():
+    for noise, kin in grouped((one.losses[1], one.cell) for one in analysis.analyses).items():
         yield f"{noise_sentence(noise).removesuffix('.')}{_of(cells, kin)}."
-
-
-def _alike(told: Iterable[tuple[T, Cell]]) -> dict[T, list[Cell]]:
-    """The cells of which the same is told."""
-    found: dict[T, list[Cell]] = {}
-    for what, cell in told:
-        found.setdefault(what, []).append(cell)
-    return found
 
 
 def _of(cells: Cells, kin: list[Cell]) -> str:

@@ -18,6 +18,7 @@ from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.reading import header
+from shapelaw.report.tables import grouped
 from shapelaw.report.write import Table
 from shapelaw.studies.grid.analysis import (
     BITS,
@@ -148,11 +149,8 @@ def seed_noise_table(
         pool: cells with equal keys share their noise.
         of_pool: the columns that name a pool; by default the values that its cells share.
     """
-    kinds: dict[Hashable, list[CellAnalysis]] = {}
-    for one in analyses:
-        kinds.setdefault(pool(one.cell), []).append(one)
     tables = list[pd.DataFrame]()
-    for kin in kinds.values():
+    for kin in grouped((pool(one.cell), one) for one in analyses).values():
         repeated = spread_table(kin, named)
         names = _common([named(one) for one in kin]) if of_pool is None else of_pool(kin)
         tables += [repeated, pooled_row(repeated, kin[0].losses[1], **names, depth="pooled", width="")]
@@ -295,11 +293,11 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
     The pairs of cells are different ones, so their errors are independent but for the noise's own estimate. Settings
     are some of those that could be, so the error is at least that which their differences show.
     """
-    groups: dict[tuple[Value, ...], list[tuple[str, Difference]]] = {}
-    for effect in analysis.effects:
-        if effect.found is not None and len(effect.found.size):
-            pair = tuple(_pair_of(effect)[name] for name in PAIR)
-            groups.setdefault(pair, []).append((effect.unit, effect.found))
+    groups = grouped(
+        (tuple(_pair_of(effect)[name] for name in PAIR), (effect.unit, effect.found))
+        for effect in analysis.effects
+        if effect.found is not None and len(effect.found.size)
+    )
     for pair, kin in groups.items():
         unit, found = kin[0][0], [each for _, each in kin]
         if len(kin) < 2 or unit != analysis.unit:  # nats of several vocabularies have no mean

@@ -18,6 +18,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -40,7 +41,7 @@ from shapelaw.fits.memorized import (
 )
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span, looked
 from shapelaw.report.plots import INK, MOST_COLUMNS, PAGE, Look, key, ordered_looks
-from shapelaw.report.tables import NO, OPEN, YES, plain_rows
+from shapelaw.report.tables import NO, OPEN, YES, grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import saturation
@@ -350,11 +351,8 @@ def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
 
 def _panels(curves: Sequence[CurveAnalysis]) -> list[list[CurveAnalysis]]:
     """The curves of each panel: they differ in T and in the size that the study varies."""
-    panels: dict[tuple[object, ...], list[CurveAnalysis]] = {}
-    for one in curves:
-        setting = ("task", "context_type", "width", "variant", "heads", "context", "head_dim")
-        panels.setdefault(tuple(getattr(one.curve, name) for name in setting), []).append(one)
-    return list(panels.values())
+    setting = attrgetter("task", "context_type", "width", "variant", "heads", "context", "head_dim")
+    return list(grouped((setting(one.curve), one) for one in curves).values())
 
 
 def _setting(curve: MemorizationCurve) -> str:
