@@ -13,7 +13,7 @@ from shapelaw.campaign.start import cpu_minutes, ending, heading_of
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.study import Study
 
-BREAD = Study("bread", "Bread", "Bakes.", Path("/rooms/bread"), (), {}, "bread.results", "Does it rise?")
+BREAD = Study("bread", "Bread", Path("/rooms/bread"), (), {}, "bread.results", "Does it rise?")
 
 
 def study_of(folder: Path, name: str, title: str, answer: Mapping[str, object] | None) -> Study:

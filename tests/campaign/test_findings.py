@@ -19,7 +19,7 @@ from shapelaw.studies.grid.results import present
 from shapelaw.studies.study import Study
 
 STUDY = Study(
-    "bread", "Bread", "Bakes.", Path("/rooms/bread"), ("loaves",), {"crust": "a book", "crumb": "our own"},
+    "bread", "Bread", Path("/rooms/bread"), ("loaves",), {"crust": "a book", "crumb": "our own"},
     "bread.results", "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
 )  # fmt: skip
 OWN = replace(STUDY, made_elsewhere="")

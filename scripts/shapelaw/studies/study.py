@@ -73,7 +73,6 @@ class Study:
         title: the report's heading.
         subtitle: its part of that heading, where several studies share one.
         published: the answer that was published, where the study's results name none; the report sets it beside ours.
-        message: the message that Snakemake prints for its analysis.
         captions: folder with a text for each figure and one for all tables.
         tables: names of its tables.
         figures: names of its figures, with where each is published; the report's first page has the first drawn one.
@@ -99,7 +98,6 @@ class Study:
 
     name: str
     title: str
-    message: str
     captions: Path
     tables: Sequence[str]
     figures: Mapping[str, str]
@@ -122,6 +120,11 @@ class Study:
     verdict: str = "results.md"
     answering: Sequence[str] = ()
     place: str = "results"
+
+    @property
+    def message(self) -> str:
+        """What Snakemake prints when it is analysed."""
+        return f"analysing {self.name}: {self.question}"
 
     @property
     def folder(self) -> str:

@@ -72,7 +72,6 @@ STUDIES = (
     Study(
         NAME,
         "Assumptions",
-        "the theorem's assumptions on real networks",
         Path(__file__).parent / "captions",
         ("verdicts", "layers", "pass_rate"),
         {"pass_rate": "figure 1 of the memorization paper"},

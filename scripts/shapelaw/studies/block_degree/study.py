@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from shapelaw.errors import UserError
 from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Count, Even, Examples, Section, Seeds, Settings, Sizes, Steps
 from shapelaw.specs.degrees import (
+    BLOCK,
     DIGITS,
     HALF,
     MIXER_MATRICES,
@@ -84,22 +85,11 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
         UserError: a degree, or a Mixer's layer, doesn't divide the budget, or tokens don't divide the inputs.
     """
     digits = grid.target == "digits"
-    sizes = grid.width, *(DIGITS if digits else (grid.inputs, 2 if grid.target == "signs" else 1))
+    inputs, outputs = DIGITS if digits else (grid.inputs, 2 if grid.target == "signs" else 1)
+    common = {"inputs": inputs, "outputs": outputs, **grid.model_dump(include={"width", *BLOCK})}
 
-    def network(
-        degrees: Sequence[int], mixture: bool = False, share: float = HALF, mixer_tokens: int = 0
-    ) -> ProductShape:
-        return ProductShape(
-            tuple(degrees),
-            *sizes,
-            mixture,
-            share,
-            grid.activation,
-            grid.residual,
-            grid.normalization,
-            grid.heads,
-            mixer_tokens,
-        )
+    def network(degrees: Sequence[int], **more: Any) -> ProductShape:
+        return ProductShape(tuple(degrees), **common, **more)
 
     def equal(degree: int) -> tuple[int, ...]:
         return layers_of_budget(degree, grid.matrices, grid.heads)
@@ -107,7 +97,7 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
     networks = [network(equal(degree)) for degree in grid.degrees]
     networks += [network(pattern) for pattern in grid.patterns]
     networks += [
-        network(equal(degree), True, share)
+        network(equal(degree), mixture=True, initial_share=share)
         for degree, share in itertools.product(grid.mixtures, grid.mixture_shares)
     ]
     if grid.mixers and (grid.matrices % MIXER_MATRICES or grid.heads > 1):
@@ -162,7 +152,6 @@ STUDIES = (
     Study(
         NAME,
         "Degree of the building block",
-        "comparing degrees of the building block",
         Path(__file__).parent / "captions",
         ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
         dict.fromkeys(("differences", "speed", "mixtures", "rank"), OURS),

@@ -61,7 +61,6 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
     return Study(
         name,
         "Grid",
-        f"losses, transitions and effects of {name}",
         CAPTIONS,
         TABLES,
         FIGURES,
@@ -250,11 +249,75 @@ class Grid:
                 f" ({len(runs)} runs, about {time}), as {more}: {' and '.join(map(language.as_yaml, like))}"
             )
 
-        return found + cell_warnings(self.place, blocks, networks, self.size_axis(config), self.asks, further)
+        return found + self._cell_warnings(blocks, networks, size_of(self.size_axis(config)), further)
+
+    def _cell_warnings(
+        self,
+        blocks: Sequence[expansion.Block],
+        networks: Sequence[expansion.Network],
+        size: Callable[[Shape], float],
+        further: Callable[[Iterable[expansion.Network], Mapping[int, Sequence[int]]], str],
+    ) -> list[str]:
+        """A sentence for each transition that some cells can't give.
+
+        Cells that differ in what changes no size are one here.
+
+        Args:
+            size: that at which networks are compared.
+            further: what widths to add cost and how they are added, a clause, from the networks that lack them.
+        """
+        names = language.shape_names(blocks)
+        cells: dict[str, list[expansion.Network]] = {}
+        for one in networks:
+            label = language.named(
+                {name: one.settings.get(name, expansion.DEFAULTS.get(name)) for name in names}, names
+            )
+            cells.setdefault(label, []).append(one)
+        repeated = {_noise_of(one) for one in networks if one.seeds > 1}
+        said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+        for label, cell in cells.items():
+            rows = {depth: sorted(map(size, row)) for depth, row in expansion.shapes_by_depth(cell).items()}
+            if self.asks != "nothing" and (len(rows) > 1 or self.asks != "transitions if deep"):
+                repeats = any(_noise_of(one) in repeated for one in cell)
+                for warning in transition_warnings(self.place, rows, repeats, self.asks == "line").items():
+                    said.setdefault(warning, []).append(label)
+        paired = any("block_params" in block.values for block in blocks)
+
+        def to_add(labels: Sequence[str], depths: Sequence[int]) -> str:
+            if not depths:
+                return ""
+            if paired:
+                return f": give block_params {LEAST_SIZES} or more sizes"
+            lacking = [cells[label] for label in labels]
+            added = expansion.widths_to_add(lacking, depths, size)
+            named = [
+                f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
+                for depth, row in added.items()
+            ]
+            return f": add {'; '.join(named)}{further(chain(*lacking), added)}" if named else ""
+
+        return [
+            sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
+            for (sentence, depths), labels in said.items()
+        ]
 
     def costs(self, config: Settings) -> list[str]:
-        """Lines of `snakemake plan` (`width_lines`)."""
-        return width_lines(self.name, self.blocks(config))
+        """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
+        found = []
+        for block in self.blocks(config):
+            if "block_params" not in block.values:
+                continue
+            pairs = expansion.all_pairings(block)
+            widths = {
+                depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
+                for depth in block.depths
+            }
+            listed = "; ".join(f"depth {depth}: {', '.join(map(str, row))}" for depth, row in widths.items())
+            worst = max(pair.mismatch for pair in pairs)
+            found.append(
+                f"{self.name}: widths from block_params: {listed}; sizes of the depths differ by at most {worst:.1%}"
+            )
+        return found
 
     def sized(self, config: Settings) -> list[str]:
         """The option for the size at which networks are compared."""
@@ -312,79 +375,6 @@ def rank_warnings(where: str, networks: Iterable[expansion.Network]) -> list[str
         f"{where}: {name} {', '.join(ranks)} is above the {most:,} {what}: the two factors bound nothing and have more "
         "parameters than one matrix"
         for (name, most, what), ranks in above.items()
-    ]
-
-
-def width_lines(name: str, blocks: Iterable[expansion.Block]) -> list[str]:
-    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
-    found = []
-    for block in blocks:
-        if "block_params" not in block.values:
-            continue
-        pairs = expansion.all_pairings(block)
-        widths = {
-            depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
-            for depth in block.depths
-        }
-        listed = "; ".join(f"depth {depth}: {', '.join(map(str, row))}" for depth, row in widths.items())
-        worst = max(pair.mismatch for pair in pairs)
-        found.append(
-            f"{name}: widths from block_params: {listed}; sizes of the depths differ by at most {worst:.1%}"
-        )
-    return found
-
-
-def cell_warnings(
-    where: str,
-    blocks: Sequence[expansion.Block],
-    networks: Sequence[expansion.Network],
-    axis: str,
-    asks: Asks,
-    further: Callable[[Iterable[expansion.Network], Mapping[int, Sequence[int]]], str],
-) -> list[str]:
-    """A sentence for each transition that some cells can't give.
-
-    Cells that differ in what changes no size are one here.
-
-    Args:
-        where: place of the grid in the config.
-        axis: the size at which networks are compared, as in `size_axis`.
-        asks: as in `Grid`.
-        further: what widths to add cost and how they are added, a clause, from the networks that lack them.
-    """
-    size, names = size_of(axis), language.shape_names(blocks)
-    cells: dict[str, list[expansion.Network]] = {}
-    for one in networks:
-        label = language.named(
-            {name: one.settings.get(name, expansion.DEFAULTS.get(name)) for name in names}, names
-        )
-        cells.setdefault(label, []).append(one)
-    repeated = {_noise_of(one) for one in networks if one.seeds > 1}
-    said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for label, cell in cells.items():
-        rows = {depth: sorted(map(size, row)) for depth, row in expansion.shapes_by_depth(cell).items()}
-        if asks != "nothing" and (len(rows) > 1 or asks != "transitions if deep"):
-            repeats = any(_noise_of(one) in repeated for one in cell)
-            for warning in transition_warnings(where, rows, repeats, asks == "line").items():
-                said.setdefault(warning, []).append(label)
-    paired = any("block_params" in block.values for block in blocks)
-
-    def to_add(labels: Sequence[str], depths: Sequence[int]) -> str:
-        if not depths:
-            return ""
-        if paired:
-            return f": give block_params {LEAST_SIZES} or more sizes"
-        lacking = [cells[label] for label in labels]
-        added = expansion.widths_to_add(lacking, depths, size)
-        named = [
-            f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
-            for depth, row in added.items()
-        ]
-        return f": add {'; '.join(named)}{further(chain(*lacking), added)}" if named else ""
-
-    return [
-        sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
-        for (sentence, depths), labels in said.items()
     ]
 
 

@@ -157,7 +157,6 @@ def _study(name: str, what: str, question: str, tables: Sequence[str], figures: 
     return Study(
         name,
         "Memorization",
-        f"fits and figures of {name}",
         CAPTIONS,
         tables,
         figures,
@@ -209,7 +208,6 @@ STUDIES = (
     Study(
         RELU,
         "Memorization",
-        "what ReLU networks memorize beside attention heads",
         CAPTIONS,
         (RELU,),
         {},

@@ -341,7 +341,6 @@ STUDIES = (
     Study(
         NAME,
         "Separation rank",
-        "tables and figures of the separation ranks",
         Path(__file__).parent / "captions",
         ("ranks", "bounds", "theorems", "residual", "degree_budget", "degree_ranking", "fractional_degree"),
         {
