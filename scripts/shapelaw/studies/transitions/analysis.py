@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -31,18 +31,11 @@ from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import DEPTH_WIDTH, REFERENCE, published_of
 
-TRANSITION_COLUMNS = ("depth", "width", "width_err")
-OPTIONAL_COLUMNS = (
-    *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
-    *("reportable_low", "reportable_high", "noise_scale", "caution", "correlation", "lag"),
-)
+TRANSITION_COLUMNS = ("depth", "width", "width_err")  # without which there is none
+COLUMNS = [one.name for one in fields(Transition)]
 TOKENS_PER_PARAM = "tokens_per_param"
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
-NUMBERS_OF_SOME = (
-    *("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale"),
-    *("correlation", "lag"),
-)
 GPT3_VOCABULARY = 50257
 PUBLISHED = "published"  # transitions in the place of a file
 WIDTH = "transition width at depth"
@@ -161,10 +154,7 @@ def analyse_runs(
         noise_of: the noise between the runs' seeds, where `options` has none; pooled over their own repeated shapes.
         parts: is told the pairs of depths that fail, which are left out then; without it their failure is raised.
     """
-    if options.noise is not None:
-        noise: Noise | None = Noise(options.noise, float("inf"))
-    else:
-        noise = noise_of(runs)
+    noise = noise_of(runs) if options.noise is None else Noise(options.noise, math.inf)
     sizes = [
         size for size in SizeAxis if size in (options.size, SizeAxis.BLOCK) or SIZE_COLUMNS[size] in runs
     ]
@@ -190,11 +180,8 @@ def analyse_runs(
     known |= {(pair.shallow.depth, pair.deep.depth): pair for pair in others}
     doubled = tuple(known[depth, 2 * depth] for depth in twice if (depth, 2 * depth) in known)
     found = [transition for pair in adjacent for transition in (pair.bootstrap, pair.rule)]
-    columns = list(Transition.__dataclass_fields__)
-    transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
-        ["method", "depth"], ignore_index=True
-    )
-    transitions = _with_tokens(transitions, runs)
+    transitions = pd.DataFrame([asdict(one) for one in found], columns=COLUMNS)
+    transitions = _with_tokens(transitions.sort_values(["method", "depth"], ignore_index=True), runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
     return TransitionAnalysis(
         transitions,
@@ -247,7 +234,7 @@ def _on_every_axis(
             work, name = partial(at_equal, axis), f"transitions at equal {SIZE_LABELS[axis]}"
             found = work() if parts is None else parts.attempt(name, work) or []
         rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
-    return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
+    return pd.DataFrame(rows, columns=["size_axis", *COLUMNS])
 
 
 def _with_tokens(transitions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -279,7 +266,7 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
             for one method.
     """
     require_columns(table, list(TRANSITION_COLUMNS), source)
-    optional = [name for name in OPTIONAL_COLUMNS if name in table]
+    optional = [name for name in COLUMNS if name in table and name not in TRANSITION_COLUMNS]
     crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
     depth = numbers_of(table, ["depth"], source, whole=["depth"])
     checked = table[[*TRANSITION_COLUMNS, *optional]].assign(**depth)
@@ -299,20 +286,13 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Transit
 
     `method` picks the main fit where the table names several methods; a single method is the main one.
     """
-    table = given.copy()
-    defaults: dict[str, Any] = {
-        "method": GIVEN,
-        "status": TransitionStatus.CROSSING.value,
-        "deeper_depth": pd.NA,
-    }
-    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_SOME, math.nan)
-    for name, default in defaults.items():
-        if name not in table:
-            table[name] = default
+    defaults = {one.name: one.default for one in fields(Transition) if one.default is not MISSING}
+    defaults |= {"method": GIVEN, "status": TransitionStatus.CROSSING.value, "deeper_depth": pd.NA}
+    table = given.assign(**{name: value for name, value in defaults.items() if name not in given})
     for name, sign in (("width_low", -1), ("width_high", 1)):
         if name not in table:
             table[name] = table["width"] + sign * table["width_err"]
-    table = table.astype({"deeper_depth": "Int64"})[list(Transition.__dataclass_fields__)]
+    table = table.astype({"deeper_depth": "Int64"})[COLUMNS]
     methods = [str(name) for name in table["method"].unique()]
     fits = _fits(table, methods)
     return TransitionAnalysis(table, fits, method if method in fits else methods[0], runs=None)

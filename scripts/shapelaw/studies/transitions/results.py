@@ -27,7 +27,7 @@ from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection, widened
-from shapelaw.report.write import Answer, Results, Table, TableOf, assembled, tables_of, without
+from shapelaw.report.write import Answer, Made, Results, Table, TableOf, assembled, tables_of, without
 from shapelaw.specs.sizes import LEAST_SIZES, SizeAxis
 from shapelaw.studies.grid.cells import Value, name_of, tables_of_cells
 from shapelaw.studies.study import DEPTH_WIDTH, published, published_log_width, published_of
@@ -146,16 +146,6 @@ def present_cells(cells: Cells, parts: Parts) -> Results:
     """
     wanted = TABLES if cells[0][1].runs is None else TABLES | TABLES_OF_RUNS
     figures = figures_of({name_of(values): one for values, one in cells})
-    if len(cells) == 1:
-        ((_, one),) = cells
-        return assembled(
-            parts,
-            {name: partial(table.of, one) for name, table in wanted.items()},
-            figures,
-            {"transitions": lambda _: summary(one).splitlines()},
-            lambda _: _fit(one),
-            answer,
-        )
 
     def each(make: Callable[[tuple[Mapping[str, Value], TransitionAnalysis]], T]) -> list[tuple[Any, T]]:
         return parts.each(cells, make, lambda cell: name_of(cell[0]))
@@ -166,13 +156,19 @@ def present_cells(cells: Cells, parts: Parts) -> Results:
 
     def told(_: object) -> list[str]:
         lines = each(lambda cell: summary(cell[1]).splitlines())
-        return [f"{name_of(values)}: {line}" for (values, _), some in lines for line in some]
+        return [
+            f"{name_of(values)}: {line}" if values else line for (values, _), some in lines for line in some
+        ]
 
-    def answered(_: object) -> Answer:
+    def answered(made: Made) -> Answer:
+        if len(cells) == 1:
+            return answer(made)
         answers = each(lambda cell: answer(tables_of(TABLES, ANSWERING, cell[1])))
         return _answer({name_of(values): one for (values, _), one in answers})
 
     def fitted(_: object) -> dict[str, Any]:
+        if len(cells) == 1:
+            return _fit(cells[0][1])
         status = overall_status([one.fit.status.value for _, one in cells])
         return {"status": status, "cells": [{"cell": dict(values), **_fit(one)} for values, one in cells]}
 

@@ -69,16 +69,15 @@ def told_by_pair(transitions: pd.DataFrame) -> pd.DataFrame:
     """
     depth, deeper = (transitions[name].astype("Float64") for name in ("depth", "deeper_depth"))
     width, err = (transitions[name].astype("float64") for name in ("width", "width_err"))
-    made = transitions.assign(
-        mid_depth=(depth * deeper) ** 0.5,
-        depth_ratio=deeper / depth,
-        log_width=np.log(width),
-        log_width_err=err / width,
-    )
-    names = [*transitions]
-    at, beside = names.index("deeper_depth") + 1, names.index("width_err") + 1
-    pair, logs = ["mid_depth", "depth_ratio"], ["log_width", "log_width_err"]
-    return made[[*names[:at], *pair, *names[at:beside], *logs, *names[beside:]]]
+    told = transitions.copy()
+    for after, name, column in (
+        ("deeper_depth", "mid_depth", (depth * deeper) ** 0.5),
+        ("mid_depth", "depth_ratio", deeper / depth),
+        ("width_err", "log_width", np.log(width)),
+        ("log_width", "log_width_err", err / width),
+    ):
+        told.insert([*told].index(after) + 1, name, column)
+    return told
 
 
 def gaps_table(runs: Runs) -> pd.DataFrame:
