@@ -21,10 +21,10 @@ import pandas as pd
 
 from shapelaw.errors import Parts
 from shapelaw.fits.curves import TransitionStatus
-from shapelaw.fits.inputs import TEXT_AND_BLOCK, numbers_of, refuse, refuse_mixed, require_columns
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, numbers_of, refuse_mixed, require_columns
 from shapelaw.fits.noise import SIGNIFICANT, Noise, noise_sentence
 from shapelaw.report.charts import Chart
-from shapelaw.report.tables import plain_rows
+from shapelaw.report.tables import grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import (
@@ -170,10 +170,8 @@ def _series(cell: Cell) -> tuple[Value, ...]:
 
 def _in_order(cells: tuple[Cell, ...]) -> list[Cell]:
     """Cells by their budgets, the one of fewest steps first, by block and scaling."""
-    fewest: dict[tuple[Value, ...], int] = {}
-    for cell in cells:
-        series, steps = _series(cell), int(cell.runs["steps"].min())
-        fewest[series] = min(steps, fewest.get(series, steps))
+    steps = grouped((_series(cell), int(cell.runs["steps"].min())) for cell in cells)
+    fewest = {series: min(some) for series, some in steps.items()}
 
     def order(cell: Cell) -> tuple[object, ...]:
         block, base, budget = _series(cell)
@@ -195,11 +193,7 @@ def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
     names = ["steps", RATE]
     refuse_mixed(table, [name for name in TEXT_AND_BLOCK if name not in ("block", "schedule")], source)
     require_columns(table, names, source)
-    keys = numbers_of(table, names, source)
-    for name in names:
-        refuse(table, keys[name] <= 0, source, f"{name} must be above zero")
-    refuse(table, keys["steps"] % 1 != 0, source, "steps must be a whole number")
-    table = table.assign(steps=keys["steps"].astype("int64"), learning_rate=keys[RATE])
+    table = table.assign(**numbers_of(table, names, source, positive=names, whole=["steps"]))
     for name in (*SERIES, "schedule"):
         if name not in table:
             table[name] = None
@@ -289,7 +283,7 @@ TABLES = {
         {"test_loss": ".4f"},
     ),
     "losses": TableOf(
-        lambda found: tables.losses_table(found.trained, named, found.parts),
+        lambda found: tables.stack(found.trained, tables.mean_losses_of, named, found.parts),
         "Test loss in nats per token.",
         {"test_loss": ".4f"},
     ),

@@ -18,7 +18,7 @@ from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_
 from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.report.tables import grouped
-from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of
+from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of, shared_values
 from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
 
 TEXT = ("corpus", "vocab_size", "patch_embedding")  # of these a loss has its unit
@@ -82,11 +82,6 @@ class Effect:
     unit: str
     found: Difference | None
 
-    @property
-    def setting(self) -> dict[str, Value]:
-        """The values that both share."""
-        return {name: value for name, value in self.one.values.items() if name != self.axis}
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -132,8 +127,25 @@ class GridAnalysis:
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects of all axes, by axis."""
-        return tuple(effects_of(self.cells.axes, self.analyses, self.unit, self.options.loss))
+        """The effects of each axis: all pairs of cells that differ in it alone, the earlier value first.
+
+        They are in the unit in which all cells compare; cells of one text that have none in it compare in their own.
+        """
+        named, told = [one.values for one in self.analyses], list[Effect]()
+        for axis in self.cells.axes:
+            for one, other in (
+                (self.analyses[a], self.analyses[b]) for a, b in differing_in_one(named, axis)
+            ):
+                known = one.curves(self.unit) is not None and other.curves(self.unit) is not None
+                in_unit = self.unit if known or axis in TEXT else self.options.loss
+                first, second = one.curves(in_unit), other.curves(in_unit)
+                found = None
+                if first is not None and second is not None:
+                    found = difference(first[0], second[0], (first[1], second[1]))
+                    found = replace(found, caution="") if axis in batches.COLUMNS else found
+                told.append(Effect(axis, one, other, in_unit, found))
+        grown = iter(with_scatter([one.found for one in told if one.found is not None]))
+        return tuple(one if one.found is None else replace(one, found=next(grown)) for one in told)
 
     @cached_property
     def best(self) -> tuple[tuple[Candidate, ...], ...]:
@@ -244,22 +256,17 @@ def pooled(
         key: pd.concat([group_means(one, ["depth", "width"]) for _, one in mine], ignore_index=True)
         for key, mine in kin.items()
     }
-    told = parts.each(
-        kin, lambda key: group_noise(means[key]), lambda key: f"seed noise of {_shared_name(kin[key])}"
-    )
+
+    def named(key: Hashable) -> str:
+        shared = shared_values([cell.values for cell, _ in kin[key]])
+        return f"seed noise of {name_of(shared) or 'all cells'}"
+
+    told = parts.each(kin, lambda key: group_noise(means[key]), named)
     found = dict.fromkeys(kin, None) | dict(told)
     if borrow and None in found.values():
         of_all = group_noise(pd.concat(means.values(), ignore_index=True))
         found = {key: noise or of_all for key, noise in found.items()}
     return found
-
-
-def _shared_name(kin: Sequence[tuple[Cell, pd.DataFrame]]) -> str:
-    """What some cells share, `V = 500`."""
-    cells = [cell for cell, _ in kin]
-    first = cells[0].values.items()
-    shared = {name: value for name, value in first if all(cell.values[name] == value for cell in cells)}
-    return name_of(shared) or "all cells"
 
 
 def _in_bits(cell: Cell, runs: pd.DataFrame, source: str) -> pd.DataFrame | None:
@@ -268,30 +275,6 @@ def _in_bits(cell: Cell, runs: pd.DataFrame, source: str) -> pd.DataFrame | None
         return None
     numbers_of(cell.runs, [BITS], source, positive=[BITS])
     return runs.assign(loss=runs[BITS])
-
-
-def effects_of(
-    axes: Sequence[str], analyses: Sequence[CellAnalysis], unit: str = LOSS, loss: str = LOSS
-) -> Iterator[Effect]:
-    """The effects of each axis: all pairs of cells that differ in it alone, the earlier value first.
-
-    Args:
-        unit: the loss in which all cells compare; cells of one text that have none in it compare in `loss`.
-    """
-    named = [{name: one.values[name] for name in axes} for one in analyses]
-    told = list[Effect]()
-    for axis in axes:
-        for one, other in ((analyses[a], analyses[b]) for a, b in differing_in_one(named, axis)):
-            known = one.curves(unit) is not None and other.curves(unit) is not None
-            in_unit = unit if known or axis in TEXT else loss
-            first, second = one.curves(in_unit), other.curves(in_unit)
-            found = None
-            if first is not None and second is not None:
-                found = difference(first[0], second[0], (first[1], second[1]))
-                found = replace(found, caution="") if axis in batches.COLUMNS else found
-            told.append(Effect(axis, one, other, in_unit, found))
-    grown = iter(with_scatter([one.found for one in told if one.found is not None]))
-    yield from (one if one.found is None else replace(one, found=next(grown)) for one in told)
 
 
 def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[Candidate, ...]]:

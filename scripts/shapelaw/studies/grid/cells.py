@@ -91,9 +91,7 @@ class Cells:
         """What some cells share and the others don't all: `V = 257`; else all their names, and of all `all cells`."""
         if len(kin) == len(self.cells):
             return "all cells" if len(kin) > 1 else kin[0].name
-        shared = {
-            axis: kin[0].values[axis] for axis in self.axes if len({cell.values[axis] for cell in kin}) == 1
-        }
+        shared = shared_values([cell.values for cell in kin])
         alike = [cell for cell in self.cells if all(cell.values[a] == value for a, value in shared.items())]
         if len(alike) == len(kin):
             return name_of(shared)
@@ -102,6 +100,11 @@ class Cells:
     def values_of(self, axis: str) -> list[Value]:
         """The values of an axis in their order."""
         return sorted({cell.values[axis] for cell in self.cells}, key=order_of)
+
+
+def shared_values(every: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
+    """The values that several cells share."""
+    return {name: value for name, value in every[0].items() if all(one[name] == value for one in every)}
 
 
 def name_of(values: Mapping[str, Value]) -> str:

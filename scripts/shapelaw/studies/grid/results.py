@@ -67,13 +67,13 @@ CELL_TABLES = {
 }
 TABLES = {
     "losses": TableOf(
-        lambda one: tables.losses_table(one.analyses, parts=one.parts),
+        lambda one: tables.stack(one.analyses, tables.mean_losses_of, parts=one.parts),
         "Mean test loss of every network.",
         {"test_loss": ".4f", BITS: ".4f", "loss_std": ".4f"},
         tables.of_cells(tables.read_losses),
     ),
     "fit": TableOf(
-        lambda one: tables.fit_table(one.analyses, one.parts),
+        lambda one: tables.stack(one.analyses, tables.lines_of, parts=one.parts),
         "Weighted fit of log d = a + b L, for each cell.",
         read=tables.of_cells(without(*transitions.FIT_NUMBERS)),
         counted=True,
@@ -284,11 +284,6 @@ def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
 
 def _of(cells: Cells, kin: list[Cell]) -> str:
     return "" if len(kin) == len(cells.cells) else f" ({cells.name_of(kin)})"
-
-
-def _first(text: str) -> str:
-    """A text that begins a sentence, where it is a word of ours."""
-    return text[:1].upper() + text[1:] if text.startswith("all ") else text
 
 
 def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator[str]:

@@ -30,7 +30,7 @@ from shapelaw.studies.grid.analysis import (
     is_known,
     unit_of_loss,
 )
-from shapelaw.studies.grid.cells import NAMES, Value, frame_of, name_of, plain, said, typed
+from shapelaw.studies.grid.cells import NAMES, Value, frame_of, name_of, plain, said, shared_values, typed
 from shapelaw.studies.transitions.analysis import UNITS
 from shapelaw.studies.transitions.tables import mean_losses, pooled_row, projection_table, stacked
 
@@ -111,15 +111,8 @@ def least_dof(*noises: Noise | None) -> float:
     return min((noise.dof for noise in noises if noise is not None), default=math.inf)
 
 
-def losses_table(
-    analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES, parts: Parts | None = None
-) -> pd.DataFrame:
-    """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
-    return stack(analyses, mean_losses_of, named, parts)
-
-
 def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
-    """The mean losses of a cell's shapes, with bits per byte where it has them."""
+    """The mean losses of a cell's shapes, number of seeds and the sizes, with bits per byte where it has them."""
     table = mean_losses(one.runs)
     if one.bits is None:
         return table
@@ -152,28 +145,17 @@ def seed_noise_table(
     tables = list[pd.DataFrame]()
     for kin in grouped((pool(one.cell), one) for one in analyses).values():
         repeated = spread_table(kin, named)
-        names = _common([named(one) for one in kin]) if of_pool is None else of_pool(kin)
+        every = [named(one) for one in kin]
+        names = dict.fromkeys(every[0]) | shared_values(every) if of_pool is None else of_pool(kin)
         tables += [repeated, pooled_row(repeated, kin[0].losses[1], **names, depth="pooled", width="")]
     whole = stacked(tables)
     return whole.assign(**{name: typed(whole[name].astype(object)) for name in named(analyses[0])})
 
 
-def _common(every: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-    """The values that cells share; None for the others."""
-    return {
-        name: value if all(values[name] == value for values in every) else None
-        for name, value in every[0].items()
-    }
-
-
-def fit_table(analyses: Iterable[CellAnalysis], parts: Parts | None = None) -> pd.DataFrame:
-    """The line through the transitions of each cell, by each method, or why there is none."""
-
-    def lines(one: CellAnalysis) -> pd.DataFrame:
-        rows = [{"method": name, **fit.to_dict()} for name, fit in one.transitions.fits.items()]
-        return pd.DataFrame(rows).convert_dtypes()
-
-    return stack(analyses, lines, parts=parts)
+def lines_of(one: CellAnalysis) -> pd.DataFrame:
+    """The line through the transitions of a cell, by each method, or why there is none."""
+    rows = [{"method": name, **fit.to_dict()} for name, fit in one.transitions.fits.items()]
+    return pd.DataFrame(rows).convert_dtypes()
 
 
 def projection_of_cells(analyses: Iterable[CellAnalysis], parts: Parts | None = None) -> pd.DataFrame:
@@ -241,8 +223,9 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
 
 
 def _pair_of(effect: Effect) -> dict[str, Any]:
+    shared = {name: value for name, value in effect.one.values.items() if name != effect.axis}
     one, other = effect.one.values[effect.axis], effect.other.values[effect.axis]
-    return {"axis": effect.axis, "one": one, "other": other, **effect.setting}
+    return {"axis": effect.axis, "one": one, "other": other, **shared}
 
 
 def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
