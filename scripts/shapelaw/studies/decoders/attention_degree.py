@@ -186,12 +186,11 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     require_columns(table, [*_COLUMNS, "attention_degree"], source)
     refuse_mixed(table, [name for name in RECIPE if name != "attention_degree"], source)
     sized = [name for name in ("attention_dim", "total_params") if name in table]
-    runs = numbers_of(table, [*_COLUMNS, *sized], source)
+    runs = numbers_of(table, [*_COLUMNS, *sized], source, positive=["test_loss"])
     degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)
     known = runs["degree"] = pd.to_numeric(degrees, errors="coerce")
     wrong = known.isna() | (known % 1 != 0) | ((known < 2) & (known != 0))
     refuse(runs, wrong, source, "attention_degree must be 2 or more, or empty for softmax")
-    refuse(runs, runs["test_loss"] <= 0, source, "test_loss must be above zero")
     names = ["depth", "width", "degree"]
     twice = runs.duplicated([*names, "seed"], keep=False)
     said = (

@@ -19,7 +19,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Needed, Redundancy
+from shapelaw.fits.redundancy import Needed, Redundancy, redundancy
 from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.tables import frame_of
@@ -130,9 +130,9 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
     for axis, column in SIZE_COLUMNS.items():
         baseline = shared.baseline_of(full, column)
         for place, (_, row) in enumerate(low.iterrows()):
-            redundancy = shared.redundancy_of(baseline, float(row[column]), row, noise, place)
             rank, width = int(row["embedding_rank"]), int(row["width"])
-            found.append(Found(rank, width, row["positions"], axis, redundancy))
+            wasted = redundancy(baseline, row[column], row["loss"], row["seeds"], noise, place)
+            found.append(Found(rank, width, row["positions"], axis, wasted))
     needed = dict[str, Needed]()
     for words in POSITIONS.values():
         mine = low[low["positions"] == words]
@@ -157,10 +157,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     Args:
         tables: `redundancy` of the study.
     """
-    found = shared.of_blocks(tables)
-    if found.empty:
-        return Answer("No redundancy can be measured: no network of low rank can be compared.", False)
-    row = found.sort_values("rank_over_width", kind="stable").iloc[0]
+    row = shared.of_blocks(tables).sort_values("rank_over_width", kind="stable").iloc[0]
     return Answer(
         f"At rank {row['embedding_rank']:.0f}, {row['rank_over_width']:.2g} of the width, {shared.wasted_words(row)} "
         f"of the blocks' parameters are wasted (positions {row['positions']}; {row['status']}).",

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus
+from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, redundancy
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
@@ -35,7 +36,7 @@ FACTORED = "factored at full rank"
 LOST = "positional rank from which nothing is lost"
 EQUIVALENT = "vocabulary rank that costs as much as positional rank 1"
 _ONE = ("depth", "width", "vocab_size", "context_length")  # for all networks
-_RANKS = {POSITIONAL: "positional_rank", VOCABULARY: "embedding_rank"}
+_MAPPED = {"positional_rank": "context_length", "embedding_rank": "vocab_size"}  # what each rank is of
 BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank"
 _SERIES = {
     POSITIONAL: (plots.ACCENT, "o", "positions factored"),
@@ -49,14 +50,14 @@ _FORMATS = {
 _STATUS = {RedundancyStatus.AT_LEAST: BELOW, RedundancyStatus.AT_MOST: ABOVE}
 
 
-@dataclass(frozen=True)
-class Equivalent:
+class Equivalent(NamedTuple):
     """The vocabulary rank that costs as much as a positional rank.
 
     Attributes:
         positional_rank: the rank of the positional embedding, that of tokens being plain.
         vocabulary_rank: the one of equal loss; the bound where `status` is one.
         low, high: the 68% interval; 0 or infinite where it leaves the vocabulary ranks that were trained.
+        over_full: the vocabulary rank over the full one.
         worse, better: the largest vocabulary rank that is significantly worse, and the smallest that is significantly
             better, whatever the curve between them; None where there is none.
         status: measured; below the ranks trained (even the smallest costs less); costs less than every vocabulary rank.
@@ -66,6 +67,7 @@ class Equivalent:
     vocabulary_rank: float
     low: float
     high: float
+    over_full: float
     worse: int | None
     better: int | None
     status: str
@@ -129,11 +131,11 @@ class PositionalAnalysis:
         found = []
         for place, (_, row) in enumerate(self.series(POSITIONAL).iterrows()):
             # 1 - rank of equal loss / full rank, which is a redundancy in ranks
-            shares = shared.redundancy_of(curve, most, row, self.noise, place)
+            shares = redundancy(curve, most, row["loss"], row["seeds"], self.noise, place)
             rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
             status = _STATUS.get(shares.status, shares.status.value)
             worse, better = _neighbours(curve, row, self.noise)
-            found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
+            found.append(Equivalent(int(row["rank"]), rank, low, high, rank / most, worse, better, status))
         return tuple(found)
 
 
@@ -143,9 +145,9 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     Raises:
         UserError: a column is missing, a value is wrong, the runs differ in more than ranks, or a run has two rows.
     """
-    ranked = dict.fromkeys(_RANKS.values(), "for a plain embedding")
+    ranked = dict.fromkeys(_MAPPED, "for a plain embedding")
     runs = shared.bottleneck_runs(table, source, _ONE, ranked, ["depth", "width"])
-    for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
+    for name, entries in _MAPPED.items():
         most = runs[["width", entries]].min(axis=1)
         above = (runs[name] > most).fillna(False)
         refuse(runs, above, source, f"{name} must not be above width or {entries}")
@@ -181,9 +183,8 @@ def analyse_runs(runs: pd.DataFrame) -> PositionalAnalysis:
         cost=networks["loss"] - plain["loss"],
         cost_err=std * np.sqrt(1 / networks["seeds"] + 1 / plain["seeds"]),
     )
-    first, entries = runs.iloc[0], {POSITIONAL: "context_length", VOCABULARY: "vocab_size"}
-    ranks = {series: int(min(first["width"], first[name])) for series, name in entries.items()}
-    return PositionalAnalysis(networks, noise, ranks)
+    full = (int(runs.iloc[0][["width", name]].min()) for name in _MAPPED.values())
+    return PositionalAnalysis(networks, noise, dict(zip((POSITIONAL, VOCABULARY), full, strict=True)))
 
 
 def _neighbours(curve: Baseline, network: pd.Series, noise: Noise | None) -> tuple[int | None, int | None]:
@@ -252,11 +253,8 @@ def losses_table(analysis: PositionalAnalysis) -> pd.DataFrame:
 
 def equivalents_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     """For each positional rank the vocabulary rank that costs as much, with its 68% interval."""
-    most = analysis.full_ranks[VOCABULARY]
-    same = ("positional_rank", "vocabulary_rank", "low", "high", "over_full", "worse", "better", "status")
-    columns: Columns = {name: name for name in same}
-    over_full: Columns = {"over_full": lambda one: one.vocabulary_rank / most}
-    return frame_of(analysis.equivalents, {**columns, **over_full}, ("worse", "better"))
+    columns = {name: name for name in Equivalent._fields}
+    return frame_of(analysis.equivalents, columns, ("worse", "better"))
 
 
 def comparison_table(analysis: PositionalAnalysis) -> pd.DataFrame:

@@ -24,7 +24,6 @@ from shapelaw.fits.redundancy import (
     RedundancyStatus,
     interval_words,
     needed_rank,
-    redundancy,
 )
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
@@ -87,13 +86,6 @@ def networks_table(
 def baseline_of(networks: pd.DataFrame, column: str) -> Baseline:
     """Networks without the bottleneck, by what a column has: a size or a rank."""
     return Baseline(*networks.sort_values(column)[[column, "loss", "seeds"]].to_numpy(np.float64).T)
-
-
-def redundancy_of(
-    baseline: Baseline, size: float, network: pd.Series, noise: Noise | None, seed: int
-) -> Redundancy:
-    """The redundancy of a network, a row of the networks, at a size."""
-    return redundancy(baseline, size, float(network["loss"]), float(network["seeds"]), noise, seed)
 
 
 def needed_of(networks: pd.DataFrame, rank: str, full: pd.Series, noise: Noise) -> Needed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -107,15 +107,13 @@ class Relation:
         of: "all", "one matrix" or "factored": two factors train otherwise than one matrix, whatever their rank.
         power: log width = a + b log m; b = 1 is "in proportion", b = 0 "the vocabulary does not matter".
         level: in proportion to m for small m, the same width for large m.
-        power_chance, level_chance: of points, or of a limit, as far from the model as the worst of these; NaN without
-            a fit.
+
+    Their `p_value` is the chance of points, or of a limit, as far from the model as the worst of these.
     """
 
     of: str
     power: LineFit
     level: LevelFit
-    power_chance: float
-    level_chance: float
 
 
 @dataclass(frozen=True)
@@ -212,13 +210,11 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
     power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
     by_power = [power.a + power.b * limit.x for limit in limits]
     by_level = [min(level.k + limit.x, level.level) for limit in limits]
-    return Relation(
-        of,
-        power,
-        level,
-        min(power.p_value, chance_of_limits(by_power, limits)) if power.usable else math.nan,
-        min(level.p_value, chance_of_limits(by_level, limits)) if level.usable else math.nan,
-    )
+    if power.usable:
+        power = replace(power, p_value=min(power.p_value, chance_of_limits(by_power, limits)))
+    if level.usable:
+        level = replace(level, p_value=min(level.p_value, chance_of_limits(by_level, limits)))
+    return Relation(of, power, level)
 
 
 def named(one: CellAnalysis) -> dict[str, Value]:
@@ -251,23 +247,23 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
         levels = {"ratio": ratio, "ratio_err": ratio * level.k_err}
         levels |= {"flat_width": flat, "flat_width_err": flat * level.level_err}
         powers = {"b": b, "b_err": err, **chances}
-        rows.append({"of": one.of, "model": POWER, **powers, **_goodness(power, one.power_chance)})
-        rows.append({"of": one.of, "model": LEVEL, **levels, **_goodness(level, one.level_chance)})
+        rows.append({"of": one.of, "model": POWER, **powers, **_goodness(power)})
+        rows.append({"of": one.of, "model": LEVEL, **levels, **_goodness(level)})
     models = ("b", "b_err", "p_proportional", "p_none", "ratio", "ratio_err", "flat_width", "flat_width_err")
     quality = ("points", "chi2", "dof", "p_fit", "status", "message")
     return pd.DataFrame(rows, columns=["of", "model", *models, *quality])
 
 
-def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
+def _goodness(fit: LineFit | LevelFit) -> dict[str, object]:
     """How well a model fits: the same columns for both."""
-    curved = chance < LEAST_CHANCE
+    curved = fit.p_value < LEAST_CHANCE
     return {
         "points": fit.n_points,
         "chi2": fit.chi2,
         "dof": fit.dof,
-        "p_fit": chance,
+        "p_fit": fit.p_value,
         "status": (FitStatus.CURVED if curved else fit.status).value,
-        "message": f"the transitions are not on it ({chance_words(chance)})" if curved else fit.message,
+        "message": f"the transitions are not on it ({chance_words(fit.p_value)})" if curved else fit.message,
     }
 
 
