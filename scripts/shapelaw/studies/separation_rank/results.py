@@ -163,7 +163,7 @@ def depth_figure(ranks: pd.DataFrame) -> Chart | str:
     Left: two tokens. Right: 2 d or more, with the upper bounds of both regimes for the largest width.
     A side without two depths of a width says so; without both sides, the reason.
     """
-    whole = _whole(ranks[ranks["heads"] == 1])
+    whole = rank_tables.whole_networks(ranks[ranks["heads"] == 1])
     two, many = whole[whole["tokens"] == 2], whole[whole["tokens"] >= 2 * whole["width"]]
     panels = [_depth_panel(two, "N = 2"), _depth_panel(many, "N ≥ 2d")]
     threshold = key(
@@ -210,7 +210,7 @@ def _depth_panel(mine: pd.DataFrame, title: str) -> Panel:
 
 def width_figure(ranks: pd.DataFrame) -> Chart | str:
     """The rank against width at 2 d tokens or more, a line for each depth and for one head or d heads."""
-    mine = _whole(ranks)
+    mine = rank_tables.whole_networks(ranks)
     mine, series = mine[mine["tokens"] >= 2 * mine["width"]], list[tuple[str, pd.DataFrame]]()
     for depth, rows in mine.groupby("depth"):
         at = rows.drop_duplicates(["width", "heads"])
@@ -312,14 +312,6 @@ def _telling_budgets(mine: pd.DataFrame) -> list[int]:
     full = mine[mine["unused"] == 0].groupby("budget").size()
     order = sorted(mine["budget"].unique(), key=lambda budget: (full.get(budget, 0), budget), reverse=True)
     return sorted(int(budget) for budget in order[:_MOST_BUDGETS])
-
-
-def _whole(ranks: pd.DataFrame) -> pd.DataFrame:
-    """Networks of any vectors at full rank, without positions and residual connections, heads of d / H."""
-    plain = ~ranks["residual"] & (ranks["positional_rank"] == 0) & ranks["vocab_size"].isna()
-    inner = ranks["attention_dim"] * ranks["heads"]
-    full = (ranks["embedding_rank"] == ranks["width"]) & (inner == ranks["width"])
-    return ranks[plain & full]
 
 
 def _log_rank(depth: int, width: int, two: bool) -> float:

@@ -90,44 +90,34 @@ def attention_network(sizes: AttentionSizes) -> LinearAttention:
     return LinearAttention(**values, embedding="vectors" if words is None else "vocabulary", vocabulary=words)
 
 
-class Kept:
-    """The ranks that are kept in a folder: a line of one file for each, the last one of a network counts.
+def read_kept(path: Path) -> dict[str, Measured]:
+    """The ranks that a file keeps by their networks' digests: a line for each, of which a network's last one counts.
 
     Raises:
         UserError: the file can't be read.
     """
+    if not path.exists():
+        return {}
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole != content:  # a process was killed while it wrote
+        os.truncate(path, len(whole))
+    return dict(_kept(line, path) for line in whole.decode().splitlines())
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._path = folder, folder / KEPT
-        self._known: dict[str, Measured] = {}
-        if not self._path.exists():
-            return
-        content = self._path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:  # a process was killed while it wrote
-            os.truncate(self._path, len(whole))
-        for line in whole.decode().splitlines():
-            name, measured = _kept(line, self._path)
-            self._known[name] = measured
 
-    def get(self, name: str) -> Measured | None:
-        """The rank of a network, by its digest."""
-        return self._known.get(name)
+def keep(path: Path, name: str, measured: Measured) -> None:
+    """Keep a rank, also where the process is killed next.
 
-    def add(self, name: str, measured: Measured) -> None:
-        """Keep a rank, also where the process is killed next.
-
-        Raises:
-            WriteFailed: the disk is full, read-only or broken.
-        """
-        self._known[name] = measured
-        row = json.dumps({"network": name, **asdict(measured)})
-        with disk_errors(self._path):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab") as file:
-                file.write(row.encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+    Raises:
+        WriteFailed: the disk is full, read-only or broken.
+    """
+    row = json.dumps({"network": name, **asdict(measured)})
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(row.encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Measured]]:
@@ -142,7 +132,7 @@ def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Mea
     Raises:
         UserError: a kept rank can't be read.
     """
-    ranks = Kept(kept)
+    ranks = read_kept(kept / KEPT)
     for place, one in enumerate(asked, start=1):
         network, name = network_of(one.sizes), digest(one.sizes)
         known = ranks.get(name)
@@ -150,8 +140,8 @@ def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Mea
             templates = templates_within(network, one.seconds)
             if known is None or templates > known.templates:
                 say(f"{place} of {len(asked)}: {one.sizes}")
-                known = _measure(network, templates)
-                ranks.add(name, known)
+                known = ranks[name] = _measure(network, templates)
+                keep(kept / KEPT, name, known)
         yield one, known
 
 
@@ -369,11 +359,17 @@ def _of_second(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
 
 def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
-    """The exact ranks of networks with one head and full embedding rank, without positions and residual connections."""
-    full = (ranks["embedding_rank"] == ranks["width"]) & (ranks["attention_dim"] == ranks["width"])
-    alone = (ranks["heads"] == 1) & (ranks["positional_rank"] == 0) & ~ranks["residual"]
-    alone &= ranks["vocab_size"].isna()
-    return ranks[full & alone & (ranks["status"] == "exact")]
+    """The exact ranks of `whole_networks` with one head."""
+    whole = whole_networks(ranks)
+    return whole[(whole["heads"] == 1) & (whole["status"] == EXACT)]
+
+
+def whole_networks(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Networks of any vectors at full rank, without positions and residual connections, heads of d / H."""
+    plain = ~ranks["residual"] & (ranks["positional_rank"] == 0) & ranks["vocab_size"].isna()
+    inner = ranks["attention_dim"] * ranks["heads"]
+    full = (ranks["embedding_rank"] == ranks["width"]) & (inner == ranks["width"])
+    return ranks[plain & full]
 
 
 def degree_table(found: Measurements) -> pd.DataFrame:
