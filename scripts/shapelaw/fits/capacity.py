@@ -160,17 +160,12 @@ def exponents(curve: MemorizationCurve, used: npt.NDArray[np.bool_], guessed: fl
 
 def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_], weighted: bool = True) -> Growth:
     """Least squares over the `used` (n,) points of a curve along H, with the weights of its line or equal ones."""
-    x, y, seeds, noise = (
-        curve.x[used],
-        curve.share[used],
-        curve.seeds[used],
-        curve.noise if weighted else None,
-    )
+    x, y, noise = curve.x[used], curve.share[used], curve.noise if weighted else None
     n_points = len(x)
     if n_points < 3:
         text = too_few_points(n_points, "an exponent", 3)
         return Growth.without_numbers(FitStatus.TOO_FEW_POINTS, n_points, text, errors="")
-    err = standard_errors(curve)[used] if noise is not None else seeds**-0.5
+    err = standard_errors(curve)[used] if noise is not None else curve.seeds[used] ** -0.5
     last = float(x[-1])
     model = lmfit.Model(lambda x, level, exponent: level * (x / last) ** exponent)
     start = model.make_params(level=float(y[-1]), exponent=1.0)

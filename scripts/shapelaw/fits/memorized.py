@@ -179,10 +179,7 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
         raise UserError(
             f"{source} has neither accuracy (classification) nor loss (regression); it needs one of them."
         )
-    runs = table.copy()
-    for name, default in DEFAULTS.items():
-        if name not in runs:
-            runs[name] = default
+    runs = table.assign(**{name: default for name, default in DEFAULTS.items() if name not in table})
     if _there(runs, "classes"):  # a regression has no classes
         runs["classes"] = runs["classes"].where(runs["task"] != REGRESSION, 1)
     sizes = [*AXES, "width", *(name for name in ("value_dim", "classes") if _there(runs, name))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ from shapelaw.theory.memorization import memorizable_examples
 
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
+_LEARNED = (
+    *("information_curvature_p", "information_exponent", "information_exponent_err"),
+    "bits_per_head",
+)
 _SIZES = ("task", "context_type", "width", "variant", *SYMBOLS)
 
 
@@ -56,25 +60,11 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Information:
-    """The learned part of the labels' information, against H, over the points of the share's line.
-
-    Cross-entropy credits a label that is half known; accuracy credits it only when it ranks first of all classes.
-    `linear` and `growth` are fitted to that part; `bits_per_head` is T times the bits learned per label, over H, at the
-    last point.
-    """
-
-    linear: capacity.LinearPart
-    growth: capacity.Growth
-    bits_per_head: float
-
-
-@dataclass(frozen=True)
 class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
-    `linear`, `growth`, `readings` (the range of `exponents`), `needed` (H at 99%) and `information` (for
-    classifications with a loss) belong to curves along H, `gain` to curves along d_h; for other curves they are None.
+    `linear`, `growth`, `readings` (the range of `exponents`), `needed` (H at 99%) and `information` (columns, of
+    classifications with a loss) belong to curves along H, `gain` to curves along d_h; other curves have none.
     """
 
     curve: MemorizationCurve
@@ -82,9 +72,9 @@ class CurveAnalysis:
     monotony: MonotonyTest
     linear: capacity.LinearPart | None = None
     growth: capacity.Growth | None = None
-    readings: tuple[float, float] | None = None
+    readings: tuple[float, float] = (math.nan, math.nan)
     needed: capacity.Capacity | None = None
-    information: Information | None = None
+    information: dict[str, float] = field(default_factory=dict)
     gain: Gain | None = None
 
 
@@ -179,16 +169,21 @@ def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> 
 
 def _information_of(
     curve: MemorizationCurve, runs: pd.DataFrame, used: npt.NDArray[np.bool_]
-) -> Information | None:
-    """The information of a curve along H; None if a point lacks it or no points are used."""
+) -> dict[str, float]:
+    """The learned part of the labels' information, against H, as columns; NaN if a point lacks it or none is used.
+
+    Cross-entropy credits a label that is half known; accuracy credits it only when it ranks first of all classes. A
+    line and a growth are fitted to that part over the points of the share's line; `bits_per_head` is T times the bits
+    learned per label, over H, at the last point.
+    """
     if runs[INFORMATION].isna().any() or not used.any():
-        return None
+        return dict.fromkeys(_LEARNED, math.nan)
     (learned,) = memorization_curves(runs, "heads", value=INFORMATION)
     last = np.flatnonzero(used)[-1]
     bits = float(runs[LABEL_BITS].iloc[0]) * float(learned.share[last]) * float(curve.examples or 0)
-    return Information(
-        capacity.line_through(learned, used), capacity.fit_growth(learned, used), bits / float(curve.x[last])
-    )
+    line, growth = capacity.line_through(learned, used), capacity.fit_growth(learned, used)
+    numbers = line.curvature_p, growth.exponent, growth.err, bits / float(curve.x[last])
+    return dict(zip(_LEARNED, numbers, strict=True))
 
 
 def _saturated(runs: pd.DataFrame) -> pd.DataFrame:
@@ -276,7 +271,7 @@ def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     for one in analysis.curves:
         if one.growth is None or one.needed is None:
             continue
-        needed, learned, examples = one.needed, one.information, float(one.curve.examples or 0)
+        needed, examples = one.needed, float(one.curve.examples or 0)
         rows.append(
             sizes_of(one.curve)
             | picked(needed, heads_needed="size", heads_low="low", heads_high="high", needed="status")
@@ -287,15 +282,9 @@ def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
                 "theory_real_labels": theory_per_head(one.curve),
             }
             | picked(one.growth, "exponent", exponent_err="err", exponent_low="low", exponent_high="high")
-            | dict(
-                zip(("exponent_least", "exponent_most"), one.readings or (math.nan, math.nan), strict=True)
-            )
+            | dict(zip(("exponent_least", "exponent_most"), one.readings, strict=True))
             | {"r_squared": one.linear.line.r_squared if one.linear else math.nan}
-            | picked(learned and learned.linear, information_curvature_p="curvature_p")
-            | picked(
-                learned and learned.growth, information_exponent="exponent", information_exponent_err="err"
-            )
-            | picked(learned, "bits_per_head")
+            | one.information
             | {"seeds": int(one.curve.seeds.min())}
             | picked(one.growth, errors_from="errors", status="status", message="message")
         )

@@ -293,7 +293,7 @@ def _share_panel(mine: Sequence[CurveAnalysis], along: str, letters: int) -> Pan
     marks = list[Mark]()
     for one in mine:
         look = looks[one.curve.examples or 0]
-        marks += [*_curve_marks(one, look, regression), *_line_marks(one, look.color, regression)]
+        marks += _curve_marks(one, look, regression)
     if along == "head_dim":
         context = float(mine[0].curve.context or 0)
         marks.append(Across(context, "x", color=INK, line="--", more={"zorder": 1.5}))
@@ -319,13 +319,9 @@ def _curve_marks(one: CurveAnalysis, look: Look, regression: bool) -> Iterator[M
     yield Points(curve.x[~used], y[~used], color=color, marker=look.marker, more=white)
     dotted = {"linewidth": 1.1}
     yield Points(curve.x, _shown(one.guaranteed, regression), color=color, line=":", more=dotted)
-
-
-def _line_marks(one: CurveAnalysis, color: str, regression: bool) -> Iterator[Mark]:
-    if one.linear is not None and one.linear.line.usable:
-        used = one.curve.x[one.linear.used]
-        x = np.linspace(used[0], used[-1], 60)
-        share = _shown(one.linear.line.a + one.linear.line.b * x, regression)
+    if linear is not None and linear.line.usable:
+        x = np.linspace(curve.x[used][0], curve.x[used][-1], 60)
+        share = _shown(linear.line.a + linear.line.b * x, regression)
         yield Points(x, share, color=color, line="-", more={"linewidth": 1.0})
 
 

@@ -8,7 +8,7 @@ saturated, and almost every example has a head that is not.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -267,7 +267,7 @@ def _per_example(one: Attention) -> npt.NDArray[np.int64]:
 def comparison_table(found: Saturation) -> pd.DataFrame:
     """The paper's two statements per H and T, means over seeds, and the largest T; `agrees` is yes, no or open."""
     rows: list[tuple[Any, ...]] = []
-    for heads, examples, runs in _groups(found):
+    for (heads, examples), runs in shares_table(found).groupby(["heads", "examples"], sort=True):
         setting = f"H = {heads}, T = {examples:,} ({counted(len(runs))})"
         share, free = runs["saturated"].mean(), runs["some_head_not_saturated"].mean()
         majority, nearly_all = says(True, share > 0.5), says(True, free > 0.9)
@@ -279,7 +279,7 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
         reached = there and ours >= 0.9 * row["published"]
         agrees = says(there and (reached or row["bound"] != CapacityStatus.AT_LEAST), reached)
         printed = f"about {row['published']}" if there else ""
-        setting = f"{_shape(row)} ({row['bound']})"
+        setting = f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']} ({row['bound']})"
         rows.append((LARGEST, setting, ours, printed, agrees))
     table = pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
     return beside_published(SATURATION, table)
@@ -318,17 +318,6 @@ def present(found: Saturation) -> Results:
     figures = {"saturation": saturation_figure(found.attention)} if found.attention else {}
     tables = tables_of(TABLES, [name for name in TABLES if name not in left_out], found)
     return Results(tables, figures, said, left_out=left_out)
-
-
-def _shape(row: Mapping[Any, Any]) -> str:
-    return f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']}"
-
-
-def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
-    """Each H and T, with its rows of `shares_table`."""
-    for sizes, runs in shares_table(found).groupby(["heads", "examples"], sort=True):
-        heads, examples = (int(str(size)) for size in sizes)
-        yield heads, examples, runs
 
 
 RELU_COLUMNS = (
