@@ -13,25 +13,19 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
-from shapelaw.fits.inputs import refuse
+from shapelaw.fits.inputs import refuse, require_columns
 from shapelaw.fits.line import Floats
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns
 from shapelaw.specs import kinds
 from shapelaw.specs.degrees import BLOCK, HALF, MIXER_MATRICES, DegreeRun, ProductShape, block_words
 
-COLUMNS = {
-    "target": "separable or digits",
-    "target_rank": "products in a separable target",
-    "degrees": "of the layers, such as 3.3.3.3",
-    "mixture": "whether the last factor of a layer has a learned share",
-    "inputs": "that the network sees",
-    "width": "of the layers",
-    "steps": "of training",
-    "learning_rate": "its peak",
-    "seed": "0, 1, ...",
-    "loss": "on held-out inputs at the end",
-}
+# separable or digits, and the products in a separable target; the layers' degrees, such as 3.3.3.3; whether the last
+# factor of a layer has a learned share; ...; the loss on held-out inputs at the end
+COLUMNS = (
+    *("target", "target_rank", "degrees", "mixture", "inputs", "width"),
+    *("steps", "learning_rate", "seed", "loss"),
+)
 BEGINS = "initial_share"  # of a mixture's last factors
 # optional columns of a network and its training, with what they are where missing
 OPTIONS: dict[str, Any] = {
@@ -165,9 +159,7 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     Raises:
         UserError: a column is missing, the table has no rows, a run is not done, or a loss is not positive.
     """
-    missing = [f"{name} ({what})" for name, what in COLUMNS.items() if name not in runs]
-    if missing:
-        raise UserError(f"{source} lacks {', '.join(missing)}.")
+    require_columns(runs, COLUMNS, source)
     if runs.empty:
         raise UserError(f"{source} has no runs.")
     if (runs["loss"] <= 0).any():
@@ -308,14 +300,15 @@ def differences(tuned: Sequence[Tuned]) -> list[Difference]:
     return found
 
 
+SIGNS = "signs, R > 1"
 # by name: the targets beside those of R > 1 (in numbers): R = 1, and digits, whose R is 0
 TARGETS: dict[str, set[int]] = {
     "R > 1": set(),
     "all R": {1},
     "R > 1 and digits": {0},
     "all R and digits": {0, 1},
+    SIGNS: set(),
 }
-SIGNS = "signs, R > 1"
 POOLED_BY = ("width", "matrices", "block", "until_converged")  # beside targets and rates
 POOLED: Columns = {
     "targets": "targets",
@@ -385,7 +378,7 @@ def pooled(runs: pd.DataFrame) -> list[Pooled]:
         )
         for mine in by_network.values():
             compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
-            for name, beside in (TARGETS | {SIGNS: set[int]()}).items():
+            for name, beside in TARGETS.items():
                 tasks = [one for one in compared if (one.task.target == "signs") == (name == SIGNS)]
                 chosen = [one for one in tasks if (rank := one.task.target_rank) > 1 or rank in beside]
                 ranks = {one.task.target_rank for one in chosen}
@@ -401,7 +394,7 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 
     `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
     """
-    targets = [*TARGETS, SIGNS]
+    targets = [*TARGETS]
 
     def place(one: Pooled) -> tuple[Any, ...]:
         task = one.first.task
