@@ -16,7 +16,7 @@ from memorization_analyses import CONTEXTS, HEAD_COUNTS, HEAD_DIMS
 from memorizing_networks import simulate as memorize
 from transition_runs import TRUE_WIDTHS
 
-from shapelaw.studies.assumptions.findings import write_row
+from shapelaw.studies.assumptions.results import write_row
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSTEADY = ["run_id", "wall_seconds", "model_steps_per_second", "tokens_per_second", "peak_memory_bytes"]

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from shapelaw.studies.assumptions.findings import Collected, Row, findings_of
+from shapelaw.studies.assumptions.results import Collected, Row, findings_of
 from shapelaw.studies.assumptions.study import Assumptions
 
 ASKED = Assumptions(trials=200, sensitivity_trials=100, curve_trials=30)

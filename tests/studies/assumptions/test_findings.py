@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from layers_of_tokens import ASKED, findings, gaussian, made_rows, with_queries
 
 from shapelaw.errors import UserError
-from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
-from shapelaw.studies.assumptions.results import pass_rate_figure
+from shapelaw.studies.assumptions.results import (
+    float32_tolerance,
+    pass_rate_figure,
+    read_rows,
+    write_row,
+)
 from shapelaw.theory.memorization import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
 
 

@@ -47,18 +47,17 @@ def test_images_of_a_folder(tmp_path):
     gradient(20, 30).save(tmp_path / "a.jpg", quality=95)
     gradient(20, 20).convert("L").save(tmp_path / "0grey.png")
     (tmp_path / "notes.txt").write_text("no image")
-    images = images_of_folder(tmp_path, 2, 8)
-    (batch,) = images.batches
+    (batch,), _ = images_of_folder(tmp_path, 2, 8)
     assert batch.shape == (2, 3, 8, 8)
     assert batch.dtype == np.float64
     assert -1 <= batch.min() < -0.8
     assert 0.8 < batch.max() <= 1
     assert (np.diff(batch[1, 0], axis=1) > 0).all()
     with pytest.raises(UserError, match="has 2 colour images, but 3 are asked for"):
-        list(images_of_folder(tmp_path, 3, 8).batches)
+        list(images_of_folder(tmp_path, 3, 8)[0])
     (tmp_path / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n cut short")
     with pytest.raises(UserError, match=r"c\.png can't be read"):
-        list(images_of_folder(tmp_path, 3, 8).batches)
+        list(images_of_folder(tmp_path, 3, 8)[0])
     with pytest.raises(UserError, match="There is no folder"):
         images_of_folder(tmp_path / "nothing", 1, 8)
 

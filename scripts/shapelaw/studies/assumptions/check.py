@@ -29,9 +29,15 @@ from shapelaw.settings.sections import parse_source
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.studies.assumptions import networks
-from shapelaw.studies.assumptions.findings import Collected, Row, findings_of, read_rows, write_row
 from shapelaw.studies.assumptions.networks import TRAINED_BERT, Inputs, Probe
-from shapelaw.studies.assumptions.results import IMAGE_MODELS
+from shapelaw.studies.assumptions.results import (
+    IMAGE_MODELS,
+    Collected,
+    Row,
+    findings_of,
+    read_rows,
+    write_row,
+)
 from shapelaw.studies.assumptions.study import Assumptions
 from shapelaw.training.checkpoint import newest_of_decoder
 
@@ -80,12 +86,8 @@ _TOKENS = 4096  # at once: GPT-2-large's attention takes 0.7 GB for its four tex
 _TEXTS = 256  # texts encoded at once
 
 
-@dataclass(frozen=True)
-class Images:
-    """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence that describes them."""
-
-    batches: Iterator[npt.NDArray[np.float64]]
-    source: str
+# square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence that describes them
+Images = tuple[Iterator[npt.NDArray[np.float64]], str]
 
 
 def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Images:
@@ -104,7 +106,7 @@ def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Image
         f"{count:,} random crops of {len(photographs)} colour photographs in the wheels "
         f"{' and '.join(f'{wheel.name} {wheel.version}' for wheel in PHOTOGRAPHS)}"
     )
-    return Images(_batches(random_crops(photographs, count, side, seed)), source)
+    return _batches(random_crops(photographs, count, side, seed)), source
 
 
 def random_crops(
@@ -154,7 +156,7 @@ def images_of_folder(folder: Path, count: int, side: int) -> Images:
                 return
         raise UserError(f"The folder {folder} has {found} colour images, but {count} are asked for.")
 
-    return Images(_batches(colour_images()), f"{count:,} images of the folder {folder.name}")
+    return _batches(colour_images()), f"{count:,} images of the folder {folder.name}"
 
 
 def _batches(images: Iterator[Image.Image]) -> Iterator[npt.NDArray[np.float64]]:
@@ -321,7 +323,7 @@ def _check_images(model: str, request: Request, say: Callable[[str], None]) -> N
         images = images_of_folder(Path(asked.images), asked.examples, SIDE)
     else:
         images = crops_of_photographs(request.cache, asked.examples, SIDE, seed)
-    _check_probes(probes, images.batches, images.source, request, say)
+    _check_probes(probes, *images, request, say)
 
 
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
