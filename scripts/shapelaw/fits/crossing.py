@@ -109,16 +109,6 @@ class CrossingDraws:
         one, other = self.influence, deeper.influence
         return float(one[-shared:] @ other[:shared] / (np.linalg.norm(one) * np.linalg.norm(other)))
 
-    @property
-    def share_below(self) -> float:
-        """Share of draws in which the deeper network is better over the whole range."""
-        return float(np.mean(self.crossings <= self.log_size[0]))
-
-    @property
-    def share_above(self) -> float:
-        """Share of draws in which the shallower network is better over the whole range."""
-        return float(np.mean(self.crossings >= self.log_size[-1]))
-
 
 @dataclass(frozen=True)
 class _Model:
@@ -458,7 +448,9 @@ def _verdict(
     low, high = found.quantiles(of_end, 1 - of_end)
     if max(high - low, 2 * found.err_of_shapes) > (found.log_size[-1] - found.log_size[0]) / 2:
         return TransitionStatus.TOO_NOISY, None
-    inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above <= of_none
+    # draws in which one of the two is better over the whole range
+    beyond = np.mean(found.crossings <= found.log_size[0]) + np.mean(found.crossings >= found.log_size[-1])
+    inside = inner[0] <= found.crossing <= inner[1] and beyond <= of_none
     return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)
 
 

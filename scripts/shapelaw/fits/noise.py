@@ -91,8 +91,6 @@ class Noise:
 
         By Fisher's F, since the noise is itself an estimate: chi2's own distribution rejects too many good fits.
         """
-        if dof == 0:
-            return math.nan
         chi2 = max(chi2, 0.0)  # rounding
         if math.isinf(self.dof):
             return float(special.chdtrc(dof, chi2))
