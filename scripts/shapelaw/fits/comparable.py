@@ -168,9 +168,8 @@ def off_neighbours(runs: pd.DataFrame) -> tuple[pd.Series[bool], pd.Series[bool]
         if inner:
             first = max(at - 2, 0)
             own = np.abs(residuals[depth][first : at + 1] - middle)
-            off = float(
-                own[at - 1 - first]
-            )  # a run off its curve pulls its neighbours' residuals too, by less
+            # a run off its curve pulls its neighbours' residuals too, by less
+            off = float(own[at - 1 - first])
             out[index] = off > max(far, OUT * loss[at]) and off == own.max()
     return above, out & ~above
 

@@ -58,11 +58,8 @@ def read_table(path: Path) -> pd.DataFrame:
         table = _with_plain_names(READERS[suffix](path))
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it must have a header line and rows.") from None
-    except (
-        OSError,
-        ValueError,
-        csv.Error,
-    ) as error:  # Arrow's, JSON's, Unicode's and pandas' are ValueErrors
+    except (OSError, ValueError, csv.Error) as error:
+        # Arrow's, JSON's, Unicode's and pandas' are ValueErrors
         raise UserError(f"{path} can't be read as {suffix[1:]} ({reason_of(error)}).") from error
     if table.empty:
         raise UserError(f"{path} has a header but no rows; add one row per run.")

@@ -253,10 +253,9 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         same = ", ".join(str(value) for key, value in its.items() if key != name)
         compared = {"compared": name, "one": its[name], "other": others[name], "at": same}
         for a, b, ratio in tables.ratios_of(one, other):
+            depths = {name: a[name] for name in ("depth", "deeper_depth")}
             widths = {"width_one": a["width"], "width_other": b["width"]}
-            rows.append(
-                {**compared, "depth": a["depth"], "deeper_depth": a["deeper_depth"], **widths, **ratio}
-            )
+            rows.append({**compared, **depths, **widths, **ratio})
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
 
 

@@ -329,9 +329,8 @@ def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
         if one.noise is not None and best.noise is not None:
             known = (each.noise.threshold_at(each.width) for each in (one, best) if each.noise is not None)
             limit = max(map(float, known)) * apart
-        found.append(
-            replace(one, above=one.loss - best.loss, above_err=apart, near=one.loss - best.loss <= limit)
-        )
+        above = one.loss - best.loss
+        found.append(replace(one, above=above, above_err=apart, near=above <= limit))
     return tuple(found)
 
 

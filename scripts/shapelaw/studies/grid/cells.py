@@ -210,14 +210,8 @@ def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
             continue  # a table of runs leaves out columns in which all are empty
         if name not in table:
             near = nearest(name, map(str, table.columns))
-            raise UserError(
-                f"{source} has no column {name}, which is listed as an axis"
-                + (
-                    f"; did you mean {near}?"
-                    if near
-                    else f"; axes are columns such as {', '.join(NAMES[:8])}."
-                )
-            )
+            hint = f"did you mean {near}?" if near else f"axes are columns such as {', '.join(NAMES[:8])}."
+            raise UserError(f"{source} has no column {name}, which is listed as an axis; {hint}")
         if name in {column.name for column in LANGUAGE_METRICS}:
             raise UserError(f"{name} of {source} is measured, so it is no axis.")
         found.append(name)

@@ -33,11 +33,8 @@ IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
-_COMPARED = {
-    *(column.name for column in LANGUAGE_PARAMS),
-    *BUDGETS,
-    "head_dim",
-}  # what can be told in a table
+# what can be told in a table
+_COMPARED = {*(column.name for column in LANGUAGE_PARAMS), *BUDGETS, "head_dim"}
 _SHAPES = ("depth", "width", "block_params")
 
 

@@ -30,7 +30,8 @@ TABLES = (
 )
 FIGURES = {"effects": OURS, "losses": OURS, "best_depth": OURS}
 ANSWERING = ("effects", "best_shapes")
-RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can't have
+# with them rules, whose names a grid can't have
+RESERVED = OTHER_FOLDERS | frozenset(
     (
         *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
         *("train_medium", "train_small", "record", "list_runs"),
@@ -238,10 +239,8 @@ class Grid:
                 for where, keys in self.sections(config)
                 if (added := {depth: widths[depth] for depth in widths if depth in depths.get(where, ())})
             ]
-            made, known = (
-                expansion.networks_of([language.block_of(self.place, keys) for keys in like], defaults),
-                set(networks),
-            )
+            known, added_blocks = set(networks), [language.block_of(self.place, keys) for keys in like]
+            made = expansion.networks_of(added_blocks, defaults)
             runs = [*expansion.runs_of_networks(one for one in made if one not in known)]
             time = duration(3600 * device_hours(runs, config.execution, speed_of(config, Path.cwd())))
             more = "one more block" if len(like) == 1 else "more blocks"

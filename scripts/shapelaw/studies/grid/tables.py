@@ -40,19 +40,14 @@ Made = Callable[[CellAnalysis], pd.DataFrame | None]
 
 OWN_VALUES: Named = attrgetter("values")  # the columns that name a cell: what tells it from the others
 DIFFERENCE, RATIO = "loss at equal size", "width of the transition"
-MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
-    *("measured", TransitionStatus.NO_NOISE.value),
-    *("no sizes in common", "no bits per byte"),
-)
+MEASURED, NO_NOISE = "measured", TransitionStatus.NO_NOISE.value
+NO_SIZES, NO_BITS = "no sizes in common", "no bits per byte"
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
 PAIR = ("axis", "one", "other")
-EFFECTS = (
-    "effects",
-    "effects_by_setting",
-    "effects_on_transitions",
-)  # tables with the rows of `effects_table`
+# tables with the rows of `effects_table`
+EFFECTS = ("effects", "effects_by_setting", "effects_on_transitions")
 COMPARED = ("settings", "quantity", "unit", "depth", "deeper_depth")
 BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 MOST_AXES = 2  # columns that name a cell
@@ -319,10 +314,8 @@ def of_cells(read: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataF
 
 def _cell_words(values: Mapping[str, Value], shared: bool) -> str:
     """A cell's name; of several cells what they share."""
-    return (
-        name_of({name: value for name, value in values.items() if value is not None or not shared})
-        or "all cells"
-    )
+    told = {name: value for name, value in values.items() if value is not None or not shared}
+    return name_of(told) or "all cells"
 
 
 def read_losses(losses: pd.DataFrame) -> pd.DataFrame:
@@ -354,11 +347,8 @@ def read_effects(effects: pd.DataFrame) -> pd.DataFrame:
     """A table of effects as it is read: values and settings in words, the difference with its interval and its unit."""
     known = (*PAIR, *COMPARED, *BY_SIZE, *NUMBERS, "sizes", "status", "caution")
     axes = [str(name) for name in effects if name not in known]
-    value = (
-        "ratio of widths"
-        if "quantity" in effects and (effects["quantity"] == RATIO).any()
-        else "loss difference"
-    )
+    of_widths = "quantity" in effects and (effects["quantity"] == RATIO).any()
+    value = "ratio of widths" if of_widths else "loss difference"
     units = effects["unit"].unique()
     value += f" ({units[0]})" if len(units) == 1 else ""
     rows = effects.to_dict("records")

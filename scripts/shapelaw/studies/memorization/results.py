@@ -194,12 +194,9 @@ def answer(study: str, tables: Mapping[str, Table]) -> Answer:
     counted = {says: int((mine["agrees"] == says).sum()) for says in (YES, NO, OPEN)}
     decided = counted[YES] + counted[NO]
     if not decided:
-        known = not mine.empty and "note" in mine
-        why = (
-            f"{mine['setting'].iloc[0]}: {mine['note'].iloc[0]}"
-            if known
-            else "the runs have nothing to compare"
-        )
+        why = "the runs have nothing to compare"
+        if not mine.empty and "note" in mine:
+            why = f"{mine['setting'].iloc[0]}: {mine['note'].iloc[0]}"
         return Answer(f"Not at these sizes: {why}.", False)
     still_open = f"; {counted[OPEN]} are open" if counted[OPEN] else ""
     claimed = (

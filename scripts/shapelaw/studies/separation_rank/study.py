@@ -259,9 +259,8 @@ def size_text(count: int) -> str:
 
 def count_sequences(budget: int, costs: Sequence[int]) -> int:
     """The number of sequences of blocks that leave no room for a further one; as `_full` lists them."""
-    ways = [1] * min(
-        min(costs), budget + 1
-    )  # by the budget: below the least cost there is one, the empty one
+    # by the budget: below the least cost there is one, the empty one
+    ways = [1] * min(min(costs), budget + 1)
     for room in range(len(ways), min(budget, _LONGEST_BUDGET) + 1):
         ways.append(sum(ways[room - cost] for cost in costs if cost <= room))
     return ways[-1]
