@@ -23,7 +23,7 @@ from shapelaw.settings.sections import (
     Folder,
     Packaged,
     Settings,
-    kind_not_read,
+    files_below,
     not_read,
     parse_source,
 )
@@ -246,7 +246,7 @@ def _is_one(corpus: Corpus, root: Path) -> bool:
     """Whether all sources together are one document: a .txt file that is not cut."""
     sources = [parse_source(line) for line in corpus.sources]
     folders = [one for one in sources if isinstance(one, Folder)]
-    files = [path for one in folders for path, kind in _files_of(one, root) if not kind]
+    files = [path for one in folders for path, kind in files_below(root / one.path) if not kind]
     return folders == sources and [path.suffix.lower() for path in files] == [".txt"]
 
 
@@ -262,15 +262,9 @@ def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
     """A sentence for each folder of text with files of other kinds."""
     for source in map(parse_source, corpus.sources):
         if isinstance(source, Folder):
-            others = Counter(kind for _, kind in _files_of(source, root) if kind)
+            others = Counter(kind for _, kind in files_below(root / source.path) if kind)
             if others:
                 yield not_read(source.path, others)
-
-
-def _files_of(source: Folder, root: Path) -> Iterator[tuple[Path, str]]:
-    """The files below a folder, each with why it is not read."""
-    folder = root / source.path
-    return ((path, kind_not_read(path.relative_to(folder))) for path in folder.rglob("*") if path.is_file())
 
 
 def _text_bytes(corpus: Corpus, root: Path) -> float | None:
@@ -281,7 +275,7 @@ def _text_bytes(corpus: Corpus, root: Path) -> float | None:
         if isinstance(source, Packaged):
             total += 1e6 * PACKAGED_MB[source.name]
         elif isinstance(source, Folder):
-            files = [path for path, kind in _files_of(source, root) if not kind]
+            files = [path for path, kind in files_below(root / source.path) if not kind]
             if any(path.suffix.lower() == ".parquet" for path in files):
                 return None
             total += sum(path.stat().st_size for path in files)

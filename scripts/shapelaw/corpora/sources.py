@@ -49,7 +49,10 @@ def _read_folder(folder: sections.Folder) -> Iterator[Document]:
     if not folder.path.is_dir():
         raise UserError(f"There is no folder {folder.path}; give one with .txt, .jsonl or .parquet files.")
     found, passed_over = False, Counter[str]()
-    for path in _text_files(folder.path, passed_over):
+    for path, kind in sections.files_below(folder.path):
+        if kind:
+            passed_over[kind] += 1
+            continue
         found = True
         # a name that is not UTF-8, with its bytes as \xe9
         name = os.fsencode(path.relative_to(folder.path)).decode(errors="backslashreplace")
@@ -73,29 +76,6 @@ def _read_folder(folder: sections.Folder) -> Iterator[Document]:
     if passed_over:
         said = sections.not_read(folder.path, passed_over)
         say(f"{said[0].upper()}{said[1:]}.")
-
-
-def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
-    """The files to read below a folder, in the order of their paths; links to folders are not followed.
-
-    Args:
-        passed_over: number of the other files, by their names' endings, to which this adds.
-    """
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
-    for name in names:
-        path, kind = folder / name, sections.kind_not_read(Path(name))
-        if path.is_dir() and kind != "hidden":
-            if path.is_symlink():
-                passed_over["link to a folder"] += 1
-            else:
-                yield from _text_files(path, passed_over)
-        elif kind or not path.is_file():
-            passed_over[kind or path.suffix.lower()] += 1
-        else:
-            yield path
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:

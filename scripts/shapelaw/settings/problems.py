@@ -6,7 +6,6 @@ impossible runs.
 
 from __future__ import annotations
 
-import os
 import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ from shapelaw.settings.sections import (
     Folder,
     Settings,
     Texts,
-    kind_not_read,
+    files_below,
     parse_source,
 )
 from shapelaw.specs.cost import read_cost_model
@@ -273,17 +272,18 @@ def source_problems(key: str, line: str, root: Path) -> list[str]:
     """A sentence where a source's line is wrong, its folder doesn't exist or has no text; names are not looked up."""
     try:
         source = parse_source(line)
+        if not isinstance(source, Folder):
+            return []
+        folder = root / source.path
+        if not folder.is_dir():
+            commas = (
+                "; an option is text_column=COLUMN, other commas belong to the name" if "," in line else ""
+            )
+            return [f"{key} has {line!r}, but there is no folder {folder}{commas}"]
+        if all(kind for _, kind in files_below(folder)):
+            return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     except UserError as error:
         return [f"{key}: {str(error)[0].lower()}{str(error)[1:].removesuffix('.')}"]
-    if not isinstance(source, Folder):
-        return []
-    folder = root / source.path
-    if not folder.is_dir():
-        commas = "; an option is text_column=COLUMN, other commas belong to the name" if "," in line else ""
-        return [f"{key} has {line!r}, but there is no folder {folder}{commas}"]
-    walk = ((Path(where) / name for name in names) for where, _, names in os.walk(folder))
-    if all(kind_not_read(path.relative_to(folder)) for paths in walk for path in paths):
-        return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     return []
 
 

@@ -12,9 +12,10 @@ huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -254,15 +255,30 @@ def _parts(line: str) -> tuple[str, str, list[str]]:
     return kind, name, options
 
 
-def kind_not_read(path: Path) -> str:
-    """The kind of a file that is not read, by its path below a folder of texts; empty for one that is.
+def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What is below a folder of texts, in the order of the paths, each with its kind where it is not read, else empty.
 
-    Names that begin with a dot are hidden, such as the copies that editors and notebooks keep.
+    Names that begin with a dot are hidden, such as the copies that editors and notebooks keep; links to folders are not
+    followed.
+
+    Raises:
+        UserError: a folder can't be listed.
     """
-    if any(name.startswith(".") or name == "__MACOSX" for name in path.parts):
-        return "hidden"
-    ending = path.suffix.lower()
-    return "" if ending in TEXT_SUFFIXES else ending or "without an ending"
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
+    for name in names:
+        path, ending = folder / name, Path(name).suffix.lower()
+        if name.startswith(".") or name == "__MACOSX":
+            yield path, "hidden"
+        elif path.is_dir() and path.is_symlink():
+            yield path, "link to a folder"
+        elif path.is_dir():
+            yield from files_below(path)
+        else:
+            is_read = path.is_file() and ending in TEXT_SUFFIXES
+            yield path, "" if is_read else ending or "without an ending"
 
 
 def not_read(folder: Path, passed_over: Counter[str]) -> str:
