@@ -21,7 +21,7 @@ from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.ledger import job_content
 from shapelaw.jobs.plan import speed_of
-from shapelaw.jobs.resources import in_packs, pack_seconds, packed_speed, packed_step_seconds
+from shapelaw.jobs.resources import in_packs, pack_seconds
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import Speed, run_seconds
@@ -94,8 +94,6 @@ def main() -> None:
             f"{', '.join(config.studies) or 'No study'} trains nothing, so there are no specs to write."
         )
     speed = speed_of(config, Path.cwd())
-    rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
-    step_seconds = packed_step_seconds(config.execution.gpus)
     for study in studies:
         runs = list(runs_of(config, study, ROOT).values())
         packed = [run for run in runs if is_packed(run)]
@@ -104,7 +102,7 @@ def main() -> None:
             continue
         packs = in_packs(packed, config.execution.models_per_pack, config.execution.padding)
         for number, pack in enumerate(packs, 1):
-            print(f"{pack_seconds(pack, rate, step_seconds):8.1f} s, if none stops early: ", end="")
+            print(f"{pack_seconds(pack, config.execution):8.1f} s, if none stops early: ", end="")
             _write(arguments.out / f"{study}-{number}.json", [pack])
 
 

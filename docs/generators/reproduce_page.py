@@ -17,7 +17,7 @@ import pandas as pd
 from page_parts import pipe_table, with_parts
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.jobs.plan import device_hours, speed_of
+from shapelaw.jobs.plan import cost_of, speed_of
 from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
@@ -116,7 +116,7 @@ def _hours(study: Study, scale: str) -> str:
     runs = list(runs_of(config, study.name, ROOT).values())
     if not runs:
         return "; ".join(line.rpartition(", ")[2] for line in study.costs(config)) or "–"
-    hours = device_hours(runs, config.execution, speed_of(config, ROOT))
+    hours = cost_of(runs, config.execution, speed_of(config, ROOT)).hours
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 

@@ -32,9 +32,9 @@ def config_of(**execution: object) -> Settings:
 
 def test_a_cost_by_hand() -> None:
     runs = [a_run(2, 64, steps=1000), a_run(4, 128, steps=500)]
-    cost = plan.cost_of(runs, RATE)
+    cost = plan.cost_of(runs, Execution(), RATE)
     large = runs[1].shape
-    assert (cost.runs, cost.largest_total_params) == (2, large.total_params)
+    assert (cost.packs, cost.largest_total_params) == ([], large.total_params)
     assert cost.flops == 1000 * runs[0].shape.step_flops(64) + 500 * large.step_flops(64)
     assert cost.hours == pytest.approx(
         sum(run.steps * max(run.step_flops / RATE, LEAST_STEP_SECONDS) for run in runs) / 3600
@@ -143,11 +143,12 @@ def test_the_last_line_is_the_sum_of_what_is_left() -> None:
     some = workload_of(runs, recorded(DECODERS[:1]))
     asks = plan.asks_of(some)
     line = plan.total_line(some, Counts(10, 1, 0), asks)
-    disk = plan.cost_of(DECODERS[1:], RATE).disk_bytes + plan.cost_of(MEMORIZERS, RATE).disk_bytes
+    costs = [plan.cost_of(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS)]
+    disk = sum(cost.disk_bytes for cost in costs)
     jobs = sum(ask.jobs for ask in asks)
     assert line.startswith(f"Together 10 runs: 1 in the pool, 9 to train in {jobs} jobs (about ")
     assert f"at most {disk / 2**20:,.0f} MiB on disk in about {sum(ask.files for ask in asks)} files" in line
-    hours = sum(plan.device_hours(runs, some.execution, RATE) for runs in (DECODERS[1:], MEMORIZERS))
+    hours = sum(cost.hours for cost in costs)
     assert f"(about {duration(3600 * hours)} of one device, " in line
     nothing = workload_of(runs, recorded(runs))
     assert plan.total_line(nothing, Counts(10, 10, 0), []) == "Together 10 runs, all in the pool"
@@ -155,10 +156,10 @@ def test_the_last_line_is_the_sum_of_what_is_left() -> None:
 
 def test_a_long_time_is_told_in_hours_too_and_a_large_disk_in_gib() -> None:
     runs = [a_run(2, 64, steps=10**5, seed=seed) for seed in range(400)]
-    slow = plan.cost_of(runs, 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
+    slow = plan.cost_of(runs, Execution(), 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
     line = plan.total_line(replace(workload_of([*runs]), speed=slow), Counts(400, 0, 0), [])
     assert "about 41.7 days (1,000 hours) of one device, at most " in line
-    assert f"{plan.cost_of(runs, slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
+    assert f"{plan.cost_of(runs, Execution(), slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
 
 
 @pytest.mark.parametrize(("here", "minutes"), [(True, 1), (False, 30)])

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import a_memorization_run
 
 from shapelaw.errors import UserError
 from shapelaw.jobs.plan import cost_of
@@ -24,14 +23,7 @@ def test_a_step_is_counted_by_hand() -> None:
     model = CostModel(2.0, 3.0, 5.0, 7.0, extra_seconds=11.0, factor=1.0)
     assert model.step_seconds(shape, 4) == pytest.approx(2 + 3 * 3 + 5 * numbers + 7 * flops)
     run = Run("wiki", shape, Training(10, 4), 0)
-    assert model.run_seconds(run) == pytest.approx(11 + 10 * model.step_seconds(shape, 4))
-
-
-def test_a_rate_holds_for_every_run_and_a_model_for_language_models_alone() -> None:
-    run = a_memorization_run(4, 550, 0)
-    assert run_seconds(run, 1e9) == pytest.approx(run.steps * run.step_flops / 1e9)
-    with pytest.raises(TypeError, match=f"for language models, and {run.key} is not one"):
-        run_seconds(run, CostModel(1.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    assert run_seconds(run, model) == pytest.approx(11 + 10 * model.step_seconds(shape, 4))
 
 
 def test_a_model_survives_its_file(tmp_path: Path) -> None:
@@ -62,7 +54,7 @@ def test_hours_and_time_limits_follow_the_model() -> None:
     model = CostModel(1e-3, 1e-3, 0.0, 0.0, 30.0, 1.2)
     runs = [Run("wiki", make_shape(depth, 64, 2, 2000, 128), Training(10_000, 64), 0) for depth in (1, 99)]
     assert [run_seconds(run, model) for run in runs] == pytest.approx([50.0, 1030.0])
-    assert cost_of(runs, model).hours == pytest.approx(1080 / 3600)
+    assert cost_of(runs, Execution(gpus=1), model).hours == pytest.approx(1080 / 3600)
     assert [level_of(run_seconds(run, model) / 60) for run in runs] == ["small", "medium"]
     assert job_resources([[(run,)] for run in runs], Execution(gpus=1), model).minutes >= 5 + 1.5 * 1030 / 60
 

@@ -24,7 +24,8 @@ from shapelaw.jobs.resources import (
 from shapelaw.jobs.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import LEAST_STEP_SECONDS, CostModel, Speed, duration, read_cost_model, run_seconds
-from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
+from shapelaw.specs.runs import Run
 from shapelaw.storage.pool import Counts
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
@@ -67,14 +68,14 @@ class Cost:
     """The cost of a study before it runs.
 
     Attributes:
-        runs: number of training runs.
+        packs: its runs that are trained in packs, by pack.
         largest_total_params: all parameters of the largest network.
         flops: operations of all training steps (evaluations and start-up not counted).
         hours: time of one device that sustains the config's `execution.flops_per_second`, or by its cost model.
         disk_bytes: upper bound on checkpoints (two a run: weights and two moments in float32) and records.
     """
 
-    runs: int
+    packs: Sequence[Sequence[PackedRun]]
     largest_total_params: int
     flops: float
     hours: float
@@ -91,31 +92,18 @@ def speed_of(config: Settings, root: Path) -> Speed:
     return config.execution.flops_per_second if path is None else read_cost_model(root / path)
 
 
-def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
-    """The cost of some runs, from their shapes alone."""
+def cost_of(runs: Collection[AnyRun], execution: Execution, speed: Speed) -> Cost:
+    """The cost of some runs, from their shapes alone; `speed` is that of language models."""
+    packs = in_packs(filter(is_packed, runs), execution.models_per_pack, execution.padding)
+    seconds = sum(pack_seconds(pack, execution) for pack in packs)
+    seconds += sum(run_seconds(run, speed) for run in runs if isinstance(run, Run))
     return Cost(
-        len(runs),
+        packs,
         max(run.total_params for run in runs),
         float(sum(run.steps * run.step_flops for run in runs)),
-        sum(run_seconds(run, speed) for run in runs) / 3600,
+        seconds / 3600,
         sum(2 * 3 * 4 * run.total_params + 40 * run.history_rows for run in runs),
     )
-
-
-def speed_of_runs(runs: Iterable[AnyRun], execution: Execution, speed: Speed) -> Speed:
-    """The speed at which a study's runs are trained; `speed` is that of language models."""
-    packed = any(map(is_packed, runs))
-    return packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
-
-
-def device_hours(runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> float:
-    """Hours of one device that train a study's runs, in packs where they are trained so."""
-    rate, packed = speed_of_runs(runs, execution, speed), [run for run in runs if is_packed(run)]
-    if not packed or isinstance(rate, CostModel):
-        return cost_of(runs, rate).hours
-    least = packed_step_seconds(execution.gpus)
-    packs = in_packs(packed, execution.models_per_pack, execution.padding)
-    return sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
 
 
 def cost_line(study: str, counts: Counts, left: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
@@ -128,24 +116,19 @@ def cost_line(study: str, counts: Counts, left: Sequence[AnyRun], execution: Exe
     """
     if not left:
         return f"{study}: {counts.words}"
-    packed = [run for run in left if is_packed(run)]
-    rate = speed_of_runs(left, execution, speed)
-    cost, hours = cost_of(left, rate), device_hours(left, execution, speed)
+    cost = cost_of(left, execution, speed)
     flops = f"{cost.flops:.2e} FLOPs"
-    if isinstance(rate, CostModel):
-        by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
+    if cost.packs:
+        flops += f" ({sum(map(pack_flops, cost.packs)):.2e} in {len(cost.packs)} packs)"
+        by, least = f"at {packed_speed(execution):.1e} FLOP/s", packed_step_seconds(execution)
+        by += f" or {1000 * least:g} ms per step of a pack" if least else ""
+    elif isinstance(speed, CostModel):
+        by = f"by {execution.cost_model} (a run within a factor of {speed.factor:.2f}, typically)"
     else:
-        by = f"at {rate:.1e} FLOP/s" + (
-            "" if packed else f", {1000 * LEAST_STEP_SECONDS:g} ms per step at least"
-        )
-        if packed:
-            packs = in_packs(packed, execution.models_per_pack, execution.padding)
-            least = packed_step_seconds(execution.gpus)
-            flops += f" ({sum(map(pack_flops, packs)):.2e} in {len(packs)} packs)"
-            by += f" or {1000 * least:g} ms per step of a pack" if least else ""
+        by = f"at {speed:.1e} FLOP/s, {1000 * LEAST_STEP_SECONDS:g} ms per step at least"
     return (
         f"{study}: {counts.words}; networks up to {cost.largest_total_params:,} parameters, {flops}, about "
-        f"{_time(hours)} of one device {by}, at most {_disk(cost.disk_bytes)} on disk"
+        f"{_time(cost.hours)} of one device {by}, at most {_disk(cost.disk_bytes)} on disk"
     )
 
 
@@ -202,14 +185,13 @@ def ask_line(ask: Ask) -> str:
 
 def total_line(work: Workload, counts: Counts, asks: Sequence[Ask]) -> str:
     """The last line of `snakemake plan`: what is left of all training, in time, disk, jobs and files."""
-    lists, execution, speed = [runs for runs in work.left.values() if runs], work.execution, work.speed
-    if not lists:
+    costs = [cost_of(runs, work.execution, work.speed) for runs in work.left.values() if runs]
+    if not costs:
         return f"Together {counts.words}"
-    hours = sum(device_hours(runs, execution, speed) for runs in lists)
-    disk = sum(cost_of(runs, speed_of_runs(runs, execution, speed)).disk_bytes for runs in lists)
+    hours, disk = sum(cost.hours for cost in costs), _disk(sum(cost.disk_bytes for cost in costs))
     return (
         f"Together {counts.words} in {_counted(sum(ask.jobs for ask in asks), 'job')} (about {_time(hours)} of one "
-        f"device, at most {_disk(disk)} on disk in about {sum(ask.files for ask in asks):,} files)"
+        f"device, at most {disk} on disk in about {sum(ask.files for ask in asks):,} files)"
     )
 
 

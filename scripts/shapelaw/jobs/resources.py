@@ -74,8 +74,7 @@ def task_minutes(task: Task, execution: Execution, speed: Speed) -> float:
     if isinstance(first, Run):
         return run_seconds(first, speed) / 60
     pack = filled_up(_packed(task))
-    rate = packed_speed(execution.flops_per_second, execution.gpus)
-    step_seconds = max(sum(run.step_flops for run in pack) / rate, LEAST_STEP_SECONDS)
+    step_seconds = max(sum(run.step_flops for run in pack) / packed_speed(execution), LEAST_STEP_SECONDS)
     return max(run.steps for run in pack) * step_seconds / 60
 
 
@@ -128,19 +127,20 @@ def pack_flops(pack: Sequence[PackedRun]) -> int:
     return sum(run.steps * run.step_flops for run in filled_up(pack))
 
 
-def pack_seconds(pack: Sequence[PackedRun], rate: float, step_seconds: float) -> float:
-    """Seconds of a pack at `rate` FLOP/s, and at least `step_seconds` for each step."""
-    return max(pack_flops(pack) / rate, max(run.steps for run in pack) * step_seconds)
+def pack_seconds(pack: Sequence[PackedRun], execution: Execution) -> float:
+    """Seconds of a pack by its operations, and at least those of its steps' launches."""
+    least = max(run.steps for run in pack) * packed_step_seconds(execution)
+    return max(pack_flops(pack) / packed_speed(execution), least)
 
 
-def packed_speed(flops_per_second: float, gpus: int) -> float:
+def packed_speed(execution: Execution) -> float:
     """FLOP/s that packed training reaches where language models reach `flops_per_second`."""
-    return _PACKED_SHARES[min(gpus, 1)] * flops_per_second
+    return _PACKED_SHARES[min(execution.gpus, 1)] * execution.flops_per_second
 
 
-def packed_step_seconds(gpus: int) -> float:
+def packed_step_seconds(execution: Execution) -> float:
     """The estimated least seconds of a pack's step, however small: the launches of a GPU."""
-    return _PACKED_STEP_SECONDS[min(gpus, 1)]
+    return _PACKED_STEP_SECONDS[min(execution.gpus, 1)]
 
 
 @dataclass(frozen=True)

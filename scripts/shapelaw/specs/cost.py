@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape
 
@@ -50,10 +49,6 @@ class CostModel:
         constants = (self.overhead, self.per_layer, self.per_number, self.per_flop)
         return sum(c * n for c, n in zip(constants, step_counts(shape, batch_size), strict=True))
 
-    def run_seconds(self, run: Run) -> float:
-        """Seconds of a whole run."""
-        return self.extra_seconds + run.steps * self.step_seconds(run.shape, run.training.batch_size)
-
 
 LEAST_STEP_SECONDS = 0.005  # of a decoder, however small it is
 Speed = float | CostModel  # FLOP/s that a job sustains, or the times of its steps
@@ -66,14 +61,11 @@ def step_counts(shape: Shape, batch_size: int) -> tuple[float, float, float, flo
     return 1.0, float(shape.passes), float(numbers), float(shape.step_flops(batch_size))
 
 
-def run_seconds(run: AnyRun, speed: Speed) -> float:
-    """Seconds of a run's steps; for a run that is trained in packs, `speed` must be a rate."""
+def run_seconds(run: Run, speed: Speed) -> float:
+    """Seconds of a decoder's steps, by a cost model those of the whole run."""
     if isinstance(speed, CostModel):
-        if not isinstance(run, Run):
-            raise TypeError(f"the cost model is for language models, and {run.key} is not one")
-        return speed.run_seconds(run)
-    least = LEAST_STEP_SECONDS if isinstance(run, Run) else 0.0
-    return run.steps * max(run.step_flops / speed, least)
+        return speed.extra_seconds + run.steps * speed.step_seconds(run.shape, run.training.batch_size)
+    return run.steps * max(run.step_flops / speed, LEAST_STEP_SECONDS)
 
 
 def model_to_dict(model: CostModel) -> dict[str, Any]:

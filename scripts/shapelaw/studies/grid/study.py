@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shapelaw.errors import did_you_mean
-from shapelaw.jobs.plan import device_hours, speed_of
+from shapelaw.jobs.plan import cost_of, speed_of
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import LANGUAGE
@@ -242,11 +242,10 @@ class Grid:
             known, added_blocks = set(networks), [language.block_of(self.place, keys) for keys in like]
             made = expansion.networks_of(added_blocks, defaults)
             runs = [*expansion.runs_of_networks(one for one in made if one not in known)]
-            time = duration(3600 * device_hours(runs, config.execution, speed_of(config, Path.cwd())))
+            hours = cost_of(runs, config.execution, speed_of(config, Path.cwd())).hours
+            time = f"{len(runs)} runs, about {duration(3600 * hours)}"
             more = "one more block" if len(like) == 1 else "more blocks"
-            return (
-                f" ({len(runs)} runs, about {time}), as {more}: {' and '.join(map(language.as_yaml, like))}"
-            )
+            return f" ({time}), as {more}: {' and '.join(map(language.as_yaml, like))}"
 
         return found + self._cell_warnings(blocks, networks, size_of(self.size_axis(config)), further)
 
