@@ -21,7 +21,7 @@ from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
 from shapelaw.specs.cost import model_to_dict
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, write_text
 
 
 def summary(fit: CostFit) -> str:
@@ -58,8 +58,7 @@ def main() -> None:
         "typical_error": fit.typical_error,
         "worst_error": fit.worst_error,
     }
-    with replacing(arguments.out) as temporary:
-        temporary.write_text(json.dumps({**model_to_dict(fit.model), "errors": errors}, indent=1) + "\n")
+    write_text(arguments.out, json.dumps({**model_to_dict(fit.model), "errors": errors}, indent=1) + "\n")
     with replacing(arguments.out.with_suffix(".csv")) as temporary:
         fit.runs.to_csv(temporary, index=False)
     print(summary(fit))

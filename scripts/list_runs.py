@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 from shapelaw.storage.pool import submitted_runs
 
 
@@ -31,8 +31,7 @@ def main() -> None:
             f"{arguments.submitted} doesn't list the runs of {arguments.study} ({error!r}); Snakemake writes it when "
             "it starts (without --no-hooks)."
         ) from error
-    with replacing(arguments.out) as temporary:
-        temporary.write_text("".join(f"{key}\n" for key in runs), encoding="utf-8")
+    write_text(arguments.out, "".join(f"{key}\n" for key in runs))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import parse_source
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import check_writable, replacing
+from shapelaw.storage.files import check_writable, write_text
 from shapelaw.studies.study import published_of
 from shapelaw.training import evaluation
 from shapelaw.training.checkpoint import newest_of_decoder
@@ -94,8 +94,7 @@ def main() -> None:
     losses = evaluation.summarise(found)
     said = json.dumps({"model": model.name, "context": context, **asdict(losses)}, indent=2)
     if given.out is not None:
-        with replacing(given.out) as temporary:
-            temporary.write_text(said + "\n", encoding="utf-8")
+        write_text(given.out, said + "\n")
     print(said if given.json else text_of(model, context, losses))
 
 

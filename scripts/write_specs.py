@@ -27,7 +27,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,8 +58,7 @@ def write_language(
 
 
 def _write(path: Path, tasks: Sequence[Sequence[AnyRun]]) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(job_content(tasks), encoding="utf-8")
+    write_text(path, job_content(tasks))
     print(f"{path}: {sum(map(len, tasks))} runs")
 
 

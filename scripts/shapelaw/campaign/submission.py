@@ -25,7 +25,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.cost import CostModel, Speed
 from shapelaw.specs.kinds import AnyRun, spec_from_dict
 from shapelaw.specs.runs import digest_of
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 from shapelaw.storage.pool import RESULTS, add_asked, experiment_of, submitted_runs
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
@@ -123,12 +123,10 @@ def write_submission(submission: Submission, folder: Path) -> None:
         specs = {
             study: {key: run.to_dict() for key, run in of.items()} for study, of in submission.runs.items()
         }
-        with replacing(runs) as temporary:
-            temporary.write_text(json.dumps(specs, allow_nan=False) + "\n", encoding="utf-8")
+        write_text(runs, json.dumps(specs, allow_nan=False) + "\n")
     results = submission.config.results
     add_asked(folder / RESULTS, {experiment_of(study, results): of for study, of in submission.runs.items()})
-    with replacing(path) as temporary:
-        temporary.write_text(submission.content, encoding="utf-8")
+    write_text(path, submission.content)
 
 
 def submitted_path(environment: Mapping[str, str]) -> Path:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.errors import UserError
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, write_text
 
 SCHEMA_VERSION = 1
 _DTYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
@@ -48,8 +48,6 @@ class TokenStore:
         text_bytes: UTF-8 bytes of the text that `tokens` stands for.
         documents: number of documents; as many end-of-text ids are in `tokens`.
         sha256: sha256 of the `.bin` file, in hexadecimal.
-        tokenizer_sha256: sha256 of the `tokenizer.json` that made the ids.
-        end_of_text: the id after each document.
         token_bytes: bytes of text that each id stands for, [V] int64; 0 for end-of-text.
     """
 
@@ -59,8 +57,6 @@ class TokenStore:
     text_bytes: int
     documents: int
     sha256: str
-    tokenizer_sha256: str
-    end_of_text: int
     token_bytes: NDArray[np.int64]
 
 
@@ -122,8 +118,7 @@ def write_token_store(
         "end_of_text": end_of_text,
         "token_bytes": token_bytes.tolist(),
     }
-    with replacing(header_path) as temporary:
-        temporary.write_text(json.dumps(header) + "\n", encoding="utf-8")
+    write_text(header_path, json.dumps(header) + "\n")
     return open_token_store(header_path)
 
 
@@ -163,15 +158,10 @@ def open_token_store(header_path: Path, *, verify: bool | None = None) -> TokenS
                 f"{_again(header_path)}"
             )
     return TokenStore(
-        path=header_path,
-        tokens=np.asarray(np.memmap(data_path, dtype=dtype, mode="r")),
-        vocab_size=header["vocab_size"],
-        text_bytes=header["text_bytes"],
-        documents=header["documents"],
-        sha256=header["sha256"],
-        tokenizer_sha256=header["tokenizer_sha256"],
-        end_of_text=header["end_of_text"],
+        header_path,
+        np.asarray(np.memmap(data_path, dtype=dtype, mode="r")),
         token_bytes=np.asarray(header["token_bytes"], dtype=np.int64),
+        **{name: header[name] for name in ("vocab_size", "text_bytes", "documents", "sha256")},
     )
 
 

@@ -24,7 +24,7 @@ from tokenizers.trainers import BpeTrainer
 from shapelaw.corpora.archives import Package, fetch, members, pinned
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, write_text
 
 END_OF_TEXT = "<|endoftext|>"
 BYTE_VOCAB_SIZE = 257  # 256 bytes and the end-of-text token
@@ -112,9 +112,7 @@ def cached_gpt2_folder(cache: Path | None = None) -> Path | None:
 
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write `tokenizer.json`, atomically; transformers' `PreTrainedTokenizerFast(tokenizer_file=...)` reads it."""
-    with replacing(path) as temporary:
-        # not by `tokenizer.save`, whose errors don't mention the disk
-        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    write_text(path, tokenizer.to_str(pretty=True))  # the errors of `tokenizer.save` don't mention the disk
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

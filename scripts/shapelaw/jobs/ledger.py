@@ -19,7 +19,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.jobs.resources import AGAIN, LEVELS, Level, Task
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.storage.files import replacing, written
+from shapelaw.storage.files import write_text, written
 
 FOLDER = Path("results/jobs")
 LEDGER = "ledger.json"
@@ -83,8 +83,7 @@ def write_ledger(ledger: Ledger, folder: Path = FOLDER) -> None:
     if ledger == before:
         return
     content = {name: (job.level, job.tasks) for name, job in ledger.items()}
-    with replacing(folder / LEDGER) as temporary:
-        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    write_text(folder / LEDGER, json.dumps(content) + "\n")
     for name in before.keys() - ledger.keys():
         (folder / f"{name}.json").unlink(missing_ok=True)
 

@@ -73,7 +73,7 @@ def task_minutes(task: Task, execution: Execution, speed: Speed) -> float:
     first = task[0]
     if isinstance(first, Run):
         return run_seconds(first, speed) / 60
-    pack = filled_up(_packed(task))
+    pack = filled_up(task)
     step_seconds = max(sum(run.step_flops for run in pack) / packed_speed(execution), LEAST_STEP_SECONDS)
     return max(run.steps for run in pack) * step_seconds / 60
 
@@ -83,12 +83,8 @@ def task_memory_mb(task: Task, gpus: int) -> float:
     first = task[0]
     if isinstance(first, Run):
         return _memory_mb(first, gpus)
-    numbers = sum(run.memory_numbers for run in filled_up(_packed(task)))
+    numbers = sum(run.memory_numbers for run in filled_up(task))
     return (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6
-
-
-def _packed(task: Task) -> list[PackedRun]:
-    return [run for run in task if not isinstance(run, Run)]
 
 
 def level_of(minutes: float) -> Level:
@@ -117,7 +113,7 @@ def _memory_mb(run: Run, gpus: int) -> float:
     return _START_MB + (STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
-def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:
+def filled_up(pack: Sequence[AnyRun]) -> list[PackedRun]:
     """The runs as the pack trains them, with models of one shape; their operations and memory are the pack's."""
     return kind_of(pack[0]).filled_up(pack)
 
@@ -295,14 +291,9 @@ def formed_jobs(
 
 def tasks_of(runs: Iterable[AnyRun], execution: Execution) -> list[Task]:
     """What is trained at a time: each decoder by itself, the others in packs."""
-    packed: list[PackedRun] = []
-    tasks: list[Task] = []
-    for run in runs:
-        if is_packed(run):
-            packed.append(run)
-        else:
-            tasks.append((run,))
-    return tasks + [tuple(pack) for pack in in_packs(packed, execution.models_per_pack, execution.padding)]
+    every = list(runs)
+    packs = in_packs(filter(is_packed, every), execution.models_per_pack, execution.padding)
+    return [(run,) for run in every if not is_packed(run)] + [tuple(pack) for pack in packs]
 
 
 def _balanced(timed: Sequence[tuple[float, Task]], job_minutes: float) -> list[list[Task]]:

@@ -19,7 +19,7 @@ from shapelaw.specs.cost import Speed
 from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 
 Named = TypeVar("Named")
 RUNS = Path("results/runs")
@@ -199,8 +199,7 @@ class Workload:
         for name in submitted:
             if (tasks := self.tasks(self.job(name))) is not None:
                 content = job_content(tasks, **asdict(self.ask(name)))
-                with replacing(specs_path(name)) as temporary:
-                    temporary.write_text(content, encoding="utf-8")
+                write_text(specs_path(name), content)
 
     def measured(self, perplexity: Perplexity) -> dict[str, Run]:
         """The decoders whose perplexity is measured, by key: their weights are kept.

@@ -65,6 +65,16 @@ def replacing(path: Path) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, atomically.
+
+    Raises:
+        WriteFailed: the disk is full, read-only or broken, or the folder can't be written.
+    """
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work whose result it takes; its folder is made.
 

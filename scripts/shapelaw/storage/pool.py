@@ -18,7 +18,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import replacing, written
+from shapelaw.storage.files import write_text, written
 
 RESULTS = "results"  # the folder with the pool
 RUNS = "runs"  # the pool's folder in results/
@@ -81,8 +81,7 @@ def add_asked(results: Path, asked: Mapping[str, Iterable[str]]) -> None:
     now = {study: sorted({*before.get(study, ()), *keys}) for study, keys in asked.items()}
     if (after := before | now) != before:
         path = results / RUNS / ASKED
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(after, indent=1) + "\n")
 
 
 def experiment_of(study: str, results: str) -> str:

@@ -21,7 +21,7 @@ import torch
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, say
 from shapelaw.specs.degrees import DegreeRun
-from shapelaw.specs.kinds import AnyRun, PackedRun
+from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import WriteFailed
@@ -144,7 +144,7 @@ class Driver:
             if self.ranks.first:
                 for key, journal in journals.items():
                     journal.clear(int(key in self.runtime.keep_weights_of))
-                packs.forget_finished(self.results, _packed(runs))
+                packs.forget_finished(self.results, runs)
 
     def _journal(self, run: AnyRun) -> Journal:
         out, checkpoints = self.results / RUNS / run.key, self.results / CHECKPOINTS / run.key
@@ -184,9 +184,10 @@ class Driver:
             train, test = journal.stores.values()
             task: Task = Trainer(run, train, test, folder, self.runtime, ranks)
         else:
-            mark = packs.mark_of(_packed(runs))
+            packed = list(filter(is_packed, runs))
+            mark = packs.mark_of(packed)
             folder = packs.pack_folder(self.results / CHECKPOINTS, mark)
-            task = _resumed_pack(_packed(runs), left, folder, mark, device, self.runtime)
+            task = _resumed_pack(packed, left, folder, mark, device, self.runtime)
         with hardware.compiling_in(folder / "compiled", device):
             TrainingTask(task, left, folder, mark, self.runtime, self.stop, ranks).train()
         if not isinstance(run, Run):
@@ -344,10 +345,6 @@ def _pack_of(runs: Sequence[PackedRun], device: torch.device, compiled: bool) ->
     if memorizers and degrees:
         raise ValueError("the models of a pack must be of one kind")
     return MemorizerPack(memorizers, device, compiled) if memorizers else DegreePack(degrees, device)
-
-
-def _packed(runs: Sequence[AnyRun]) -> list[PackedRun]:
-    return [run for run in runs if not isinstance(run, Run)]
 
 
 def _check_data(run: Run, train_store: TokenStore, test_store: TokenStore) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from shapelaw.errors import UserError, say
 from shapelaw.models.kernels.cpp import compiler
-from shapelaw.specs.kinds import PackedRun
+from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import machine, peak_memory_bytes
@@ -341,7 +341,7 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
     return found
 
 
-def forget_finished(results: Path, runs: Sequence[PackedRun]) -> None:
+def forget_finished(results: Path, runs: Sequence[AnyRun]) -> None:
     """Delete the checkpoints of every pack that has one of these runs and whose members all have their records."""
     digests = {run.key: run.digest for run in runs}
     for folder, members in packs_in(results / records.CHECKPOINTS):

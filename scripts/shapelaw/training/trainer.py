@@ -211,14 +211,8 @@ class Trainer:
             )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.progress = TrainingProgress(
-            state["step"],
-            padded(state["rows"].tolist(), history_schema(self.run)),
-            state["loss_sum"],
-            state["train_seconds"],
-            state["data_seconds"],
-            state["wall_seconds"],
-        )
+        self.progress = TrainingProgress(**{name: state[name] for name in vars(self.progress)})
+        self.progress.rows = padded(state["rows"].tolist(), history_schema(self.run))
         self.diverged_at = state.get("diverged_at")
 
     def _setting(self) -> str:
@@ -251,17 +245,13 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """The content of a checkpoint."""
         self._read_losses()
-        progress = self.progress
         return {
             "setting": self._setting(),
             "micro_batch": self.micro_batch,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "step": progress.step,
-            "rows": torch.tensor(progress.rows, dtype=torch.float64),
-            "loss_sum": progress.loss_sum,
-            "train_seconds": progress.train_seconds,
-            "data_seconds": progress.data_seconds,
+            **vars(self.progress),
+            "rows": torch.tensor(self.progress.rows, dtype=torch.float64),
             "wall_seconds": self._wall_seconds(),
             "diverged_at": self.diverged_at,
         }

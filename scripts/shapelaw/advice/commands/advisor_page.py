@@ -29,7 +29,7 @@ from shapelaw.advice.evidence.public import (
 from shapelaw.advice.models.measured import published_redundancies
 from shapelaw.errors import command_line, exit_code
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 
 PUBLIC_MACHINES = (MI250X, "h200")
 
@@ -61,8 +61,7 @@ def main() -> None:
         shipped_models(SizeAxis.TOTAL),
         published_redundancies(),
     )
-    with replacing(arguments.out) as temporary:
-        temporary.write_text(page_of(content), encoding="utf-8")
+    write_text(arguments.out, page_of(content))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ from shapelaw.advice.evidence.predicted import (
 )
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.inputs import require_columns
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import replacing, write_text
 from shapelaw.studies.study import REFERENCE
 
 SOURCE = (
@@ -109,8 +109,7 @@ def main() -> None:
     costs = [(told, f"all runs of {OTHERS_NAME}"), (held_out, f"each shape of {OTHERS_NAME}")]
     table = pd.concat([checks, *(_costs_of_other(*one) for one in costs)], ignore_index=True)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with replacing(arguments.out / "evidence.json") as temporary:
-        temporary.write_text(as_lines(content), encoding="utf-8")
+    write_text(arguments.out / "evidence.json", as_lines(content))
     if arguments.checks is not None:
         with replacing(arguments.checks) as temporary:
             table.to_csv(temporary, index=False, float_format="%.4g")

@@ -17,7 +17,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError, say
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of, picked, says
-from shapelaw.storage.files import disk_errors, replacing
+from shapelaw.storage.files import disk_errors, write_text
 from shapelaw.studies.separation_rank.study import (
     Asked,
     AttentionSizes,
@@ -175,8 +175,7 @@ def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> No
         {"table": one.table, "budget": one.budget, "sizes": asdict(one.sizes), **asdict(result)}
         for one, result in found
     ]
-    with replacing(out) as temporary:
-        temporary.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
+    write_text(out, json.dumps(rows, indent=0) + "\n")
 
 
 def read_measurements(path: Path) -> list[tuple[Asked, Measured]]:
