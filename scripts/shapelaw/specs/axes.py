@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+Kinds = type[int] | type[float] | type[str]
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -54,12 +56,9 @@ class Axis:
     default: Any = ...
 
     @property
-    def kind(self) -> type[int] | type[float] | type[str]:
-        """The type of its values in a table; true and false are texts there."""
-        (kind, *_) = [
-            part for part in (get_args(self.annotation) or (self.annotation,)) if part is not type(None)
-        ]
-        return kind if kind in (int, float) else str
+    def kind(self) -> Kinds:
+        """The type of its values in a table."""
+        return kind_of(self.annotation)
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -88,6 +87,12 @@ class Axis:
     def header(self) -> str:
         """Its name above a column: `vocabulary V`."""
         return f"{self.phrase} {self.symbol}".rstrip()
+
+
+def kind_of(annotation: Any) -> Kinds:
+    """The type of an annotated field's values in a table; true and false are texts there."""
+    kind = next(part for part in (*get_args(annotation), annotation) if part is not type(None))
+    return kind if kind in (int, float) else str
 
 
 def axes_of(spec: type) -> dict[str, Axis]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_type_hints
 
-from shapelaw.specs import degrees, memorizers
-from shapelaw.specs.degrees import DegreeRun
-from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs import axes, degrees, memorizers
+from shapelaw.specs.axes import Kinds
+from shapelaw.specs.degrees import DegreeRun, ProductShape
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import AXES, Run
 from shapelaw.specs.shapes import BLOCKS
-
-Kinds = type[int] | type[float] | type[str]
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,12 @@ def _always(name: str, kind: Kinds) -> Column:
 
 def _columns(kind: Kinds, *names: str) -> tuple[Column, ...]:
     return tuple(Column(name, kind) for name in names)
+
+
+def _fields(names: str, specs: Sequence[type], **others: Kinds) -> tuple[Column, ...]:
+    """The columns of some fields of specs, and of what follows from them, in the order of their names."""
+    kinds = {name: axes.kind_of(hint) for spec in specs for name, hint in get_type_hints(spec).items()}
+    return tuple(Column(name, (kinds | others)[name]) for name in names.split())
 
 
 DIVERGED = Column("diverged_at_step", float)  # of a finished run without a loss
@@ -77,13 +82,12 @@ _PACKED_COSTS = (
     *_columns(float, "wall_seconds", "model_steps_per_second"),
     Column("peak_memory_bytes", int),
 )
-MEMORIZATION_PARAMS = (
-    *_columns(str, "task", "context_type"),
-    *_columns(int, "heads", "context", "head_dim", "value_dim", "width", "classes"),
-    *_columns(str, "logit_scale", "attend_to_query", "last_batch"),
-    *_columns(int, "examples", "seed", "steps", "batch_size"),
-    Column("learning_rate", float),
-    Column("total_params", int),
+MEMORIZATION_PARAMS = _fields(
+    "task context_type heads context head_dim value_dim width classes logit_scale attend_to_query last_batch examples "
+    "seed steps batch_size learning_rate total_params",
+    (MemorizationRun, Memorizer),
+    classes=int,
+    total_params=int,
 )
 MEMORIZATION_METRICS = (
     Column("steps_done", int),
@@ -95,28 +99,13 @@ MEMORIZATION_METRICS = (
 )
 
 _THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
-DEGREE_PARAMS = (
-    Column("target", str),
-    Column("target_rank", int),  # 0: digits
-    Column("degrees", str),  # of the layers, such as 3.3.3.3
-    Column("mixture", str),
-    Column("initial_share", float),  # of a mixture; null: half
-    *_columns(str, "activation", "residual", "normalization"),
-    *_columns(
-        int,
-        "heads",
-        "mixer_tokens",
-        "width",
-        "inputs",
-        "seed",
-        "layer_params",
-        "total_params",
-        "steps",
-        "batch_size",
-    ),
-    Column("learning_rate", float),
-    Column("evaluate_every", int),
-    Column("until_converged", str),
+DEGREE_PARAMS = _fields(  # `degrees` of the layers, such as 3.3.3.3; `initial_share` of a mixture, null: half
+    "target target_rank degrees mixture initial_share activation residual normalization heads mixer_tokens width "
+    "inputs seed layer_params total_params steps batch_size learning_rate evaluate_every until_converged",
+    (DegreeRun, ProductShape),
+    degrees=str,
+    layer_params=int,
+    total_params=int,
 )
 DEGREE_METRICS = (
     Column("loss", float),  # held-out, at the end: share of the variance, or nats
