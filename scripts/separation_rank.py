@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
         type=float,
         nargs=2,
         metavar=("MINUTES", "GIB"),
-        default=(exact.LIMIT_SECONDS / 60, exact.LIMIT_BYTES / 2**30),
+        default=(exact.LIMIT.seconds / 60, exact.LIMIT.bytes / 2**30),
         help="refuse what is estimated to take more (default: 10 4)",
     )
     add("--json", action="store_true", help="print one JSON object instead of text")
@@ -123,9 +123,9 @@ def measure(network: Network, given: argparse.Namespace) -> exact.SeparationRank
     minutes, gib = given.limit
     if not (minutes > 0 and gib > 0):
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
-    limits = 60 * minutes, gib * 2**30
-    planned = exact.plan(network, given.templates, *limits)
-    exact.check_limits(network, planned, *limits)
+    limit = exact.Estimate(60 * minutes, gib * 2**30)
+    planned = exact.plan(network, given.templates, limit)
+    exact.check_limits(network, planned, limit)
     needed = planned.needed
     if needed.seconds > SILENT_SECONDS:
         say(

@@ -14,6 +14,8 @@ from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank
 from shapelaw.theory.separation_rank import (
+    LIMIT,
+    Estimate,
     estimate,
     measure_planned,
     plan,
@@ -52,12 +54,12 @@ def test_the_bound_of_a_large_network_is_there_at_once_and_the_refusal_says_what
     network = LinearAttention(6, 64, 100)
     planned = plan(network)
     assert planned.bound > 10**200
-    fitting = templates_within(network, 600)
+    fitting = templates_within(network, LIMIT)
     assert estimate(network, fitting).seconds < 600 < estimate(network, fitting + 1).seconds
     with pytest.raises(UserError, match=rf"--templates {fitting} is within the limits.*--limit"):
         separation_rank(network)
     with pytest.raises(UserError, match=r"above 10 minutes and 9\.31e-10 GiB"):
-        separation_rank(LinearAttention(2, 3, 6), limit_bytes=1)
+        separation_rank(LinearAttention(2, 3, 6), limit=Estimate(600, 1))
 
 
 def test_bounds_beyond_all_counting_take_no_time():

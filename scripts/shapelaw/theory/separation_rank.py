@@ -25,8 +25,6 @@ SEEDS = (0, 1)
 FIRST_TEMPLATES = 32
 MOST_TEMPLATES = 10**50  # beyond this, time and memory count as infinite
 SPARE = 8  # templates beyond an upper bound on the rank
-LIMIT_SECONDS = 600.0
-LIMIT_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,17 @@ class SeparationRank:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a measurement: wall seconds on one core, and bytes."""
+    """The cost of a measurement, or a limit of it: wall seconds on one core, and bytes."""
 
     seconds: float
     bytes: float
+
+    def is_within(self, limit: Estimate) -> bool:
+        """Whether it takes no more than a limit."""
+        return self.seconds <= limit.seconds and self.bytes <= limit.bytes
+
+
+LIMIT = Estimate(600.0, 4 * 2**30)
 
 
 @dataclass(frozen=True)
@@ -89,23 +94,20 @@ def estimate(network: Polynomial, templates: int) -> Estimate:
 
 
 def separation_rank(
-    network: Polynomial,
-    templates: int | None = None,
-    limit_seconds: float = LIMIT_SECONDS,
-    limit_bytes: float = LIMIT_BYTES,
+    network: Polynomial, templates: int | None = None, limit: Estimate = LIMIT
 ) -> SeparationRank:
     """Measure the separation rank of a network's output.
 
     Args:
         network: the network to measure.
         templates: the most templates of each half; a few more than the rank's upper bound if not given.
-        limit_seconds, limit_bytes: refuse a measurement that is estimated to take more.
+        limit: refuse a measurement that is estimated to take more.
 
     Raises:
         UserError: the estimate is above a limit; nothing has started then.
     """
-    planned = plan(network, templates, limit_seconds, limit_bytes)
-    check_limits(network, planned, limit_seconds, limit_bytes)
+    planned = plan(network, templates, limit)
+    check_limits(network, planned, limit)
     return measure_planned(network, planned)
 
 
@@ -139,24 +141,17 @@ def measure_planned(network: Polynomial, planned: Plan) -> SeparationRank:
     )
 
 
-def plan(
-    network: Polynomial,
-    templates: int | None = None,
-    limit_seconds: float = LIMIT_SECONDS,
-    limit_bytes: float = LIMIT_BYTES,
-) -> Plan:
+def plan(network: Polynomial, templates: int | None = None, limit: Estimate = LIMIT) -> Plan:
     """The most that a measurement may need, known before it starts; quick at any size.
 
     Args:
         network: the network to measure.
         templates: the most templates of each half; a few more than the rank's upper bound if not given.
-        limit_seconds, limit_bytes: within these limits a finite vocabulary gives all its words.
+        limit: within it a finite vocabulary gives all its words.
     """
     bound = network.rank_bound()
     most = bound + SPARE
-    if network.domain is not None and _is_within(
-        estimate(network, max(network.domain)), limit_seconds, limit_bytes
-    ):
+    if network.domain is not None and estimate(network, max(network.domain)).is_within(limit):
         most = max(network.domain)  # all words of a finite vocabulary, which are not in general position
     if templates is not None:
         check_sizes(templates=templates)
@@ -164,30 +159,30 @@ def plan(
     return Plan(bound, most, estimate(network, most))
 
 
-def check_limits(network: Polynomial, planned: Plan, limit_seconds: float, limit_bytes: float) -> None:
+def check_limits(network: Polynomial, planned: Plan, limit: Estimate) -> None:
     """Refuse a measurement that is estimated to take too long or too much memory.
 
     Raises:
         UserError: the estimate is above a limit; the message has it, and the templates that would stay within.
     """
     needed = planned.needed
-    if _is_within(needed, limit_seconds, limit_bytes):
+    if needed.is_within(limit):
         return
-    fitting = templates_within(network, limit_seconds, limit_bytes)
+    fitting = templates_within(network, limit)
     raise UserError(
         f"The rank can be up to {size_text(planned.bound)}, and {size_text(planned.templates)} templates of each "
         f"half would take {size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by "
-        f"estimate, above {limit_seconds / 60:.3g} minutes and {limit_bytes / 2**30:.3g} GiB: take a smaller network, "
+        f"estimate, above {limit.seconds / 60:.3g} minutes and {limit.bytes / 2**30:.3g} GiB: take a smaller network, "
         f"get a lower bound from fewer templates (--templates {fitting} is within the limits), or raise --limit."
     )
 
 
-def templates_within(network: Polynomial, limit_seconds: float, limit_bytes: float = LIMIT_BYTES) -> int:
-    """The most templates of each half that stay within the limits by estimate, up to the number that the rank needs."""
+def templates_within(network: Polynomial, limit: Estimate) -> int:
+    """The most templates of each half that stay within a limit by estimate, up to the number that the rank needs."""
     few, many = 1, min(network.rank_bound() + SPARE, MOST_TEMPLATES) + 1
     while many - few > 1:
         middle = (few + many) // 2
-        if _is_within(estimate(network, middle), limit_seconds, limit_bytes):
+        if estimate(network, middle).is_within(limit):
             few = middle
         else:
             many = middle
@@ -210,10 +205,6 @@ def template_counts(most: int) -> Iterator[int]:
         yield count
         count *= 2
     yield most
-
-
-def _is_within(needed: Estimate, limit_seconds: float, limit_bytes: float) -> bool:
-    return needed.seconds <= limit_seconds and needed.bytes <= limit_bytes
 
 
 def _measured(network: Polynomial, templates: int, prime: int, seed: int) -> tuple[int, tuple[int, int]]:

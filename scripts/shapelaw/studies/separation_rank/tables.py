@@ -29,7 +29,7 @@ from shapelaw.studies.separation_rank.study import (
 from shapelaw.theory import rank_bounds
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import DegreeAttention, MixerNetwork, ProductNetwork
-from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
+from shapelaw.theory.separation_rank import LIMIT, SPARE, Estimate, separation_rank, templates_within
 
 KEPT = "ranks.jsonl"  # one file: those of clusters are counted
 EXACT, AT_LEAST = "exact", "at least"
@@ -137,7 +137,7 @@ def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Mea
         network, name = network_of(one.sizes), digest(one.sizes)
         known = ranks.get(name)
         if known is None or not known.exact:
-            templates = templates_within(network, one.seconds)
+            templates = templates_within(network, Estimate(one.seconds, LIMIT.bytes))
             if known is None or templates > known.templates:
                 say(f"{place} of {len(asked)}: {one.sizes}")
                 known = ranks[name] = _measure(network, templates)
@@ -148,7 +148,7 @@ def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Mea
 def _measure(network: Network, templates: int) -> Measured:
     bound = network.rank_bound()
     limit = None if templates >= bound + SPARE else templates
-    found = separation_rank(network, limit, limit_seconds=float("inf"), limit_bytes=float("inf"))
+    found = separation_rank(network, limit, Estimate(math.inf, math.inf))
     return Measured(
         found.rank, found.exact, bound, templates, found.failure_probability, round(found.seconds, 3)
     )
