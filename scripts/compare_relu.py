@@ -35,7 +35,7 @@ from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import read_keys
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
 from shapelaw.theory.memorization import equal_relu_units, memorizable_examples, relu_examples
-from shapelaw.training.command import exit_code_of
+from shapelaw.training.driver import exit_code_of
 from shapelaw.training.memorizer_pack import NONE, draw_examples, example_order
 from shapelaw.training.optimizer import packed_rate
 from shapelaw.training.trainer import TrainingFailed

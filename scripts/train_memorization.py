@@ -38,8 +38,7 @@ from shapelaw.specs.memorizers import (
 from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import RUNS, read_record
 from shapelaw.studies.memorization.study import Memorization, MemorizationGrid, grid_runs, size_problems
-from shapelaw.training.command import exit_code_of
-from shapelaw.training.driver import stores_in, train_job
+from shapelaw.training.driver import exit_code_of, stores_in, train_job
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"

@@ -13,9 +13,9 @@ from training_processes import Stores, command, start_warm
 from shapelaw.errors import UserError
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.command import exit_code_of, runtime_of, say_failure, training_parser
-from shapelaw.training.driver import Stopped
+from shapelaw.training.driver import Stopped, exit_code_of, say_failure
 from shapelaw.training.trainer import Runtime, TrainingFailed, memory_errors
+from train import runtime_of, training_parser
 
 
 def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores, tmp_path: Path) -> None:
@@ -40,14 +40,14 @@ def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp
 
 def test_options_become_a_runtime() -> None:
     least = ["--job", "job.json"]
-    assert runtime_of(training_parser(None).parse_args(least)) == Runtime()
+    assert runtime_of(training_parser().parse_args(least)) == Runtime()
     chosen = [*least, "--device", "cuda:1", "--threads", "3", "--micro-batch", "5", "--no-compile"]
     chosen += ["--compiled-part", "blocks", "--checkpoint-minutes", "0.5", "--wait-minutes", "2"]
     chosen += ["--tag", "job=17", "--tag", "note=a=b"]
-    assert runtime_of(training_parser(None).parse_args(chosen)) == Runtime(
+    assert runtime_of(training_parser().parse_args(chosen)) == Runtime(
         "cuda:1", 3, 5, False, "blocks", 30, wait_seconds=120, tags={"job": "17", "note": "a=b"}
     )
-    kept = runtime_of(training_parser(None).parse_args([*least, "--keep-weights-of", "one two"]))
+    kept = runtime_of(training_parser().parse_args([*least, "--keep-weights-of", "one two"]))
     assert kept.keep_weights_of == {"one", "two"}
 
 

@@ -6,7 +6,9 @@ A task is some runs as one computation: a decoder is a task of one run, a pack a
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -370,3 +372,33 @@ def stores_in(corpora: Path) -> Callable[[Run], Stores]:
         return open_token_store(folder / "train.json"), open_token_store(folder / "test.json")
 
     return lambda run: opened(run.corpus, run.shape.vocab_size)
+
+
+def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
+    """Run it, print any error as a sentence, and return the exit code.
+
+    Returns:
+        0 done, 1 some runs can't go on (the disk is full, memory is short, their data are damaged), 2 wrong input for
+            all, 128 + n stopped by signal n. After a SIGTERM it returns only `linger_seconds` later, if nobody has
+            killed the process by then: a scheduler that preempts a job sends SIGTERM first, counts a job that ends by
+            itself as failed, and puts one that is still running back into the queue.
+    """
+    try:
+        action()
+    except (UserError, TrainingFailed, Stopped) as error:
+        say_failure(error)
+        if not isinstance(error, Stopped):
+            return 1 if isinstance(error, TrainingFailed | WriteFailed) else 2
+        if error.exit_code == 128 + signal.SIGTERM and linger_seconds:
+            signal.signal(
+                signal.SIGTERM, signal.SIG_IGN
+            )  # schedulers and their wrappers send SIGTERM more than once
+            time.sleep(linger_seconds)
+        return error.exit_code
+    return 0
+
+
+def say_failure(error: Exception) -> None:
+    """Print an error's sentence; of several processes of one run, only the first prints the common one."""
+    if isinstance(error, UserError) or os.environ.get("RANK", "0") == "0":
+        say(error)
