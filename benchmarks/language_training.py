@@ -97,9 +97,8 @@ def our_step(setting: Setting, way: str, folder: Path) -> Step:
         compile=part is not None,
         compiled_part=part or "model",  # type: ignore[arg-type]
     )
-    trainer = Trainer(
-        run, setting.store, setting.store, folder / "none", runtime, hardware.Ranks(0, 1, setting.device)
-    )
+    stores, ranks = (setting.store, setting.store), hardware.Ranks(0, 1, setting.device)
+    trainer = Trainer(run, stores, folder / "none", runtime, ranks)
     for block in trainer.model.blocks:
         block.attention.way = attention or "auto"
     return trainer.step

@@ -100,7 +100,7 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
         outputs, memorizer.forward(p, m, place, queries, contexts)[0][0], rtol=1e-11, atol=1e-11
     )
     memorizer.losses(outputs[None], labels).sum().backward()
-    expected = memorizer.gradients(p, m, place, queries, contexts, labels)[1]
+    expected = memorizer.gradients(p, m, memorizer.Batch(place, queries, contexts, labels))[1]
     torch.testing.assert_close(naive.w_q.grad, expected["w_q"][0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(naive.w_o.grad, expected["w_o"][0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(
@@ -127,8 +127,8 @@ def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool)
     p, place = pack(m, 3), memorizer.positions(m, torch.float64)
     queries, contexts, labels = problem(m, 3, 5, shared)
     written = memorizer.shared_gradients if shared else memorizer.per_example_gradients
-    loss, found = written(p, m, place, queries, contexts, labels)
-    expected_loss, expected = memorizer.gradients(p, m, place, queries, contexts, labels)
+    batch = memorizer.Batch(place, queries, contexts, labels)
+    (loss, found), (expected_loss, expected) = written(p, m, batch), memorizer.gradients(p, m, batch)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
     assert list(found) == list(expected) == list(memorizer.parameter_shapes(m))
     for name in expected:

@@ -62,9 +62,7 @@ def problem(m: Memorizer, models: int, examples: int, seed: int, there: bool, ab
 def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tensor, memorizer.Parameters]:
     """Loss and gradients of a problem by the kernel, in a precision."""
     p, place, queries, (table, at), labels, there, absent = problem
-    return memorizer.kernel_gradients(
-        {name: value.to(dtype) for name, value in p.items()},
-        m,
+    batch = memorizer.Batch(
         place.to(dtype),
         queries.to(dtype),
         memorizer.Picked(table.to(dtype), at),
@@ -72,6 +70,7 @@ def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tenso
         None if there is None else there.to(dtype),
         absent,
     )
+    return memorizer.kernel_gradients({name: value.to(dtype) for name, value in p.items()}, m, batch)
 
 
 @pytest.mark.slow
@@ -111,9 +110,8 @@ def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
 
 def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, given: Problem) -> None:
     p, place, queries, contexts, *rest = given
-    expected_loss, expected = memorizer.gradients(
-        p, m, place, queries, contexts.table_Tnd[contexts.at_PB], *rest
-    )
+    batch = memorizer.Batch(place, queries, contexts.table_Tnd[contexts.at_PB], *rest)
+    expected_loss, expected = memorizer.gradients(p, m, batch)
     loss, found = by_kernel(m, given, dtype)
     tolerance = 1e-12 if dtype == torch.float64 else 2e-5
     assert list(found) == list(expected)
@@ -176,9 +174,8 @@ def test_logits_far_apart_leave_weights_of_zero_and_one() -> None:
         given[0]["w_q"] *= factor
         loss, found = by_kernel(m, given, dtype)
         p, place, queries, contexts, labels, *_ = given
-        expected_loss, expected = memorizer.gradients(
-            p, m, place, queries, contexts.table_Tnd[contexts.at_PB], labels, None, None
-        )
+        batch = memorizer.Batch(place, queries, contexts.table_Tnd[contexts.at_PB], labels)
+        expected_loss, expected = memorizer.gradients(p, m, batch)
         np.testing.assert_allclose(loss, expected_loss, rtol=1e-7)
         assert all(value.isfinite().all() for value in found.values())
         torch.testing.assert_close(found["w_o"], expected["w_o"], rtol=1e-6, atol=1e-7)
@@ -188,7 +185,7 @@ def test_labels_are_classes_or_numbers() -> None:
     m = CLASSES
     p, place, queries, contexts, labels, *_ = problem(m, 1, 3, 0, False, False)
     with pytest.raises(ValueError, match="a memorizer with one output needs numbers as labels"):
-        memorizer.kernel_gradients(p, m, place, queries, contexts, labels.double())
+        memorizer.kernel_gradients(p, m, memorizer.Batch(place, queries, contexts, labels.double()))
 
 
 def test_one_that_is_wrong_is_not_used(

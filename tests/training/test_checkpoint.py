@@ -17,7 +17,7 @@ from shapelaw.errors import UserError
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import Ranks
-from shapelaw.training.journal import Ended, Journal
+from shapelaw.training.journal import Ended, Journal, UnderWay
 from shapelaw.training.trainer import Runtime, Trainer
 
 
@@ -26,7 +26,7 @@ def written(stores: tuple[TokenStore, TokenStore], tmp_path_factory: pytest.Temp
     """The checkpoint of a real run after two steps."""
     folder = tmp_path_factory.mktemp("written")
     run, ranks = small_run(dropout=0.1), Ranks(0, 1, torch.device("cpu"))
-    trainer = Trainer(run, *stores, folder, Runtime("cpu", threads=1), ranks)
+    trainer = Trainer(run, stores, folder, Runtime("cpu", threads=1), ranks)
     for _ in range(2):
         trainer.step()
     return checkpoint.save_checkpoint(folder, 2, trainer.state())
@@ -155,6 +155,10 @@ def journal_of(folder: Path, identity: str = "mine") -> Journal:
     return Journal(RUN, identity, {}, folder / "record", folder / "checkpoints", {"job": "17"})
 
 
+def at(step: int, rows: list[tuple[float, ...]]) -> UnderWay:
+    return UnderWay(RUN.key, step, RUN.steps, rows)
+
+
 def live_of(folder: Path) -> dict[str, object]:
     return dict(json.loads((folder / "checkpoints" / "live.json").read_text()))
 
@@ -162,9 +166,9 @@ def live_of(folder: Path) -> dict[str, object]:
 def test_progress_is_a_note_and_the_history_so_far(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     assert not journal.is_finished()
-    journal.start(0, [])
+    journal.start(at(0, []))
     assert (live_of(tmp_path)["status"], live_of(tmp_path)["step"]) == ("RUNNING", 0)
-    journal.note(records.KILLED, 20, ROWS, "was stopped")
+    journal.note(records.KILLED, at(20, ROWS), "was stopped")
     found = records.read_record(tmp_path / "checkpoints")
     assert (found.status, found.run, found.summary) == ("KILLED", RUN, {})
     assert found.history["step"].to_pylist() == [10, 20]
@@ -177,7 +181,7 @@ def test_progress_is_a_note_and_the_history_so_far(tmp_path: Path) -> None:
 
 def test_a_finished_run_has_a_record_of_its_spec_and_data_alone(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
-    journal.start(0, [])
+    journal.start(at(0, []))
     journal.finish(Ended(RUN.key, ROWS, {"test_loss": 4.25}, {"more.npz": b"more"}))
     assert journal.is_finished()
     found = records.read_record(tmp_path / "record")
@@ -189,14 +193,14 @@ def test_a_finished_run_has_a_record_of_its_spec_and_data_alone(tmp_path: Path) 
         assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == left
     other = journal_of(tmp_path, "another's")
     assert not other.is_finished()
-    other.start(0, [])
+    other.start(at(0, []))
     assert not (tmp_path / "record").exists()
 
 
 def test_a_damaged_note_is_as_none_and_one_of_another_version_is_not(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
-    journal.start(0, [])
-    journal.note(records.FAILED, 20, ROWS, "The disk is full.")
+    journal.start(at(0, []))
+    journal.note(records.FAILED, at(20, ROWS), "The disk is full.")
     live = tmp_path / "checkpoints" / "live.json"
     whole = live.read_text()
     live.write_text(whole[:-20])

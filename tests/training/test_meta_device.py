@@ -98,7 +98,7 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 def train_decoder(run: Run, stores: Stores, folder: Path, compiled: bool = True) -> None:
     """Two steps of two micro-batches, with tokens that stay on the device, then one without."""
     runtime = Runtime("meta", micro_batch=run.training.batch_size // 2, compile=compiled)
-    trainer = Trainer(run, *stores, folder, runtime, Ranks(0, 1, META))
+    trainer = Trainer(run, stores, folder, runtime, Ranks(0, 1, META))
     assert all(p.device == META for p in trainer.model.parameters())
     for resident in (True, True, False):
         trainer.batches = Batches(stores[0], run.shape.context_length, META, resident)

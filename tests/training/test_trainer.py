@@ -25,7 +25,7 @@ from shapelaw.training.trainer import CompiledDecoder, CompiledPart, Trainer
 
 def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Stores, tmp_path: Path) -> None:
     run, ranks = small_run(steps=100, log_every=100), Ranks(0, 1, torch.device("cpu"))
-    at_once, later = (Trainer(run, *stores, tmp_path / name, CPU, ranks) for name in ("at once", "later"))
+    at_once, later = (Trainer(run, stores, tmp_path / name, CPU, ranks) for name in ("at once", "later"))
     for one in (at_once, later):
         for _ in range(5):
             one.step()
@@ -41,7 +41,7 @@ def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Sto
 
 def test_another_seed_has_other_weights_from_the_start(stores: Stores, tmp_path: Path) -> None:
     ranks = Ranks(0, 1, torch.device("cpu"))
-    one, other = (Trainer(small_run(seed), *stores, tmp_path, CPU, ranks).model for seed in (0, 1))
+    one, other = (Trainer(small_run(seed), stores, tmp_path, CPU, ranks).model for seed in (0, 1))
     assert not torch.equal(one.tokens.weight, other.tokens.weight)
 
 

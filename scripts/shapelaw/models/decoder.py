@@ -119,14 +119,6 @@ def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
     return nn.Embedding(entries, width) if rank is None else FactoredEmbedding(entries, rank, width)
 
 
-class Linear(nn.Linear):
-    """A linear map, followed by GELU if asked."""
-
-    def forward(self, x: Tensor, gelu: Gelu | None = None) -> Tensor:
-        y = super().forward(x)
-        return y if gelu is None else F.gelu(y, approximate=_GELUS[gelu])
-
-
 class Attention(nn.Module):
     """Causal self-attention with H heads of dimension K, and with `rotary` positions where it is given.
 
@@ -142,10 +134,10 @@ class Attention(nn.Module):
         self.attention_dim, self.scale = shape.attention_dim, shape.score_scale
         self.way: AttentionWay = "auto"
         biased = shape.block == "gpt2"
-        self.qkv = Linear(shape.width, shape.maps_width, bias=biased)
+        self.qkv = nn.Linear(shape.width, shape.maps_width, bias=biased)
         queries, keys = shape.attention_width, self.kv_heads * shape.attention_dim
         self.maps = [queries] + [keys] * (shape.attention_maps - 1)  # rows of each in `qkv`
-        self.out = Linear(shape.attention_width, shape.width, bias=biased)
+        self.out = nn.Linear(shape.attention_width, shape.width, bias=biased)
         self.rotary = rotary
 
     def forward(self, x_BTD: Tensor) -> Tensor:
@@ -179,13 +171,13 @@ class Block(nn.Module):
         d = shape.width
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
-        self.up, self.down = Linear(d, shape.hidden_width), Linear(shape.hidden_width, d)
-        self.dropout, self.multiplier, self.gelu = dropout, multiplier, shape.gelu
+        self.up, self.down = nn.Linear(d, shape.hidden_width), nn.Linear(shape.hidden_width, d)
+        self.dropout, self.multiplier, self.gelu = dropout, multiplier, _GELUS[shape.gelu]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         branch_BTD = F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
         x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
-        hidden = self.up(self.norm2(x_BTD), self.gelu)
+        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate=self.gelu)
         branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
         return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
@@ -198,8 +190,8 @@ class LlamaBlock(nn.Module):
         d = shape.width
         self.norm1, self.norm2 = RMSNorm(d), RMSNorm(d)
         self.attention = Attention(shape, dropout, rotary)
-        self.gate, self.up = (Linear(d, shape.hidden_width, bias=False) for _ in range(2))
-        self.down = Linear(shape.hidden_width, d, bias=False)
+        self.gate, self.up = (nn.Linear(d, shape.hidden_width, bias=False) for _ in range(2))
+        self.down = nn.Linear(shape.hidden_width, d, bias=False)
         self.dropout, self.multiplier = dropout, multiplier
 
     def forward(self, x_BTD: Tensor) -> Tensor:
@@ -223,8 +215,8 @@ class PrintedBlock(nn.Module):
         d = shape.width
         self.attention, self.dropout = Attention(shape, dropout), dropout
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.up = Linear(d, shape.hidden_width, bias=False)
-        self.down = Linear(shape.hidden_width, d, bias=False)
+        self.up = nn.Linear(d, shape.hidden_width, bias=False)
+        self.down = nn.Linear(shape.hidden_width, d, bias=False)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         x_BTD = x_BTD + F.dropout(self.attention(x_BTD), self.dropout, self.training)
@@ -270,7 +262,7 @@ class Decoder(nn.Module):
                 LlamaBlock(shape, dropout, rotary, multiplier) for _ in range(shape.depth)
             )
             self.norm = RMSNorm(shape.width)
-        self.classifier = Linear(shape.width, shape.vocab_size, bias=False)
+        self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
         if shape.tied:
             assert isinstance(self.tokens, nn.Embedding)
             self.classifier.weight = self.tokens.weight

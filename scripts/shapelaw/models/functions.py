@@ -214,41 +214,34 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         ctx: Any, x_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, rows: int, vocab_size: int | None
     ) -> Tensor:
         """The loss; with a `vocab_size` by a compiled function, and `weight_VD` may then have more rows."""
-        N = x_ND.shape[0]
-        needs_x, needs_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
+        N, is_trained = x_ND.shape[0], any(ctx.needs_input_grad[:2])
         total = torch.zeros((), dtype=torch.float32, device=x_ND.device)
-        grad_x = torch.empty_like(x_ND) if needs_x else None
-        grad_weight = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
+        grad_x: Any = torch.empty_like(x_ND) if is_trained else None
+        grad_weight: Any = torch.zeros_like(weight_VD, dtype=torch.float32) if is_trained else None
         for start in range(0, N, rows):
             x, targets = x_ND[start : start + rows], targets_N[start : start + rows]
             logits = F.linear(x, weight_VD)
-            if grad_x is None and grad_weight is None:
-                total -= (
-                    F.log_softmax(logits[:, :vocab_size].float(), dim=1).gather(1, targets[:, None]).sum()
-                )
+            if not is_trained:
+                log_p = F.log_softmax(logits[:, :vocab_size].float(), dim=1)
+                total -= log_p.gather(1, targets[:, None]).sum()
                 continue
             if vocab_size is None:
                 loss, grad = loss_and_gradient(logits, targets)
             else:
                 loss, grad = _compiled()(logits, targets, vocab_size)
             total += loss
-            if grad_x is not None:
-                torch.mm(grad, weight_VD, out=grad_x[start : start + rows])
-            if grad_weight is not None:
-                if grad_weight.dtype == grad.dtype:
-                    grad_weight.addmm_(grad.T, x)
-                else:
-                    grad_weight += grad.T @ x
+            torch.mm(grad, weight_VD, out=grad_x[start : start + rows])
+            if grad_weight.dtype == grad.dtype:
+                grad_weight.addmm_(grad.T, x)
+            else:
+                grad_weight += grad.T @ x
         ctx.save_for_backward(grad_x, grad_weight)
         ctx.weight_dtype, ctx.tokens = weight_VD.dtype, N
         return total / N
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         scale = grad_outputs[0] / ctx.tokens
         grad_x, grad_weight = ctx.saved_tensors
-        if grad_x is not None:
-            grad_x = grad_x * scale.to(grad_x.dtype)
-        if grad_weight is not None:
-            grad_weight = (grad_weight * scale).to(ctx.weight_dtype)
-        return grad_x, grad_weight, None, None, None
+        grad_weight = (grad_weight * scale).to(ctx.weight_dtype)
+        return grad_x * scale.to(grad_x.dtype), grad_weight, None, None, None

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -196,41 +196,42 @@ def forward(
     return torch.baddbmm(p["bias"][:, None], o_PBo, read_out_Poc), weights_PBHn
 
 
-def gradients(
-    p: Mapping[str, Tensor],
-    m: Memorizer,
-    positions: Tensor,
-    queries_PBd: Tensor,
-    contexts: Tensor,
-    labels_PB: Tensor,
-    there_PB: Tensor | None = None,
-    absent_Pn: Tensor | None = None,
-) -> tuple[Tensor, Parameters]:
-    """Each model's loss [P] and the gradients of all parameters, by autograd.
+class Batch(NamedTuple):
+    """The examples of a step.
 
-    Args:
+    Attributes:
+        positions: those of a query and of its context's tokens, [n + 1, d].
+        queries_PBd: the queries.
+        contexts: [P, n, d] shared by all examples, or [P, B, n, d]; for the kernel `Picked`.
+        labels_PB: classes, or numbers.
         there_PB: see `losses`.
         absent_Pn: see `forward`.
     """
-    return gradients_through(
-        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts, absent_Pn)[0],
-        p,
-        labels_PB,
-        there_PB,
-    )
+
+    positions: Tensor
+    queries_PBd: Tensor
+    contexts: Any
+    labels_PB: Tensor
+    there_PB: Tensor | None = None
+    absent_Pn: Tensor | None = None
 
 
-def shared_gradients(
-    p: Mapping[str, Tensor],
-    m: Memorizer,
-    positions: Tensor,
-    queries_PBd: Tensor,
-    context_Pnd: Tensor,
-    labels_PB: Tensor,
-    there_PB: Tensor | None = None,
-    absent_Pn: Tensor | None = None,
-) -> tuple[Tensor, Parameters]:
+class Picked(NamedTuple):
+    """The contexts of a batch, as rows of a table."""
+
+    table_Tnd: Tensor
+    at_PB: Tensor
+
+
+def gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:
+    """Each model's loss [P] and the gradients of all parameters, by autograd."""
+    *seen, labels_PB, there_PB, absent_Pn = batch
+    return gradients_through(lambda leaves: forward(leaves, m, *seen, absent_Pn)[0], p, labels_PB, there_PB)
+
+
+def shared_gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:
     """`gradients` for a shared context, written out: no gradient of the inputs, fewer passes over [P, B, H, n]."""
+    positions, queries_PBd, context_Pnd, labels_PB, there_PB, absent_Pn = batch
     models, examples, d = queries_PBd.shape
     heads, n, k, v = m.heads, m.context, m.head_dim, m.values
     embedding, w_q, w_k, w_v = (p[name] for name in ("embedding", "w_q", "w_k", "w_v"))
@@ -297,22 +298,14 @@ def _loss_gradient(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | No
     return (each_PB1 * share_PB1).sum((1, 2)), gradient_PBc * share_PB1
 
 
-def per_example_gradients(
-    p: Mapping[str, Tensor],
-    m: Memorizer,
-    positions: Tensor,
-    queries_PBd: Tensor,
-    contexts_PBnd: Tensor,
-    labels_PB: Tensor,
-    there_PB: Tensor | None = None,
-    absent_Pn: Tensor | None = None,
-) -> tuple[Tensor, Parameters]:
+def per_example_gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:
     """`gradients` for one context per example and one value per head.
 
     A logit is bilinear in the raw query and the raw token, if a query is extended by a one (Q = d + 1) and a token by
     the indicator of its place (S = d + n). So embedding, positions, W_Q and W_K are folded into one matrix per head,
     once per step, and no token needs an embedding or a key. A value is linear in the token in the same way.
     """
+    positions, queries_PBd, contexts_PBnd, labels_PB, there_PB, absent_Pn = batch
     models, examples, d = queries_PBd.shape
     heads, n, k = m.heads, m.context, m.head_dim
     embedding, bias_P1d = p["embedding"], p["embedding_bias"][:, None]
@@ -396,13 +389,6 @@ KERNEL = Kernel(
 )
 
 
-class Picked(NamedTuple):
-    """The contexts of a batch, as rows of a table."""
-
-    table_Tnd: Tensor
-    at_PB: Tensor
-
-
 def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
     """True if models of this shape can use the kernel here; warns why if it fails to compile or computes wrongly."""
     if m.attend_to_query or m.values != 1 or m.width % _TILE:
@@ -413,21 +399,13 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
     return KERNEL.is_possible(lambda: _is_right(m, dtype), wrong, _macros(m, dtype))
 
 
-def kernel_gradients(
-    p: Mapping[str, Tensor],
-    m: Memorizer,
-    positions: Tensor,
-    queries_PBd: Tensor,
-    contexts: Picked,
-    labels_PB: Tensor,
-    there_PB: Tensor | None = None,
-    absent_Pn: Tensor | None = None,
-) -> tuple[Tensor, Parameters]:
+def kernel_gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:
     """`gradients` where the kernel `is_possible`, on one thread.
 
     Raises:
         ValueError: labels are numbers and there are several outputs, or classes and there is one output.
     """
+    queries_PBd, labels_PB = batch.queries_PBd, batch.labels_PB
     if labels_PB.is_floating_point() != (m.outputs == 1):
         raise ValueError(
             "a memorizer with one output needs numbers as labels, one with more outputs needs classes"
@@ -436,7 +414,7 @@ def kernel_gradients(
     loss_P = queries_PBd.new_empty(models)
     given = {name: p[name].contiguous() for name in parameter_shapes(m)}
     found = {name: torch.empty_like(value) for name, value in given.items()}
-    inputs = [positions, queries_PBd, *contexts, labels_PB, there_PB, absent_Pn]
+    inputs = [batch.positions, queries_PBd, *batch.contexts, *batch[3:]]
     of_inputs = [None if x is None else x.contiguous() for x in inputs]
     place, *rest = (None if x is None else x.data_ptr() for x in of_inputs)
     library = KERNEL.library(*_macros(m, queries_PBd.dtype))
@@ -455,9 +433,9 @@ def _is_right(m: Memorizer, dtype: torch.dtype) -> bool:
     queries_PBd = torch.rand(1, examples, m.width, generator=generator, dtype=dtype)
     table_Tnd = torch.rand(examples, m.context, m.width, generator=generator, dtype=dtype)
     labels_PB = at_PB.to(dtype) / examples if m.outputs == 1 else at_PB % m.outputs
-    place = positions(m, dtype)
-    loss_P, found = kernel_gradients(p, m, place, queries_PBd, Picked(table_Tnd, at_PB), labels_PB)
-    expected_P, expected = gradients(p, m, place, queries_PBd, table_Tnd[at_PB], labels_PB)
+    given = Batch(positions(m, dtype), queries_PBd, Picked(table_Tnd, at_PB), labels_PB)
+    loss_P, found = kernel_gradients(p, m, given)
+    expected_P, expected = gradients(p, m, given._replace(contexts=table_Tnd[at_PB]))
     pairs = [(loss_P, expected_P), *((found[name], expected[name]) for name in expected)]
     return all(torch.allclose(a, b, rtol=0, atol=1e-6 + 1e-3 * b.abs().max().item()) for a, b in pairs)
 

@@ -33,10 +33,9 @@ from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.journal import Ended, Journal, UnderWay
 from shapelaw.training.launch import StopRequest
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.trainer import Runtime, Trainer, TrainingFailed, identity, memory_errors
+from shapelaw.training.trainer import Runtime, Stores, Trainer, TrainingFailed, identity, memory_errors
 
 COMPILE_FROM = 200_000  # model-steps of a pack: compiling takes about ten seconds of a CPU
-Stores = tuple[TokenStore, TokenStore]  # training, test
 
 
 class Task(Protocol):
@@ -183,17 +182,57 @@ class Driver:
         if isinstance(run, Run):
             (journal,) = left.values()
             folder, mark = journal.checkpoints, journal.identity
-            train, test = journal.stores.values()
-            task: Task = Trainer(run, train, test, folder, self.runtime, ranks)
+            task: Task = Trainer(run, self.stores_of(run), folder, self.runtime, ranks)
         else:
             packed = list(filter(is_packed, runs))
             mark = packs.mark_of(packed)
             folder = packs.pack_folder(self.results / CHECKPOINTS, mark)
-            task = _resumed_pack(packed, left, folder, mark, device, self.runtime)
+            task = self._resumed_pack(packed, left, folder, mark, device)
         with hardware.compiling_in(folder / "compiled", device):
             TrainingTask(task, left, folder, mark, self.runtime, self.stop, ranks).train()
         if not isinstance(run, Run):
             shutil.rmtree(folder)
+
+    def _resumed_pack(
+        self, runs: Sequence[PackedRun], left: Collection[str], folder: Path, mark: str, device: torch.device
+    ) -> packs.Pack[Any]:
+        """A pack where it stopped; or where there is none, its runs that are left, each from its latest step anywhere.
+
+        A pack with a checkpoint resumes unchanged, even with models that have a record by now: fewer models round
+        differently. If another pack's checkpoint has one of the models at a later step, all are packed anew.
+
+        Args:
+            left: keys of the runs without a record.
+
+        Raises:
+            WriteFailed: the disk is full or gone.
+        """
+        found = packs.find_unfinished(folder.parent, [run for run in runs if run.key in left], mark)
+        compiled = self.runtime.compile
+        if compiled is None:
+            compiled = sum(run.steps for run in runs) >= COMPILE_FROM
+        compiled = compiled and packs.can_compile(device)
+        if found and all(one.mark == mark for one in found.values()):
+            state = next(iter(found.values())).state
+            by_key = {run.key: run for run in runs}
+            members = [by_key[key] for key in state["keys"]]
+            pack = _pack_of(members, device, compiled)
+            pack.load(state)
+            say(f"resumed a pack of {len(members)} at step {pack.step_number}")
+        else:
+            members = [run for run in runs if run.key in left]
+            members.sort(
+                key=lambda run: found[run.key].step if run.key in found else 0
+            )  # equal steps side by side
+            pack = _pack_of(members, device, compiled)
+            # its checkpoints must count as newer than those in its folder, even when the models ahead are done
+            pack.step_number = checkpoint.newest_step(folder)
+            for place, run in enumerate(members):
+                if (one := found.get(run.key)) is not None:
+                    pack.load_model(place, one.state, one.place)
+                    say(f"{run.key} resumes at step {one.step}, where another pack left it")
+        packs.write_members(folder, members)
+        return pack
 
 
 @dataclass
@@ -229,9 +268,9 @@ class TrainingTask:
 
     def _train(self) -> None:
         task, runtime, ranks = self.task, self.runtime, self.ranks
-        for key, step, _, rows in task.under_way():
-            if ranks.first and key in self.left:
-                self.left[key].start(step, rows)
+        for one in task.under_way():
+            if ranks.first and one.key in self.left:
+                self.left[one.key].start(one)
         saved = noted = time.monotonic()
         while task.under_way():
             task.step()
@@ -274,7 +313,7 @@ class TrainingTask:
         """Write down how far the runs are; where the disk is full, that is said of the first one alone."""
         for one in self.task.under_way() if self.ranks.first else ():
             if (journal := self.left.get(one.key)) is not None:
-                journal.note(status, one.step, one.rows, said(one))
+                journal.note(status, one, said(one))
                 if journal.trouble is not None:
                     break
 
@@ -287,53 +326,6 @@ class TrainingTask:
         first, *others = self.task.under_way()
         more = f" So were {len(others)} more of its pack." if others else ""
         raise Stopped(sentence(first) + more, number)
-
-
-def _resumed_pack(
-    runs: Sequence[PackedRun],
-    left: Collection[str],
-    folder: Path,
-    mark: str,
-    device: torch.device,
-    runtime: Runtime,
-) -> packs.Pack[Any]:
-    """A pack where it stopped; or where there is none, its runs that are left, each from its latest step anywhere.
-
-    A pack with a checkpoint resumes unchanged, even with models that have a record by now: fewer models round
-    differently. If another pack's checkpoint has one of the models at a later step, all are packed anew.
-
-    Args:
-        left: keys of the runs without a record.
-
-    Raises:
-        WriteFailed: the disk is full or gone.
-    """
-    found = packs.find_unfinished(folder.parent, [run for run in runs if run.key in left], mark)
-    compiled = runtime.compile
-    if compiled is None:
-        compiled = sum(run.steps for run in runs) >= COMPILE_FROM
-    compiled = compiled and packs.can_compile(device)
-    if found and all(one.mark == mark for one in found.values()):
-        state = next(iter(found.values())).state
-        by_key = {run.key: run for run in runs}
-        members = [by_key[key] for key in state["keys"]]
-        pack = _pack_of(members, device, compiled)
-        pack.load(state)
-        say(f"resumed a pack of {len(members)} at step {pack.step_number}")
-    else:
-        members = [run for run in runs if run.key in left]
-        members.sort(
-            key=lambda run: found[run.key].step if run.key in found else 0
-        )  # equal steps side by side
-        pack = _pack_of(members, device, compiled)
-        # its checkpoints must count as newer than those in its folder, even when the models ahead are done
-        pack.step_number = checkpoint.newest_step(folder)
-        for place, run in enumerate(members):
-            if (one := found.get(run.key)) is not None:
-                pack.load_model(place, one.state, one.place)
-                say(f"{run.key} resumes at step {one.step}, where another pack left it")
-    packs.write_members(folder, members)
-    return pack
 
 
 def _pack_of(runs: Sequence[PackedRun], device: torch.device, compiled: bool) -> packs.Pack[Any]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from shapelaw.corpora.token_store import TokenStore, evaluation_starts, gather_windows, window_bytes
 from shapelaw.models.decoder import Decoder
+from shapelaw.training.hardware import Ranks
 
 Scores = Callable[
     [Tensor, int], Tensor
@@ -64,19 +64,15 @@ def bits_per_byte(test_loss: float, test_set: EvaluationSet) -> float:
 
 
 @torch.no_grad()
-def evaluate(
-    model: Decoder, test_set: EvaluationSet, batch: int, device: torch.device, rank: int, world: int
-) -> float:
+def evaluate(model: Decoder, test_set: EvaluationSet, batch: int, ranks: Ranks) -> float:
     """Mean cross-entropy over the test set in nats per token, dropout off; each rank takes every world-th batch."""
     model.eval()
-    total = torch.zeros((), dtype=torch.float64, device=device)
-    for start in range(rank * batch, len(test_set.windows), world * batch):
-        ids = torch.from_numpy(test_set.windows[start : start + batch]).to(device)
+    total = torch.zeros((), dtype=torch.float64, device=ranks.device)
+    for start in range(ranks.rank * batch, len(test_set.windows), ranks.world * batch):
+        ids = torch.from_numpy(test_set.windows[start : start + batch]).to(ranks.device)
         total += model(ids[:, :-1], ids[:, 1:]).double() * ids[:, 1:].numel()
     model.train()
-    if world > 1:
-        dist.all_reduce(total)
-    return float(total) / test_set.tokens
+    return ranks.sum(float(total)) / test_set.tokens
 
 
 def scores_of(model: Decoder) -> Scores:

@@ -79,7 +79,7 @@ class Journal:
                 (self.checkpoints / name).unlink(missing_ok=True)
         return False
 
-    def start(self, step: int, rows: Sequence[Sequence[float]]) -> None:
+    def start(self, at: UnderWay) -> None:
         """Note that an attempt begins, with the step and the history from which it continues.
 
         A record of another spec or of other data is deleted.
@@ -89,18 +89,10 @@ class Journal:
             self.started_at = before.live.get("started_at", self.started_at)
             self.attempts = before.live.get("attempts", 0) + 1
         records.write_spec(self.checkpoints, self.run)
-        self.note(records.RUNNING, step, rows, must=True)
+        self.note(records.RUNNING, at, must=True)
         shutil.rmtree(self.out, ignore_errors=True)
 
-    def note(
-        self,
-        status: str,
-        step: int,
-        rows: Sequence[Sequence[float]],
-        message: str | None = None,
-        *,
-        must: bool = False,
-    ) -> None:
+    def note(self, status: str, at: UnderWay, message: str | None = None, *, must: bool = False) -> None:
         """Write the run's progress: the history so far, and `live.json`.
 
         It is for people: a full disk must not end a run because a note fails; that is said once.
@@ -113,14 +105,14 @@ class Journal:
         """
         live = {
             **self._common(status),
-            "step": step,
-            "steps": self.run.steps,
+            "step": at.step,
+            "steps": at.steps,
             "message": message,
             "updated_at": _now(),
             "pid": os.getpid(),
         }
         try:
-            records.write_history(self.checkpoints, rows, records.history_schema(self.run))
+            records.write_history(self.checkpoints, at.rows, records.history_schema(self.run))
             records.write_live(self.checkpoints, live)
             self.trouble = None
         except WriteFailed as error:
@@ -145,11 +137,8 @@ class Journal:
         }
         history = records.history_bytes(ended.rows, records.history_schema(self.run))
         summary["history_sha256"] = hashlib.sha256(history).hexdigest()
-        self._write(history, summary, ended.files)
-
-    def _write(self, history: bytes, summary: Mapping[str, Any], further: Mapping[str, bytes]) -> None:
         records.write_spec(self.out, self.run)
-        for name, content in {"history.parquet": history, **further}.items():
+        for name, content in {"history.parquet": history, **ended.files}.items():
             records.write_bytes(self.out / name, content)
         records.write_summary(self.out, summary)
 

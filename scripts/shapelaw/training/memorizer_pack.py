@@ -125,9 +125,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         if not self._shared:
             contexts = memorizer.Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        return self._gradients(
-            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
-        )
+        batch = memorizer.Batch(self.positions, queries_PBd, contexts, labels_PB, **masks)
+        return self._gradients(self.parameters, self.memorizer, batch)
 
     def _choose_gradients(self) -> None:
         """Choose the kernel, which reads tokens in place, for contexts per example on a CPU; else PyTorch."""

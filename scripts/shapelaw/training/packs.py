@@ -176,16 +176,10 @@ class Pack(ABC, Generic[AnyPackedRun]):
         for (step, rate), places in groupby(range(len(known)), key=known.__getitem__):
             first, *others = places
             models = slice(first, first + 1 + len(others))
-            parameters = _pieces(self.parameters, models)
-            steps = torch.full((len(parameters),), float(step), device=self.device)
-            fused_step(
-                parameters,
-                _pieces(gradient, models),
-                _pieces(self.first, models),
-                _pieces(self.second, models),
-                list(steps.unbind()),
-                rate,
-            )
+            tables = (self.parameters, gradient, self.first, self.second)
+            pieces = [_pieces(table, models) for table in tables]
+            steps = torch.full((len(pieces[0]),), float(step), device=self.device)
+            fused_step(*pieces, list(steps.unbind()), learning_rate=rate)
 
     def take_losses(self, models: Sequence[int]) -> list[float]:
         """The mean training loss of some models, each since its last reading."""

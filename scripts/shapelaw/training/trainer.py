@@ -29,6 +29,7 @@ from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate,
 from shapelaw.training.journal import Ended, UnderWay
 from shapelaw.training.optimizer import Batches, Optimizer, dropout_seed, learning_rate, window_starts
 
+Stores = tuple[TokenStore, TokenStore]  # training, test
 CompiledPart = Literal["model", "blocks", "graphs"]
 COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
 # of a run with Llama's blocks: the kernel saves 1 to 2 of 5 to 10 ms of a step at widths 12 to 48, and takes 2.4 s to
@@ -130,15 +131,9 @@ class Trainer:
     """A model, its optimizer and their progress."""
 
     def __init__(
-        self,
-        run: Run,
-        train_store: TokenStore,
-        test_store: TokenStore,
-        checkpoints: Path,
-        runtime: Runtime,
-        ranks: hardware.Ranks,
+        self, run: Run, stores: Stores, checkpoints: Path, runtime: Runtime, ranks: hardware.Ranks
     ) -> None:
-        training = run.training
+        training, (train_store, test_store) = run.training, stores
         if training.batch_size % ranks.world:
             raise UserError(
                 f"training.batch_size is {training.batch_size}, which {ranks.world} processes can't share evenly; "
@@ -146,7 +141,7 @@ class Trainer:
             )
         self.run, self.ranks = run, ranks
         self.batches = Batches(train_store, run.shape.context_length, ranks.device)
-        self.checkpoints, self.identity = checkpoints, identity(run, train_store, test_store)
+        self.checkpoints, self.identity = checkpoints, identity(run, *stores)
         self.test_set: EvaluationSet = load_test_set(
             test_store, run.shape.context_length, training.test_sequences
         )
@@ -326,14 +321,7 @@ class Trainer:
         loss = math.nan
         if self._is_evaluated(progress.step):
             with self._autocast():
-                loss = evaluate(
-                    self.model,
-                    self.test_set,
-                    self.micro_batch,
-                    self.ranks.device,
-                    self.ranks.rank,
-                    self.ranks.world,
-                )
+                loss = evaluate(self.model, self.test_set, self.micro_batch, self.ranks)
             if not math.isfinite(loss):
                 self.diverged_at = progress.step
                 return
