@@ -120,7 +120,7 @@ def _answers(port: int, server: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _arguments() -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = command_line(__doc__)
     add = parser.add_argument
     add(
@@ -136,32 +136,30 @@ def _arguments() -> argparse.Namespace:
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",
     )
     add("--port", type=int, default=5000, help="port of the UI (default 5000)")
-    return parser.parse_args()
+    return parser
 
 
 def main() -> int:
     """Parse the command line and browse."""
-    arguments = _arguments()
+    arguments = _parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
-    def choose() -> None:
+    def work() -> int:
         if not 1 <= arguments.port <= 65535:
             raise UserError(
                 f"--port is {arguments.port}; a port is a number from 1 to 65535: make ui PORT=5001"
             )
-        arguments.artifacts = None
+        artifacts = None
         if arguments.uri is None and arguments.config is not None:
             values, scales = read_values(arguments.config), SCRIPTS.parent / "workflow" / "scales"
             tracking = load_config(values, scales, arguments.config.parent).tracking
-            arguments.uri, arguments.artifacts = tracking.uri, tracking.artifacts
-        arguments.uri = tracking_uri(arguments, check_results(arguments.results))
-
-    def browse() -> int:
+            arguments.uri, artifacts = tracking.uri, tracking.artifacts
+        uri = tracking_uri(arguments, check_results(arguments.results))
         with suppress(KeyboardInterrupt):
-            return _browse(arguments.uri, arguments.artifacts, arguments.results, arguments.port)
+            return _browse(uri, artifacts, arguments.results, arguments.port)
         return 0
 
-    return exit_code(choose, arguments.uri) or exit_code(browse, arguments.uri)
+    return exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

@@ -160,11 +160,8 @@ def train_relu(run: MemorizationRun, units: int) -> ReluResult:
     """Train one network of `units` hidden units on a CPU.
 
     Raises:
-        ValueError: `units` is below 1.
         TrainingFailed: the loss is no longer finite.
     """
-    if units < 1:
-        raise ValueError(f"{units} hidden units are too few")
     inputs_TI, labels_T = flat_examples(run)
     network = _network(inputs_TI.shape[1], units, run)
     optimizer = torch.optim.Adam(network.parameters())

@@ -69,6 +69,7 @@ class Model:
     encode: Callable[[str], list[int]]
     start: int
     context: int
+    device: torch.device
 
 
 def main() -> None:
@@ -85,8 +86,7 @@ def main() -> None:
     context = given.context or model.context
     if context > model.context:
         raise UserError(f"--context is {context}, and {model.name} takes {model.context} tokens at most.")
-    gpt2 = gpt2_counter(given)
-    found = list(measured(model, context, gpt2, documents, given.batch, device))
+    found = list(measured(model, context, documents, given))
     if not found:
         raise UserError(
             f"The tokenizer of {model.name} makes no token of {given.documents}; give another one."
@@ -147,7 +147,8 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))
-    return Model(name, evaluation.scores_of(network), encoder_of(tokenizer), start, run.shape.context_length)
+    scores, encode = evaluation.scores_of(network), encoder_of(tokenizer)
+    return Model(name, scores, encode, start, run.shape.context_length, device)
 
 
 def refuse_other_text(tokenizer: Path, run: Run, identity: str) -> None:
@@ -257,7 +258,7 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
         out: torch.Tensor = network(ids_BT, use_cache=False, **options).logits[:, -last:]
         return out
 
-    return Model(Path(place).name, scores, encode, start, int(context))
+    return Model(Path(place).name, scores, encode, start, int(context), device)
 
 
 def own_tokenizer(model: str, place: str) -> Any:
@@ -297,21 +298,16 @@ def gpt2_counter(given: argparse.Namespace) -> Callable[[str], int] | None:
 
 
 def measured(
-    model: Model,
-    context: int,
-    gpt2: Callable[[str], int] | None,
-    documents: Sequence[str],
-    batch: int,
-    device: torch.device,
+    model: Model, context: int, documents: Sequence[str], given: argparse.Namespace
 ) -> Iterator[evaluation.DocumentLoss]:
     """The loss of each document that has a token.
 
     Raises:
         UserError: the model sees the tokens that it is to predict.
     """
-    checked = False
+    gpt2, checked = gpt2_counter(given), False
     for text in documents:
-        ids = torch.tensor([model.start, *model.encode(text)], device=device)
+        ids = torch.tensor([model.start, *model.encode(text)], device=model.device)
         if len(ids) > 1:
             if not checked and evaluation.sees_later_tokens(model.scores, ids[: model.context]):
                 raise UserError(
@@ -319,7 +315,7 @@ def measured(
                     "tokens that it is to predict, and has no perplexity; give a causal language model."
                 )
             checked = True
-            nats = float(evaluation.document_nats(model.scores, ids, context, batch).sum())
+            nats = float(evaluation.document_nats(model.scores, ids, context, given.batch).sum())
             count = None if gpt2 is None else gpt2(text)
             yield evaluation.DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
 

@@ -14,6 +14,7 @@ from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.making import make_shape
 from shapelaw.training import evaluation
+from shapelaw.training.hardware import Ranks
 
 CPU = torch.device("cpu")
 
@@ -53,7 +54,7 @@ def test_it_is_the_mean_cross_entropy_of_every_target_without_dropout(
     expected = cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).item()
     decoder.train()
     for batch in (1, 4, 11, 50):  # the last of four has three
-        assert evaluation.evaluate(decoder, windows, batch, CPU, rank=0, world=1) == pytest.approx(
+        assert evaluation.evaluate(decoder, windows, batch, Ranks(0, 1, CPU)) == pytest.approx(
             expected, rel=1e-6
         )
     assert decoder.training
@@ -64,11 +65,9 @@ def test_ranks_take_every_other_batch(
 ) -> None:
     """Their sums, which `all_reduce` adds up, make the whole."""
     monkeypatch.setattr("torch.distributed.all_reduce", lambda total: None)
-    shares = [evaluation.evaluate(decoder, windows, 2, CPU, rank, world=3) for rank in range(3)]
+    shares = [evaluation.evaluate(decoder, windows, 2, Ranks(rank, 3, CPU)) for rank in range(3)]
     assert min(shares) > 0
-    assert sum(shares) == pytest.approx(
-        evaluation.evaluate(decoder, windows, 2, CPU, rank=0, world=1), rel=1e-9
-    )
+    assert sum(shares) == pytest.approx(evaluation.evaluate(decoder, windows, 2, Ranks(0, 1, CPU)), rel=1e-9)
 
 
 def test_bits_per_byte_by_hand() -> None:

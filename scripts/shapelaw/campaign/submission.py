@@ -151,9 +151,8 @@ def read_config(path: Path) -> tuple[Settings, Speed]:
     values = _read(path)
     with _of_this_version(path):
         speed = values["speed"]
-        return Config.model_validate(values["config"]), CostModel(**speed) if isinstance(
-            speed, dict
-        ) else speed
+        found: Speed = CostModel(**speed) if isinstance(speed, dict) else speed
+        return Config.model_validate(values["config"]), found
 
 
 def read_submission(path: Path) -> Submission:

@@ -234,10 +234,7 @@ def cpu_build(site: Path | None = None) -> str | None:
 
 def refused_build(asks: Iterable[Ask], environment: Mapping[str, str]) -> list[str]:
     """A sentence where jobs ask for GPUs and this environment's PyTorch can't use any."""
-    if not any(ask.gpus for ask in asks) or "SHAPELAW_DEVICE" in environment:
-        return []
-    version = cpu_build()
-    if version is None:
+    if not any(ask.gpus for ask in asks) or "SHAPELAW_DEVICE" in environment or not (version := cpu_build()):
         return []
     return [
         f"execution.gpus asks for GPUs, but PyTorch {version} in {sys.prefix} is a build for CPUs; install the "

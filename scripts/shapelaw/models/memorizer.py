@@ -225,8 +225,12 @@ class Picked(NamedTuple):
 
 def gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:
     """Each model's loss [P] and the gradients of all parameters, by autograd."""
-    *seen, labels_PB, there_PB, absent_Pn = batch
-    return gradients_through(lambda leaves: forward(leaves, m, *seen, absent_Pn)[0], p, labels_PB, there_PB)
+    place, queries_PBd, contexts, labels_PB, there_PB, absent_Pn = batch
+
+    def outputs(leaves: Parameters) -> Tensor:
+        return forward(leaves, m, place, queries_PBd, contexts, absent_Pn)[0]
+
+    return gradients_through(outputs, p, labels_PB, there_PB)
 
 
 def shared_gradients(p: Mapping[str, Tensor], m: Memorizer, batch: Batch) -> tuple[Tensor, Parameters]:

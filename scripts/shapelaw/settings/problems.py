@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
@@ -142,10 +143,7 @@ def _path(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
 
 def _model_at(location: tuple[Any, ...], whole: type[BaseModel]) -> Any:
     """The type of the value at a place; None where it is not known."""
-    kind: Any = whole
-    for part in location:
-        kind = _inside(kind, part)
-    return kind
+    return reduce(_inside, location, whole)
 
 
 def _is_tag(part: object) -> bool:

@@ -269,8 +269,6 @@ MOST_BITS = 2**16  # most digits of a number that is computed exactly
 
 def multiset(kinds: int, picks: int) -> int:
     """`((n, k))`: monomials of degree k in n variables, `binomial(n + k - 1, k)`."""
-    if picks < 0:
-        return 0
     return math.comb(kinds + picks - 1, picks) if kinds > 0 else int(picks == 0)
 
 
@@ -314,9 +312,7 @@ def too_many_partitions(total: int, parts: int, width: int) -> bool:
 
 
 def schur_dimension(shape: Sequence[int], width: int) -> int:
-    """The dimension of the representation S_λ of GL(d), by Weyl's formula; 0 if λ has more than d parts."""
-    if len(shape) > width:
-        return 0
+    """The dimension of the representation S_λ of GL(d), by Weyl's formula, of a λ of at most d parts."""
     rows = [*shape, *[0] * (width - len(shape))]
     above = below = 1
     for i in range(len(shape)):
@@ -382,8 +378,6 @@ def symmetric_power(dimensions: Sequence[int], power: int) -> list[int]:
     """Graded dimensions of the products of `power` functions from a space with the given graded dimensions."""
     found: list[list[int]] = [[1], *[[0] for _ in range(power)]]
     for degree, dimension in enumerate(dimensions):
-        if dimension == 0:
-            continue
         longer: list[list[int]] = []
         for picks in range(power + 1):
             total = [0] * ((len(dimensions) - 1) * picks + 1)

@@ -251,15 +251,8 @@ def heads_of_one(width: int) -> int:
 def published_realizing_width(deep_depth: int, deep_width: int, depth: int, heads: int = 1) -> float:
     """Corollary 1 in numbers: the least log3 of `d' + H` for a shallower network that realizes a deep one.
 
-    It inverts theorem 1's `(d' + H)^C`.
-
-    Raises:
-        ValueError: the deep network is past its threshold (not d > 3^L), or no wider than its number of heads.
+    It inverts theorem 1's `(d' + H)^C`; the deep network must be before its threshold, d > 3^L, and d > H.
     """
-    if 3**deep_depth >= deep_width or deep_width <= heads:
-        raise ValueError(
-            f"Corollary 1 holds for d > 3^L and d > H, not for d = {deep_width}, L = {deep_depth}."
-        )
     return early_lower(deep_depth, deep_width, heads) / mixings(depth)
 
 

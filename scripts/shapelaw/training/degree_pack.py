@@ -280,9 +280,6 @@ class DegreePack(Pack[DegreeRun]):
             **errors,
         }
 
-    def rearranged(self, models: Sequence[int] | None) -> None:
-        """Nothing to do: nothing here depends on the members of the pack."""
-
 
 def converged_at(rows: Sequence[Sequence[float]], least: float) -> int | None:
     """The first evaluation whose last half of the steps lowered the least held-out loss by less than `CONVERGED`.

@@ -268,9 +268,9 @@ class TrainingTask:
 
     def _train(self) -> None:
         task, runtime, ranks = self.task, self.runtime, self.ranks
-        for one in task.under_way():
-            if ranks.first and one.key in self.left:
-                self.left[one.key].start(one)
+        for at in task.under_way():
+            if ranks.first and at.key in self.left:
+                self.left[at.key].start(at)
         saved = noted = time.monotonic()
         while task.under_way():
             task.step()

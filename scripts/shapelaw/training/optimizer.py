@@ -114,6 +114,7 @@ def _has_room(tokens: int, device: torch.device) -> bool:
 
 
 EPS = 1e-8  # torch.optim's
+_adam: Any = adam  # of lists of tensors, and of settings by name
 MUON_MOMENTUM = 0.95  # Jordan et al. 2024
 
 
@@ -128,7 +129,7 @@ def fused_step(*tensors: list[Tensor], learning_rate: float, **others: Any) -> N
     """
     *moments, steps = tensors
     settings = {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "eps": EPS} | others
-    adam(*moments, [], steps, fused=True, amsgrad=False, maximize=False, lr=learning_rate, **settings)
+    _adam(*moments, [], steps, fused=True, amsgrad=False, maximize=False, lr=learning_rate, **settings)
 
 
 @torch.no_grad()
@@ -194,9 +195,10 @@ class Optimizer:
                 maps = (_maps(every, group.muon_rows) for every in (group.parameters, gradients, momenta))
                 muon_step(*maps, learning_rate=rate, weight_decay=group.weight_decay)
                 continue
+            parameters: list[Tensor] = list(group.parameters)
             moments = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
             fused_step(
-                *(list(group.parameters), gradients, *moments),
+                *(parameters, gradients, *moments),
                 learning_rate=rate,
                 beta1=self.betas[0],
                 beta2=self.betas[1],

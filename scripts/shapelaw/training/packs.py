@@ -91,7 +91,6 @@ class Pack(ABC, Generic[AnyPackedRun]):
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
         """Further numbers for the record of a model that ended; `rows` is its history."""
 
-    @abstractmethod
     def rearranged(self, models: Sequence[int] | None) -> None:
         """Adapt to models that left: those at `places` stay; None means that only the models' steps have changed."""
 
