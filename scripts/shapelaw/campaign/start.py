@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import studies_of
@@ -268,15 +268,16 @@ OPEN = "open" if sys.platform == "darwin" else "xdg-open"
 Runs = Mapping[str, Mapping[str, AnyRun]]
 
 
-@dataclass(frozen=True)
-class _Told:
-    """A question with its answer, and notes on the runs that it rests on."""
+class _Told(NamedTuple):
+    """A study with its fit.json, which has an answer."""
 
     study: Study
-    sentence: str
-    decided: bool
-    notes: Sequence[str]
-    failed: str
+    fit: Mapping[str, Any]
+
+    @property
+    def decided(self) -> bool:
+        """Whether the runs answer the question."""
+        return bool(self.fit["answer"]["decided"])
 
 
 def heading_of(study: Study, runs: Collection[AnyRun]) -> str:
@@ -305,7 +306,8 @@ def ending(
         minutes: CPU-minutes that it took on this machine; None where others did the work.
         new: number of the runs that had no record before; None says nothing of it.
     """
-    known = sorted(filter(None, map(_told, studies)), key=lambda one: not one.decided)
+    read = [_Told(study, read_json(Path(study.folder) / "fit.json") or {}) for study in studies]
+    known = sorted((one for one in read if "answer" in one.fit), key=lambda one: not one.decided)
     first = {one.study.title: one for one in reversed(known)}
     told = sorted(
         known,
@@ -316,9 +318,10 @@ def ending(
         whose = (
             f"{one.study.subtitle[:1].upper()}{one.study.subtitle[1:]}: " if one.study.made_elsewhere else ""
         )
-        lines += [one.study.question, f"  {whose}{'' if one.decided else 'Undecided: '}{one.sentence}"]
-        lines += [f"  {note}" for note in one.notes]
-    lines += [f"In {one.study.folder} {one.failed}" for one in told if one.failed]
+        said = f"{'' if one.decided else 'Undecided: '}{one.fit['answer']['sentence']}"
+        lines += [one.study.question, f"  {whose}{said}"]
+        lines += [f"  {note}" for note in one.fit.get("notes", [])]
+    lines += [f"In {one.study.folder} {failed}" for one in told if (failed := _failed(one.fit))]
     more = f" (questions left: {len(told) - SHOWN})" if len(told) > SHOWN else ""
     took = "" if minutes is None else f" It took {minutes:.1f} CPU-minutes."
     return [*lines, f"Look: {OPEN} {page}{more}; the runs: make ui.{took}"]
@@ -335,15 +338,6 @@ def _trained(runs: Runs, new: int | None) -> str:
         return "Nothing was trained."
     now = "" if new in (None, len(pool)) else f"; {new:,} of them now" if new else "; none of them now"
     return f"Trained: {' and '.join(said)}{now}."
-
-
-def _told(study: Study) -> _Told | None:
-    """The answer of a study's fit.json; None where it has none."""
-    found = read_json(Path(study.folder) / "fit.json") or {}
-    answer = found.get("answer")
-    if answer is None:
-        return None
-    return _Told(study, answer["sentence"], answer["decided"], found.get("notes", []), _failed(found))
 
 
 def _failed(fit: Mapping[str, Any]) -> str:
