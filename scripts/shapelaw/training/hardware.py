@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -157,9 +158,11 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def machine(device: torch.device) -> dict[str, str]:
-    """The device and the versions that a record has: `device_type`, `device` (its name), torch, Python, and CUDA's."""
+def machine(device: torch.device) -> dict[str, Any]:
+    """What a record has of the machine: the device and its name, its peak of memory, threads, and versions."""
     found = {
+        "threads": torch.get_num_threads(),
+        "peak_memory_bytes": peak_memory_bytes(device),
         "device_type": device.type,
         "device": device_name(device),
         "torch_version": str(torch.__version__),

@@ -27,7 +27,7 @@ from shapelaw.models.kernels.cpp import compiler
 from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
-from shapelaw.training.hardware import machine, peak_memory_bytes
+from shapelaw.training.hardware import machine
 from shapelaw.training.journal import Ended, UnderWay
 from shapelaw.training.optimizer import fused_step, packed_rate
 
@@ -164,8 +164,6 @@ class Pack(ABC, Generic[AnyPackedRun]):
             "wall_seconds": self.seconds[model],
             "model_steps_per_second": self.steps[model] / self.seconds[model],
             **machine(self.device),
-            "threads": torch.get_num_threads(),
-            "peak_memory_bytes": peak_memory_bytes(self.device),
         }
 
     def _adam(self, found: Mapping[str, Tensor]) -> None:

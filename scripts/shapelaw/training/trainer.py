@@ -370,10 +370,8 @@ class Trainer:
         """The machine, and what the run took of it."""
         return {
             "wall_seconds": self._wall_seconds(),
-            "peak_memory_bytes": hardware.peak_memory_bytes(self.ranks.device),
             "micro_batch": self.micro_batch,
             "processes": self.ranks.world,
-            "threads": torch.get_num_threads(),
             **hardware.machine(self.ranks.device),
         }
 
