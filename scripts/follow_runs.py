@@ -16,7 +16,7 @@ from shapelaw.tracking import command
 
 def main() -> int:
     """Parse the command line and follow."""
-    parser = command.tracking_parser(__doc__)
+    parser = command.tracking_parser(__doc__, of_study=False)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
     parser.add_argument(
         "--address",

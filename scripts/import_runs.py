@@ -15,14 +15,12 @@ from shapelaw.tracking import command
 def main() -> int:
     """Parse the command line, import, and write the table."""
     parser = command.tracking_parser(__doc__)
-    parser.add_argument("--study", required=True, help="name of the study, and of its experiment")
     parser.add_argument(
         "--keys",
         type=Path,
         help="file with the keys of its runs, one a line (default: those that it asked for, by runs/studies.json; "
         "without that file all records of the folder)",
     )
-    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     arguments = parser.parse_args()
 
@@ -46,9 +44,8 @@ def main() -> int:
                 f"--study is {arguments.study}, of which {results} has no records; "
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
             )
-        patience = command.PATIENCE if arguments.patience is None else arguments.patience
         uri, progress = command.tracking_uri(arguments, results), command.ImportProgress(say)
-        importer = Importer(results, uri, progress, patience, artifacts=arguments.artifact_root)
+        importer = Importer(results, uri, progress, arguments.patience, artifacts=arguments.artifact_root)
         store, outcome = importer.import_study(experiment, chosen)
         if outcome.problems:
             raise UserError("\n".join(outcome.problems.values()))

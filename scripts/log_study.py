@@ -18,12 +18,10 @@ from shapelaw.tracking import command
 def main() -> int:
     """Parse the command line and log."""
     parser = command.tracking_parser(__doc__)
-    parser.add_argument("--study", required=True, help="the MLflow experiment")
     parser.add_argument(
         "--artifacts", nargs="*", type=Path, default=[], help="figures and tables, stored by their file names"
     )
     parser.add_argument("--fit", type=Path, help="the study's fit.json, with its answer and findings")
-    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", type=Path, help="JSON file for the addresses of the study's pages in MLflow")
     arguments = parser.parse_args()
 
@@ -36,8 +34,6 @@ def main() -> int:
             from shapelaw.tracking.summary import log_summary, pages, write_note
 
         uri = command.tracking_uri(arguments, results)
-        patience = command.PATIENCE if arguments.patience is None else arguments.patience
-
         study = submitted_study(arguments.submitted, arguments.study)
         experiment = submitted_experiment(arguments.submitted, arguments.study)
         artifacts, fit = [*arguments.artifacts, *([arguments.fit] if arguments.fit else [])], arguments.fit
@@ -52,7 +48,7 @@ def main() -> int:
                     write_note(store, experiment, note)
                 return run_id, pages(store, experiment, command.address(uri))
 
-        run_id, links = command.patiently(once, patience, command.ImportProgress(say))
+        run_id, links = command.patiently(once, arguments.patience, command.ImportProgress(say))
         say(f"{experiment}: the summary run in MLflow is {run_id}.")
         if arguments.out is not None:
             arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")

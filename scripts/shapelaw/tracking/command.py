@@ -50,8 +50,8 @@ class Stopped(Exception):
     """The user asked to stop while the import was waiting."""
 
 
-def tracking_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options of every tracking script."""
+def tracking_parser(description: str | None, of_study: bool = True) -> argparse.ArgumentParser:
+    """A parser with the options of every tracking script, of one study or of all, without a limit of patience."""
     parser = command_line(description)
     parser.epilog = EXIT_CODES
     parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
@@ -72,6 +72,10 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="URI",
         help="folder or URI, such as s3://BUCKET/NAME, for the artifacts of new experiments (default: the store's own)",
     )
+    if of_study:
+        parser.set_defaults(patience=PATIENCE)
+        parser.add_argument("--study", required=True, help="name of the study, and of its experiment")
+        parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, with the grids")
     return parser
 
 
