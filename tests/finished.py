@@ -17,12 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-
-REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY / "scripts"))
-
-from archives import ONE_TIME, unpack_archive, write_archive  # noqa: E402
-from project import Project, copy_code  # noqa: E402
+from golden_tables import ONE_TIME, unpack_archive, write_archive
+from project import Project, copy_code
+from small import REPOSITORY
 
 GOLDEN = REPOSITORY / "tests" / "golden"
 ARCHIVE, CONFIG = GOLDEN / "finished.tar.xz", GOLDEN / "finished.yaml"

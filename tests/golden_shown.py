@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from archives import read_archive, write_archive
 from attention_weights import save, weights
 from degree_runs import digits, with_mixtures
 from degree_runs import table as degrees
-from golden_tables import Tables, _as_table, differences, kept
+from golden_tables import Tables, as_table, differences, kept, read_archive, write_archive
 from grid_runs import AXES, grid_runs
 from grid_runs import analysed as of_grid
 from layers_of_tokens import made_rows
@@ -284,11 +283,11 @@ def shown(results: Results) -> Tables:
     for name, table in results.tables.items():
         found[name] = table.frame.to_csv(index=False, lineterminator="\n")
         texts = table.reading.texts.to_dict("list")
-        found[f"{name}, read"] = _as_table({"note": table.reading.note, "texts": texts})
+        found[f"{name}, read"] = as_table({"note": table.reading.note, "texts": texts})
     for name, figure in results.figures.items():
         drawn = figure.figure() if isinstance(figure, Chart) else figure
-        found[f"figure {name}"] = _as_table(drawn if isinstance(drawn, str) else of_figure(drawn))
-    found["fit.json"] = _as_table({**results.fit_file, "left out": results.left_out})
+        found[f"figure {name}"] = as_table(drawn if isinstance(drawn, str) else of_figure(drawn))
+    found["fit.json"] = as_table({**results.fit_file, "left out": results.left_out})
     return found
 
 

@@ -1,9 +1,9 @@
 """The tables (CSV) that every study's analysis writes, and its fit.json as a table of places and values, kept in
-tests/golden/tables.tar.xz, and what changed in them.
+tests/golden/tables.tar.xz, what changed in them, and archives that the same files give the same bytes.
 
 `python tests/promises.py tables` makes them afresh and rewrites the archive on purpose. It has a folder of tables for
-each command of `COMMANDS`, and in inputs/ the runs that are in no other place of the repository (`golden_inputs.py`),
-which a rewriting keeps. Committed runs are read where they are.
+each command of `COMMANDS`, and in inputs/ runs that are in no other place of the repository, tiny or made, which a
+rewriting keeps. Committed runs are read where they are.
 """
 
 import csv
@@ -11,7 +11,9 @@ import difflib
 import io
 import json
 import math
+import os
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -22,7 +24,6 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from archives import read_archive, write_archive  # noqa: E402
 from commands import run_here  # noqa: E402
 from small import command_path  # noqa: E402
 
@@ -37,7 +38,33 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     for name, words in yaml.safe_load(ARCHIVE.with_name("tables.yaml").read_text(encoding="utf-8")).items()
 }
 
+ONE_TIME = 1_767_225_600  # 2026-01-01: of every file, so that none is newer than another
+
 Tables = Mapping[str, str]  # the name of a table, and its CSV
+
+
+def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """A .tar.xz of these names and contents, in this order."""
+    with tarfile.open(path, "w:xz", preset=9) as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = len(content), ONE_TIME
+            archive.addfile(member, io.BytesIO(content))
+
+
+def read_archive(path: Path) -> dict[str, bytes]:
+    """Its files by name."""
+    with tarfile.open(path) as archive:
+        files = ((member.name, archive.extractfile(member)) for member in archive)
+        return {name: file.read() for name, file in files if file is not None}
+
+
+def unpack_archive(path: Path, folder: Path) -> None:
+    """Write its files into a folder, with their one time."""
+    for name, content in read_archive(path).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        os.utime(folder / name, (ONE_TIME, ONE_TIME))
 
 
 @cache
@@ -93,11 +120,11 @@ def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
         for path in sorted(out.rglob("*.csv"))
     }
     if (fit := out / FIT).exists():
-        tables[FIT] = _as_table(json.loads(fit.read_text(encoding="utf-8")))
+        tables[FIT] = as_table(json.loads(fit.read_text(encoding="utf-8")))
     return tables
 
 
-def _as_table(content: object) -> str:
+def as_table(content: object) -> str:
     """A JSON value as CSV: a row for each number, text, truth value or null, with its place: `answer.sentence`."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([("place", "value"), *_leaves("", content)])
@@ -158,16 +185,6 @@ def rewrite() -> None:
     """Make all tables, say what changed, and write the archive where something did."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if not ARCHIVE.exists():
-            from golden_inputs import make_inputs
-
-            make_inputs(folder / INPUTS)
-            files = {
-                path.relative_to(folder).as_posix(): path.read_bytes()
-                for path in sorted((folder / INPUTS).rglob("*"))
-                if path.is_file()
-            }
-            write_archive(ARCHIVE, files.items())
         unpack_inputs(folder)
         files = {name: content for name, content in kept().items() if name.startswith(f"{INPUTS}/")}
         lines, tables, last = list[str](), 0, 0

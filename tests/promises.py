@@ -13,23 +13,19 @@ import csv
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+from golden_tables import ROOT, changed_lines, rewrite
+from snakemake_server import run_snakemake
 
-from golden_tables import changed_lines, rewrite  # noqa: E402
-from snakemake_server import run_snakemake  # noqa: E402
-
-from shapelaw.campaign.config import load_config, runs_of  # noqa: E402
-from shapelaw.settings.sections import Settings  # noqa: E402
-from shapelaw.studies.registry import STUDIES as REGISTRY  # noqa: E402
-from shapelaw.studies.separation_rank.study import Asked, asked_of, digest, rank_grids  # noqa: E402
+from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.settings.sections import Settings
+from shapelaw.studies.registry import STUDIES as REGISTRY
+from shapelaw.studies.separation_rank.study import Asked, asked_of, digest, rank_grids
 
 GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))

@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from archives import unpack_archive
 from finished import ARCHIVE, CONFIG
+from golden_tables import unpack_archive
 from small import REPOSITORY, SCRIPTS
 
 from shapelaw.campaign.config import load_config
