@@ -122,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_setupnodes(specs: list[Any]) -> None:
     """Begin the workers as forks of that process too: imports took each of them five CPU seconds."""
     for spec in specs:
-        spec.python = shlex.join(map(str, (warm_python(), REPOSITORY / "tests" / "session_worker.py")))
+        spec.python = shlex.join(map(str, (warm_python(), REPOSITORY / "tests" / "job_server.py", "worker")))
 
 
 @pytest.hookimpl(wrapper=True)

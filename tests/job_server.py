@@ -1,10 +1,12 @@
 """A `python` for commands and the workflow's jobs without its start: a process imports PyTorch, MLflow, ... and forks.
 
-Those imports are one to two CPU seconds of a command, most of what a small job takes. The process imports nothing of
-the project: every command takes the code of its own folder, as it does with the `python` of every day.
+Those imports are one to two CPU seconds of a command, most of what a small job takes; another such process does it for
+Snakemake, whose import takes three times as long as a dry run of a small project. They import nothing of the project:
+every command takes the code of its own folder, as it does with the `python` of every day.
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -18,18 +20,19 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-# what our commands import of others
-_PACKAGES = """
+# what our commands import of others, uvicorn before MLflow's server, which asks for it
+COMMANDS = """
     torch mlflow mlflow.tracking uvicorn mlflow.cli mlflow.server.fastapi_app pandas pyarrow.parquet scipy.stats
     scipy.optimize lmfit matplotlib.figure matplotlib.backends.backend_agg matplotlib.backends.backend_svg tokenizers
     jinja2 tabulate pydantic yaml flint
 """
-PACKAGES = _PACKAGES.split()  # uvicorn before MLflow's server, which asks for it
+# what a dry run of ours imports
+SNAKEMAKE = "snakemake.cli docutils.core dpath jinja2 pydantic requests smart_open yte"
 # what is started in place of Python: it lends its files to a fork, passes on signals, and ends as the fork does
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
@@ -58,17 +61,40 @@ sys.exit(code)
 SHARED = "WARM_PYTHON"  # in the environment of a session's workers: the executable of that session
 
 
-@cache
 def warm_python() -> Path:
     """An executable `python`; the process that it asks ends with this process, or with the session's first."""
-    if shared := os.environ.get(SHARED):
-        return Path(shared)
+    shared = os.environ.get(SHARED)
+    return Path(shared) if shared else _python_with(COMMANDS)
+
+
+def run_snakemake(
+    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], python: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What `python -m snakemake` with these arguments does in a folder, and what it says.
+
+    Args:
+        python: starts the jobs (this Python).
+    """
+    command = [_python_with(SNAKEMAKE), __file__, "snakemake", str(python or sys.executable), *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@cache
+def _python_with(packages: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="shapelaw-jobs-"))
     address = str(folder / "socket")
     listener = socket.socket(socket.AF_UNIX)  # before anyone asks
     listener.bind(address)
     listener.listen(128)
-    command = [sys.executable, __file__, str(listener.fileno()), str(folder)]
+    command = [sys.executable, __file__, "serve", str(listener.fileno()), str(folder), *packages.split()]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     atexit.register(_end, server)
     listener.close()
@@ -98,7 +124,7 @@ class Jobs:
         self.selector = selectors.DefaultSelector()
 
     def serve(self) -> None:
-        """Until the last process that may ask is gone; returns in a fork too, which then is that job."""
+        """Until the last process that may ask is gone."""
         woken, waking = socket.socketpair()
         for end in (woken, waking):
             end.setblocking(False)
@@ -190,16 +216,31 @@ def end_as(call: Callable[[], object]) -> NoReturn:
         os._exit(code)
 
 
-if __name__ == "__main__":
+def serve(listener: socket.socket, packages: list[str]) -> None:
+    """Import packages, and fork until the last process that may ask is gone."""
     sys.path.pop(0)  # this folder
-    os.environ.update(
-        MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true"
-    )  # as shapelaw.tracking, which comes later
+    # as shapelaw.tracking, which comes later
+    os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MLflow's server has one about a package of its own
-        for package in PACKAGES:
+        for package in packages:
             importlib.import_module(package)
-    try:
-        Jobs(socket.socket(fileno=int(sys.argv[1]))).serve()
-    finally:
-        shutil.rmtree(sys.argv[2])
+    gc.freeze()  # a fork need not look through all that again for what is no longer used
+    Jobs(listener).serve()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["serve", number, folder, *packages]:
+            try:
+                serve(socket.socket(fileno=int(number)), packages)
+            finally:
+                shutil.rmtree(folder)
+        case ["snakemake", python, *arguments]:
+            from snakemake.cli import main
+
+            sys.path[0] = os.getcwd()  # in place of this folder
+            sys.executable, sys.argv = python, ["snakemake", *arguments]
+            main()
+        case ["worker", *_, line]:  # of a test session: execnet's one line, which waits for the rest of it
+            exec(line)

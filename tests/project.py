@@ -9,9 +9,8 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import yaml
-from job_server import warm_python
+from job_server import run_snakemake, warm_python
 from small import REPOSITORY
-from snakemake_server import run_snakemake
 
 from shapelaw.campaign.config import load_config, runs_of
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from golden_tables import ROOT, changed_lines, rewrite
-from snakemake_server import run_snakemake
+from job_server import run_snakemake
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.settings.sections import Settings

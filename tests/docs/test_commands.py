@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 from carried_out import ELSEWHERE, ITSELF, MADE_BY, SAID, SMALLER, Words, elsewhere, smaller, starts
-from job_server import warm_python
+from job_server import run_snakemake, warm_python
 from page_commands import Shown, shown_commands
 from readers_folder import make_checkout, make_clone
 from small import REPOSITORY
-from snakemake_server import run_snakemake
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.studies.registry import STUDIES

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from job_server import run_snakemake
 from listed import listed
 from project import copy_code
 from small import REPOSITORY
-from snakemake_server import run_snakemake
 
 from shapelaw.settings.command_line import command_line_problems
 

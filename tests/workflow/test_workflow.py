@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 import yaml
 from gpt2_files import PAIRS, vocabulary_json
-from job_server import warm_python
+from job_server import run_snakemake, warm_python
 from project import CONFIG, GRID, KEYS, Project, key_of, records_of
-from snakemake_server import run_snakemake
 
 
 @pytest.fixture(scope="module")
