@@ -24,8 +24,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from draws import parser_of_draws, write_tables
-from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, Surface, draw_runs
-from loss_surfaces import NOISE, simulate
+from loss_surfaces import BY_SIZE, CROSSING, NOISE, WITHOUT, Surface, draw_runs, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import (

@@ -1,10 +1,11 @@
 """Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
+import fcntl
 import gc
 import os
 import shlex
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from job_server import SHARED, warm_python
-from made_once import made_once
 from project import Project
 from small import COMMANDS, REPOSITORY
 
@@ -24,6 +24,23 @@ END_OF_TEXT = 256
 # the same cases every time, however busy the machine
 settings.register_profile("shapelaw", derandomize=True, deadline=None)
 settings.load_profile("shapelaw")
+
+
+def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder for reading and copying, which `make` fills once a session: the other workers wait for it.
+
+    A `make` that failed is tried again by the next worker, in a new folder.
+    """
+    base = temporary.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # of all workers of a session
+    done = root / f"{name}.done"
+    with (root / f"{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            folder = temporary.mktemp(name)
+            make(folder)
+            done.write_text(str(folder))
+    return Path(done.read_text())
 
 
 @pytest.fixture(scope="session")

@@ -34,35 +34,25 @@ def grid_runs(
     noise: float = 0.0,
 ) -> pd.DataFrame:
     """Every combination, with a noise of its own for every run."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for depth, width, head, rank, vocab_size, seed in product(
-        depths, widths, heads, ranks, vocab_sizes, range(seeds)
-    ):
-        loss = loss_of(depth, width, head, rank, vocab_size)
-        loss += noise * BYTES[vocab_size] * rng.standard_normal()
-        params = 12 * depth * width**2
-        rows.append(
-            {
-                "corpus": "wiki",
-                "depth": depth,
-                "width": width,
-                "heads": head,
-                "attention_dim": width // head,
-                "vocab_size": vocab_size,
-                "embedding_rank": rank,
-                "seed": seed,
-                "block_params": params,
-                "total_params": params + width * (rank or vocab_size),
-                "steps": 100,
-                "batch_size": 16,
-                "context_length": 64,
-                "learning_rate": 0.002,
-                "test_loss": loss,
-                "bits_per_byte": loss / BYTES[vocab_size],
-            }
-        )
-    return pd.DataFrame(rows).astype({"embedding_rank": "Int64"})
+    rng, rows = np.random.default_rng(0), []
+    for *network, seed in product(depths, widths, heads, ranks, vocab_sizes, range(seeds)):
+        drawn = noise * BYTES[network[-1]] * rng.standard_normal()
+        rows.append((*network, seed, loss_of(*network) + drawn))
+    names = ["depth", "width", "heads", "embedding_rank", "vocab_size", "seed", "test_loss"]
+    runs = pd.DataFrame(rows, columns=names).astype({"embedding_rank": "Int64"})
+    params = 12 * runs["depth"] * runs["width"] ** 2
+    embedding = runs["width"] * runs["embedding_rank"].fillna(runs["vocab_size"])
+    return runs.assign(
+        corpus="wiki",
+        attention_dim=runs["width"] // runs["heads"],
+        block_params=params,
+        total_params=params + embedding.astype("int64"),
+        bits_per_byte=runs["test_loss"] / runs["vocab_size"].map(BYTES),
+        steps=100,
+        batch_size=16,
+        context_length=64,
+        learning_rate=0.002,
+    )
 
 
 @cache

@@ -1,21 +1,26 @@
-"""Runs of networks whose memorization is known exactly, for the tests of the estimators.
+"""Runs of networks whose memorization is known exactly, for the tests of the estimators, and analyses of runs.
 
 A network memorizes `chance * T + per_head * (min(n, d_h) - 1) * H` of T examples, at most all. Seeds differ by a normal
 deviation in proportion to p (1 - p), as measured: `noise` at a share p of one half, none where all is memorized.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
+from small import REPOSITORY
 
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.memorized import check_memorization_runs
+from shapelaw.studies.memorization.analysis import MemorizationAnalysis, analyse_runs
+
+HEAD_COUNTS = (1, 5, 10, 20, 30, 40, 50, 60)
+CONTEXTS = (1, 5, 10, 20, 30, 40, 50, 60)
+HEAD_DIMS = (10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64)
+BEND = "p-value of a line in H"
 NOISE = 0.02
 CHANCE = 0.02
-
-
-def share(heads: float, context: float, head_dim: float, examples: float, per_head: float) -> float:
-    """The expected share before it is cut off at 1."""
-    return CHANCE + per_head * (min(context, head_dim) - 1) * heads / examples
 
 
 def simulate(
@@ -31,31 +36,39 @@ def simulate(
     task: str = "classification",
 ) -> pd.DataFrame:
     """One row per combination and seed, with the columns that the trainer writes."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for h in heads:
-        for n in context:
-            for d in head_dim:
-                for t in examples:
-                    for number in range(seeds):
-                        value = min(share(h, n, d, t, per_head), 1.0)
-                        value += noise * 4 * value * (1 - value) * rng.standard_normal()
-                        value = min(value, 1.0)
-                        regression = task == "regression"
-                        rows.append(
-                            {
-                                "task": task,
-                                "context_type": "shared",
-                                "heads": h,
-                                "context": n,
-                                "head_dim": d,
-                                "value_dim": 64,
-                                "width": 64,
-                                "classes": None if regression else 100,
-                                "examples": t,
-                                "seed": number,
-                                "accuracy": None if regression else max(value, 0.0),
-                                "loss": max(1.0 - value, 1e-5) / 12 if regression else 5 * (1.0 - value),
-                            }
-                        )
-    return pd.DataFrame(rows)
+    rng, rows = np.random.default_rng(seed), []
+    for h, n, d, t, number in product(heads, context, head_dim, examples, range(seeds)):
+        share = min(CHANCE + per_head * (min(n, d) - 1) * h / t, 1.0)
+        share += noise * 4 * share * (1 - share) * rng.standard_normal()
+        rows.append((h, n, d, t, number, min(share, 1.0)))
+    runs = pd.DataFrame(rows, columns=["heads", "context", "head_dim", "examples", "seed", "accuracy"])
+    runs = runs.assign(task=task, context_type="shared", value_dim=64, width=64)
+    lost = 1.0 - runs["accuracy"]
+    if task == "regression":
+        return runs.assign(classes=None, accuracy=None, loss=lost.clip(lower=1e-5) / 12)
+    return runs.assign(classes=100, accuracy=runs["accuracy"].clip(lower=0.0), loss=5 * lost)
+
+
+def study_of(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
+    """The analysis of a table of runs, checked first."""
+    return analyse_runs(check_memorization_runs(runs, "runs.csv"), study)
+
+
+def our_runs() -> pd.DataFrame:
+    """The committed runs of figure 2a: one seed."""
+    return read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
+
+
+def weights(examples=6, heads=4):
+    """Example t has its first t % (heads + 1) heads saturated."""
+    largest = np.full((examples, heads), 0.5, dtype=np.float32)
+    for example in range(examples):
+        largest[example, : example % (heads + 1)] = 0.995
+    return largest
+
+
+def save_weights(folder, name, largest, **changes):
+    """Write one run's file; `changes` replaces arrays, and None leaves one out."""
+    folder.mkdir(exist_ok=True)
+    arrays = {"largest_weight": largest, "heads": largest.shape[1], "examples": largest.shape[0]} | changes
+    np.savez(folder / f"{name}.npz", **{key: value for key, value in arrays.items() if value is not None})

@@ -1,5 +1,6 @@
-"""A copy of the project on a small real corpus (Python's own help texts), and the real Snakemake in it."""
+"""A copy of the project on a small real corpus (Python's help texts), the real Snakemake in it, and GPT-2's files."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import yaml
 from job_server import run_snakemake, warm_python
 from small import REPOSITORY
+from tokenizers.pre_tokenizers import ByteLevel
 
 from shapelaw.campaign.config import load_config, runs_of
 
@@ -54,6 +56,27 @@ def write_texts(folder: Path) -> None:
     folder.mkdir()
     for name, text in topics.items():
         (folder / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+
+
+PAIRS = b"#version: 0.2\nt h\n"  # all that merges.txt has of a tokenizer with GPT-2's number of ids
+
+
+def vocabulary_json() -> bytes:
+    """Its vocab.json: 256 bytes, "th", words that no merge makes, and end-of-text: 50,257."""
+    words = [
+        *sorted(ByteLevel.alphabet()),
+        "th",
+        *(f"<{number}>" for number in range(49_999)),
+        "<|endoftext|>",
+    ]
+    return json.dumps({word: number for number, word in enumerate(words)}).encode()
+
+
+def write_gpt2_files(folder: Path) -> None:
+    """Write that tokenizer, of which only the bytes and one pair occur in text, into a folder, which may be there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "merges.txt").write_bytes(PAIRS)
 
 
 class Project:

@@ -1,4 +1,4 @@
-"""The config that is shipped, with some of its keys changed, and the problems that it then has."""
+"""The config that is shipped with some of its keys changed, configs of grids alone, and the problems of both."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,12 @@ from small import REPOSITORY
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.runs import Run
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
+SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}  # a grid
 GPT2: dict[str, Any] = {"vocab_size": 500, "context_length": 64, "repeated_seeds": 2}
 
 
@@ -53,3 +56,21 @@ def check_told(lines: Sequence[str], says: Sequence[str]) -> None:
     for line, words in zip(lines, says, strict=True):
         beginning = words.removesuffix(" …")
         assert line.startswith(beginning) if beginning != words else line == words
+
+
+def config_of(grids: Any, **changes: Any) -> Settings:
+    """A config of the demo's scale with these grids."""
+    return load_config({"scale": "demo", "studies": ["separation_rank"], "grids": grids, **changes}, SCALES)
+
+
+def refused(grids: Any, **changes: Any) -> str:
+    """What such a config is refused with."""
+    with pytest.raises(UserError) as error:
+        config_of(grids, **changes)
+    return str(error.value)
+
+
+def runs_at(grids: Any, **changes: Any) -> dict[str, Run]:
+    """The runs of its grid `mine`."""
+    found = runs_of(config_of(grids, **changes), "mine", REPOSITORY)
+    return {key: run for key, run in found.items() if isinstance(run, Run)}

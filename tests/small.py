@@ -1,8 +1,11 @@
-"""Where things are, and a run small enough for a test."""
+"""Where things are, cases that stand in YAML files beside their tests, and runs small enough for a test."""
 
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
@@ -17,6 +20,12 @@ def command_path(name: str) -> Path:
     """The script of a command, of `shapelaw.advice` or beside the package."""
     advice = SCRIPTS / "shapelaw" / "advice" / "commands" / f"{name}.py"
     return advice if advice.is_file() else SCRIPTS / f"{name}.py"
+
+
+def listed(file: str, section: str) -> list[tuple[Any, str]]:
+    """The cases of a section of a file below tests/: what is given, and what is said of it."""
+    sections = yaml.safe_load((REPOSITORY / "tests" / file).read_text(encoding="utf-8"))
+    return [(case["given"], case["says"]) for case in sections[section]]
 
 
 def small_run(seed: int = 0, **training: object) -> Run:

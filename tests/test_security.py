@@ -14,8 +14,7 @@ import pytest
 import torch
 from project import ColdProject, Project, key_of, records_of
 from small import PYTHON, SCRIPTS, small_run
-from trained_here import Stores, checkpoints_of, train
-from training_processes import command
+from trained import Stores, checkpoints_of, command, train
 
 from shapelaw.training import checkpoint
 

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from listed import listed
+from small import listed
 
 from shapelaw.advice.models.architectures import Architecture, architecture_of_row, make_architecture
 from shapelaw.errors import UserError

@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from bottleneck_runs import rank_runs, write_redundancies
 from commands import output_of
-from rank_runs import rank_runs
-from redundancy_results import write_redundancies
 from small import REPOSITORY
 
 from shapelaw.advice.models.architectures import make_architecture

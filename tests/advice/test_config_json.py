@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from listed import listed
+from small import listed
 
 from shapelaw.advice.models.config_json import config_file, local_path, number_in, read_config
 from shapelaw.errors import UserError

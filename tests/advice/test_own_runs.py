@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from listed import listed
 from loss_surfaces import grid_of, simulate
+from small import listed
 
 from shapelaw.advice.own_runs.columns import find_columns, unit_of_loss
 from shapelaw.advice.own_runs.exports import read_exports

@@ -26,10 +26,7 @@ from shapelaw.advice.surface import answers
 from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
-from shapelaw.advice.surface.results import (
-    penalty_figure,
-    present_surface,
-)
+from shapelaw.advice.surface.results import penalty_figure, present_surface
 from shapelaw.specs.sizes import SizeAxis
 
 CLOCK = Clock(1.0, np.array([0.0, 6.0]), np.zeros(2), "none")

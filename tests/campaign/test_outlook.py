@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpt2_files import PAIRS, vocabulary_json
+from project import write_gpt2_files
 from shipped import SCALE_NAMES, SCALES, cases_of, check_told, shipped
 from small import REPOSITORY
 
@@ -114,8 +114,7 @@ def test_files_of_gpt2s_tokenizer_that_are_missing_are_told(
     folder = tmp_path / "results" / "corpora" / "downloads" / "gpt2"
     folder.mkdir(parents=True)
     assert "gpt2 has neither tokenizer.json nor vocab.json" in missing({"gpt2_files": str(folder)})[0]
-    (folder / "vocab.json").write_bytes(vocabulary_json())
-    (folder / "merges.txt").write_bytes(PAIRS)
+    write_gpt2_files(folder)
     assert missing({}) == missing({"gpt2_files": str(folder)}) == []
 
 

@@ -7,8 +7,8 @@ from itertools import islice, product
 from pathlib import Path
 
 import pytest
-from gpt2_files import PAIRS, vocabulary_json
 from made_packages import DOWNLOADS, packed
+from project import PAIRS, vocabulary_json
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import ByteLevel

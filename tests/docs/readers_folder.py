@@ -6,11 +6,8 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from gpt2_files import PAIRS, vocabulary_json
-from project import copy_code, write_texts
-from rank_runs import rank_runs
-from ratio_runs import ratio_runs
-from redundancy_results import write_redundancies
+from bottleneck_runs import rank_runs, ratio_runs, write_redundancies
+from project import copy_code, write_gpt2_files, write_texts
 from small import REPOSITORY, small_run
 
 from shapelaw.corpora.documents import Document, write_documents
@@ -79,9 +76,7 @@ def _write_corpus(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     ]
     write_documents([documents], corpora / "wiki" / "documents.parquet", test_fraction=0.1)
     save_tokenizer(train_tokenizer([], 257), corpora / "wiki" / "V257" / "tokenizer.json")
-    (folder / "gpt2").mkdir()
-    (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
-    (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
+    write_gpt2_files(folder / "gpt2")
     for store in stores:
         for part in store.path.parent.glob(f"{store.path.stem}.*"):
             for place in (corpora / "prose" / "V257", corpora / "prose" / "V2000", folder):

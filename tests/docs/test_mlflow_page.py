@@ -1,7 +1,5 @@
 """The searches of docs/mlflow.md work as they are typed, on SQLite and, where it is installed, on PostgreSQL."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The pages read as plain Markdown and as the site of `make docs`: no link is dead, every page is in the nav."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import shutil

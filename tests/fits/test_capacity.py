@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from memorizing_networks import CHANCE, simulate
 
-from shapelaw.fits.capacity import (
-    CapacityStatus,
-    capacity,
-    exponents,
-    fit_growth,
-    heads_needed,
-    linear_part,
-)
+from shapelaw.fits.capacity import CapacityStatus, capacity, exponents, fit_growth, heads_needed, linear_part
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.memorized import MemorizationCurve, check_memorization_runs, memorization_curves
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listed import listed
-from small import REPOSITORY
+from small import REPOSITORY, listed
 
 from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost

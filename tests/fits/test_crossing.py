@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
-from loss_surfaces import NOISE, curve_of, grid_of, simulate
+from loss_surfaces import BY_SIZE, CROSSING, NOISE, WITHOUT, curve_of, draw_runs, grid_of, simulate
 
 from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
 from shapelaw.fits.curves import (

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from listed import listed
+from small import listed
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import (

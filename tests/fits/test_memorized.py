@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from listed import listed
 from memorizing_networks import simulate
+from small import listed
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import (

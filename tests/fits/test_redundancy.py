@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from bottleneck_runs import WASTED_BY_RANK, WASTED_BY_RATIO, rank_runs, ratio_runs, write_redundancies
 from hypothesis import given
 from hypothesis import strategies as st
-from listed import listed
-from rank_runs import TRUE, rank_runs
-from ratio_runs import TRUE as RATIO_TRUE
-from ratio_runs import ratio_runs
-from redundancy_results import write_redundancies
+from small import listed
 
 from shapelaw.advice.models.measured import (
     AS_GPT,
@@ -199,7 +196,7 @@ def test_the_feed_forward_width_decides_the_setting() -> None:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of width 128 whose true redundancies are `TRUE`, analysed and written."""
+    """Runs of width 128 whose true redundancies are `WASTED_BY_RANK`, analysed and written."""
     folder = tmp_path_factory.mktemp("results") / "embedding_rank"
     return write_redundancies("embedding_rank", rank_runs(noise=0.0005), folder)
 
@@ -207,7 +204,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) -> None:
     (series,) = fitted_series(results, SizeAxis.BLOCK)
     assert (series.kind, series.setting, series.basis) == (RANK, TOKENS, Basis.FIT)
-    for rank, truth in TRUE.items():
+    for rank, truth in WASTED_BY_RANK.items():
         point = series.at(128 / rank)
         assert point.value == pytest.approx(truth, abs=0.02)
         assert point.low <= point.value <= point.high
@@ -261,7 +258,7 @@ def test_of_attention_ratios_the_largest_size_counts_that_all_depths_reach(tmp_p
             same = table[(table["feed_forward"] == feed_forward) & (table["ratio"] == point.weakest)]
             largest = same.loc[same["size"].idxmax()]
             assert (point.value, point.low, point.high) == tuple(largest[["redundancy", "low", "high"]])
-            assert point.value == pytest.approx(share * RATIO_TRUE[int(point.weakest)], abs=0.04)
+            assert point.value == pytest.approx(share * WASTED_BY_RATIO[int(point.weakest)], abs=0.04)
 
 
 def test_a_bound_stays_one(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Means and differences over seeds, rank correlations, and the test of monotony against its own promises."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

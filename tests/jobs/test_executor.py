@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from listed import listed
+from small import listed
 from snakemake_executor_plugin_slurm import Executor
 
 from shapelaw.jobs import slurm, snakemake_door

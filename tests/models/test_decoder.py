@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from losses_and_gradients import counted_flops, losses_and_gradients
+from trained import counted_flops, losses_and_gradients
 
 from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
 from shapelaw.specs.making import make_shape

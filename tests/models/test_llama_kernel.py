@@ -11,9 +11,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from older_cpus import TARGETS
 from torch import Tensor
-from wrong_kernels import made_wrong
 
 from shapelaw.models import functions
 from shapelaw.models.decoder import Decoder, RMSNorm, initialise
@@ -173,14 +171,14 @@ def test_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Decoder(make_shape(1, 8, 2, 53, 9)).by_llama_kernel
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_instructions_of_older_cpus_are_right(target: str, changed: pytest.MonkeyPatch) -> None:
-    changed.setattr(kernels.LLAMA, "target", target)
+def test_instructions_of_older_cpus_are_right(older_cpu: str, changed: pytest.MonkeyPatch) -> None:
+    changed.setattr(kernels.LLAMA, "target", older_cpu)
     assert kernels.has_llama()
     for tokens, dim in ((37, 20), (64, 16), (5, 2)):
         assert kernels._is_attention_right(tokens, dim, Heads(4, 2, 0.2))
 
 
+@pytest.mark.usefixtures("changed")
 @pytest.mark.parametrize(
     ("right", "wrong", "why"),
     [
@@ -192,11 +190,10 @@ def test_a_wrong_kernel_of_llamas_is_not_used(
     right: str,
     wrong: str,
     why: str,
-    tmp_path: Path,
-    changed: pytest.MonkeyPatch,
+    make_wrong: Callable[[Kernel, str, str], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made_wrong(kernels.LLAMA, right, wrong, tmp_path, changed)
+    make_wrong(kernels.LLAMA, right, wrong)
     model, ids = llama(), torch.randint(0, 53, (2, 9))
     model.use_kernel()
     assert "_AttentionBackward" not in names_of(model(ids, ids))
@@ -240,7 +237,7 @@ def test_without_kernels_pytorch_does_the_work_and_why_is_said_once(
 
 
 def test_a_library_is_compiled_once_and_anew_for_another_source_cpu_or_a_broken_file(
-    changed: pytest.MonkeyPatch, tmp_path: Path
+    changed: pytest.MonkeyPatch, tmp_path: Path, make_wrong: Callable[[Kernel, str, str], None]
 ) -> None:
     compiled: list[Sequence[str]] = []
     run = subprocess.run
@@ -256,7 +253,7 @@ def test_a_library_is_compiled_once_and_anew_for_another_source_cpu_or_a_broken_
     for _ in range(2):
         assert kernels.LLAMA._compiled().room(8, 4) > 0
         assert len(compiled) == 2
-    made_wrong(kernels.LLAMA, "square += x[i] * x[i]", "square += x[i]", tmp_path, changed)
+    make_wrong(kernels.LLAMA, "square += x[i] * x[i]", "square += x[i]")
     kernels.LLAMA._compiled()
     changed.setattr(cpp, "_here", lambda _: "another CPU")
     kernels.LLAMA._compiled()

@@ -1,20 +1,19 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from older_cpus import TARGETS
 from torch import Tensor
-from wrong_kernels import made_wrong
 
 from shapelaw.models import memorizer
+from shapelaw.models.kernels.cpp import Kernel
 from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.packs import can_compile
 
@@ -98,11 +97,10 @@ def test_gradients_are_those_of_autograd(
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, models, examples, seed, there, absent))
 
 
-@pytest.mark.parametrize("target", TARGETS)
 def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
-    target: str, monkeypatch: pytest.MonkeyPatch
+    older_cpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memorizer.KERNEL, "target", target)
+    monkeypatch.setattr(memorizer.KERNEL, "target", older_cpu)
     monkeypatch.setattr(memorizer.KERNEL, "library", cache(memorizer.KERNEL._compiled))
     m, dtype = SHAPES[3]
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, 2, 40, 0, True, True))
@@ -189,12 +187,10 @@ def test_labels_are_classes_or_numbers() -> None:
 
 
 def test_one_that_is_wrong_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    make_wrong: Callable[[Kernel, str, str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     # W_V's gradient is off by 2%
-    made_wrong(
-        memorizer.KERNEL, "spread + i, share)", "spread + i, REAL(1.02) * share)", tmp_path, monkeypatch
-    )
+    make_wrong(memorizer.KERNEL, "spread + i, share)", "spread + i, REAL(1.02) * share)")
     shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
     assert not memorizer.is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err

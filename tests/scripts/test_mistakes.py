@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import sentence_of
-from listed import listed
 from memorizing_networks import simulate
 from shipped import shipped
+from small import listed
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from commands import output_of, script, sentence_of
-from gpt2_files import PAIRS, vocabulary_json
-from listed import listed
-from small import small_run
-from trained_here import checkpoints_of, record_of
+from project import write_gpt2_files
+from small import listed, small_run
+from trained import checkpoints_of, record_of
 
 from shapelaw.corpora.documents import Document, read_texts, write_documents
 from shapelaw.corpora.encoding import encode_corpus
@@ -37,9 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_tokenizer(train_tokenizer(topics.values(), 300), folder / "larger.json")
     (folder / "empty").mkdir()
     (folder / "empty" / "a.txt").write_text(" \n")
-    (folder / "gpt2").mkdir()
-    (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
-    (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
+    write_gpt2_files(folder / "gpt2")
     documents, tokenizer = folder / "documents.parquet", folder / "tokenizer.json"
     for split in ("train", "test"):
         encode_corpus(documents, tokenizer, split, folder / f"{split}.json")

@@ -11,8 +11,7 @@ from commands import sentence_of
 from job_server import warm_python
 from memorizer_options import RUN as MEMORIZER
 from small import small_run
-from trained_here import checkpoints_of, record_of
-from training_processes import Stores, job_command
+from trained import Stores, checkpoints_of, job_command, record_of
 
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage import records

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from job_server import run_snakemake
-from listed import listed
 from project import copy_code
-from small import REPOSITORY
+from small import REPOSITORY, listed
 
 from shapelaw.settings.command_line import command_line_problems
 

@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_memorization_run
 
-from shapelaw.specs.memorizers import (
-    Memorizer,
-    beyond_theorem,
-    common_shape,
-    of_one_shape,
-)
+from shapelaw.specs.memorizers import Memorizer, beyond_theorem, common_shape, of_one_shape
 
 RUN = a_memorization_run(4, 550, 0)
 

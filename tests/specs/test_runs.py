@@ -6,16 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from listed import listed
+from small import listed
 
 from shapelaw.specs.making import make_shape
-from shapelaw.specs.runs import (
-    AXES,
-    Budget,
-    Run,
-    Training,
-    digest_of,
-)
+from shapelaw.specs.runs import AXES, Budget, Run, Training, digest_of
 from shapelaw.specs.shapes import Shape
 
 TRAINING = Training(steps=100, batch_size=4)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from listed import listed
+from small import listed
 
 from shapelaw.specs.making import HeadDim, ShapeError, make_shape, with_attention_degree
 from shapelaw.specs.shapes import INPUTS, PATCHES, numbers_of_ids, swiglu_width

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from losses_and_gradients import counted_flops
 from small import REPOSITORY
+from trained import counted_flops
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.models.decoder import Decoder

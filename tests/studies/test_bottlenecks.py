@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from positional_runs import positional_runs
-from rank_runs import rank_runs
-from ratio_runs import ratio_runs
-from recipes import with_another, with_recipe
+from bottleneck_runs import positional_runs, rank_runs, ratio_runs, with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE

@@ -13,7 +13,7 @@ import pytest
 from commands import output_of, script
 from memorizer_options import RUN as MEMORIZER
 from small import small_run
-from trained_here import CPU, Stores
+from trained import CPU, Stores
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import DEGREE, LANGUAGE, MEMORIZATION

@@ -1,4 +1,4 @@
-"""Studies make of made runs what they made. tests/golden_shown.py rewrites it on purpose."""
+"""Studies make of made runs what they made. golden_shown.py rewrites it on purpose."""
 
 import pytest
 from golden_shown import CASES, differences, golden, shown

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listed import listed
+from small import listed
 
 from shapelaw.errors import UserError
 from shapelaw.models.memorizer import forward, initial_parameters, positions

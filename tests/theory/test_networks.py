@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from listed import listed
 from measured_ranks import measured
 from plain_networks import plain_degree_attention, plain_mixer, plain_product
+from small import listed
 
 from shapelaw.errors import UserError
 from shapelaw.theory.linear_attention import LinearAttention

@@ -9,11 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from listed import listed
 from made_records import make_rows, make_run, write_finished
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.tracking import MlflowClient
 from places import Place, web_server
+from small import listed
 from sqlalchemy import create_engine
 from sqlalchemy.exc import OperationalError
 

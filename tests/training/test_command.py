@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from small import PYTHON, small_run
-from trained_here import checkpoints_of
-from training_processes import Stores, command, start_warm
+from trained import Stores, checkpoints_of, command, start_warm
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import WriteFailed

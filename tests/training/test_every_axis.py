@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from losses_and_gradients import counted_flops
 from small import small_run
-from trained_here import Stores, lacking, train
+from trained import Stores, counted_flops, lacking, train
 
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.making import ShapeError, make_shape

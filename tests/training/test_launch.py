@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from small import PYTHON, SCRIPTS, small_llama, small_run
-from trained_here import Stores, checkpoints_of, record_of, train
-from training_processes import command
+from trained import Stores, checkpoints_of, command, record_of, train
 
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records

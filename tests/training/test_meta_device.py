@@ -15,7 +15,7 @@ from small import small_completep, small_llama, small_run
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from trained_here import Stores
+from trained import Stores
 
 from shapelaw.models import functions
 from shapelaw.specs.degrees import DegreeRun, ProductShape, Target

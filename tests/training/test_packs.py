@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from trained_here import lacking
+from trained import lacking
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records

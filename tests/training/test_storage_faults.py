@@ -17,8 +17,20 @@ import pytest
 from disks import CutDisk, fill, make_room, small_disk
 from job_server import warm_python
 from small import PYTHON, SCRIPTS, small_run
-from trained_here import CPU, Stores, after_step, checkpoints_of, history_bytes, record_of, stop, train
-from training_processes import command, newest_step, start_warm, wait_for_step
+from trained import (
+    CPU,
+    Stores,
+    after_step,
+    checkpoints_of,
+    command,
+    history_bytes,
+    newest_step,
+    record_of,
+    start_warm,
+    stop,
+    train,
+    wait_for_step,
+)
 
 from shapelaw.errors import UserError
 from shapelaw.storage import records

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from losses_and_gradients import losses_and_gradients
 from small import small_llama, small_run
-from trained_here import CPU, Stores, history_bytes, stop, train
+from trained import CPU, Stores, history_bytes, losses_and_gradients, stop, train
 
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.functions import linear_cross_entropy

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from finished import FinishedProject
-from trained_here import CPU, record_of
+from trained import CPU, record_of
 
 from shapelaw.storage.records import RUNS, read_record
 from shapelaw.training.driver import driving, stores_in

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpt2_files import PAIRS, vocabulary_json
 from job_server import warm_python
-from project import ALL_IN_ONE, CONFIG, GRID, KEYS, Project, key_of, records_of
+from project import ALL_IN_ONE, CONFIG, GRID, KEYS, Project, key_of, records_of, write_gpt2_files
 
 
 @pytest.mark.slow
@@ -42,9 +41,7 @@ def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path) -> Non
     """Of runs in turn; asked twice, nothing is done again."""
     project = Project(tmp_path, with_corpus)
     folder = project.folder / "gpt2"
-    folder.mkdir()
-    (folder / "vocab.json").write_bytes(vocabulary_json())
-    (folder / "merges.txt").write_bytes(PAIRS)
+    write_gpt2_files(folder)
     sections = {
         "grids": {"depth_width": {**GRID, **TINY}},
         "corpus": {**CONFIG["corpus"], "gpt2_files": "gpt2"},

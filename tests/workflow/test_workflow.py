@@ -8,9 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from gpt2_files import PAIRS, vocabulary_json
 from job_server import run_snakemake, warm_python
-from project import CONFIG, GRID, KEYS, Project, key_of, records_of
+from project import CONFIG, GRID, KEYS, Project, key_of, records_of, write_gpt2_files
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +200,7 @@ def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
     assert "depth_width: " in plan.stdout
     assert "Warning: depth_width has a vocabulary of 50,257" in plan.stderr
     folder = project.folder / "files"
-    folder.mkdir()
-    (folder / "vocab.json").write_bytes(vocabulary_json())
-    (folder / "merges.txt").write_bytes(PAIRS)
+    write_gpt2_files(folder)
     project.configure(
         corpus={**CONFIG["corpus"], "gpt2_files": "files"},
         grids={"depth_width": {**GRID, "vocab_size": 50257}},

@@ -1,13 +1,11 @@
 """The study of attention's degree on tables whose truth is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from recipes import with_another, with_recipe
+from bottleneck_runs import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
+from bottleneck_runs import BEST, DEEPEST, WASTED_BY_RATIO, analysed_ratios, ratio_runs
 
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
@@ -27,13 +27,13 @@ def of_ratio(runs, ratio):
 
 
 def test_best_depths_and_redundancies_are_found() -> None:
-    analysis = analysed(variant=True)
+    analysis = analysed_ratios(variant=True)
     for one in analysis.on_axis:
         assert one.at.depths == (12, 18, 24)
         assert one.at.best_depth == DEEPEST.get(int(one.ratio), BEST)
         assert one.at.also_best(analysis.noise) == ()
         if one.redundancy is not None:
-            truth = TRUE[int(one.ratio)] / (1 if one.feed_forward == ATTENTION else 2)
+            truth = WASTED_BY_RATIO[int(one.ratio)] / (1 if one.feed_forward == ATTENTION else 2)
             assert one.redundancy.status is RedundancyStatus.MEASURED
             assert one.redundancy.value == pytest.approx(truth, abs=0.04)
             assert one.redundancy.low - 0.03 < truth < one.redundancy.high + 0.03
@@ -50,13 +50,13 @@ def test_intervals_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     hits = []
     for seed in range(6):
         for one in analysis_of(ratio_runs(noise=0.004, seeds=2, seed=seed)).redundant:
-            hits.append(one.redundancy.low <= TRUE[int(one.ratio)] <= one.redundancy.high)
+            hits.append(one.redundancy.low <= WASTED_BY_RATIO[int(one.ratio)] <= one.redundancy.high)
     assert len(hits) == 48
     assert 0.5 <= np.mean(hits) <= 0.9
 
 
 def test_a_ratio_that_is_better_is_a_fall_and_one_worse_than_all_is_a_bound() -> None:
-    assert {test.verdict for test in analysed(depths=False).monotony.values()} == {Monotony.RISING}
+    assert {test.verdict for test in analysed_ratios(depths=False).monotony.values()} == {Monotony.RISING}
     runs = ratio_runs()
     runs.loc[of_ratio(runs, 8), "test_loss"] -= 0.05
     runs.loc[of_ratio(runs, 16), "test_loss"] += 1.0
@@ -71,7 +71,7 @@ def test_a_ratio_that_is_better_is_a_fall_and_one_worse_than_all_is_a_bound() ->
 
 def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_lost() -> None:
     """It moves to the common size along the baseline's slope."""
-    for row in analysed(depths=False).spreads:
+    for row in analysed_ratios(depths=False).spreads:
         assert row["p_value"] < 0.001
         assert row["difference_low"] < row["difference"] < row["difference_high"]
     runs = ratio_runs()
@@ -82,7 +82,7 @@ def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_
         assert row["over_depths"] > row["over_ratios"]
     (found,) = (one for one in analysis.on_axis if one.ratio == 16)
     assert found.at.depths == (12, 18, 24)
-    assert found.redundancy.value == pytest.approx(TRUE[16], abs=0.04)
+    assert found.redundancy.value == pytest.approx(WASTED_BY_RATIO[16], abs=0.04)
 
 
 def test_a_size_that_one_depth_alone_reaches_is_not_compared() -> None:

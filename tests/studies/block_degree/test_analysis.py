@@ -1,7 +1,5 @@
 """Each degree at its own learning rate, its difference from degree 3 on each target, and over several at once."""
 
-from __future__ import annotations
-
 import io
 import math
 

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from rank_runs import TRUE, rank_runs
+from bottleneck_runs import WASTED_BY_RANK, rank_runs
 
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
@@ -24,7 +24,7 @@ def analysis() -> EmbeddingAnalysis:
 def test_the_redundancy_of_each_rank_is_found(analysis: EmbeddingAnalysis) -> None:
     for one in analysis.found:
         if one.axis is SizeAxis.BLOCK:
-            truth = TRUE[one.rank]
+            truth = WASTED_BY_RANK[one.rank]
             assert one.redundancy.status is RedundancyStatus.MEASURED
             assert one.redundancy.value == pytest.approx(truth, abs=0.04)
             assert one.redundancy.low < truth + 0.03

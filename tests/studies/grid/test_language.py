@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from grids_asked import SMALL, config_of, refused, runs_at
+from shipped import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
 from shapelaw.campaign.config import runs_of, studies_of

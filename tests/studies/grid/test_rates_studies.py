@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from rates_runs import UNDERTRAINING, todays_runs, undertraining_runs
-from recipes import with_another, with_recipe
+from bottleneck_runs import with_another, with_recipe
+from transition_runs import UNDERTRAINING, todays_runs, undertraining_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from grids_asked import SMALL, config_of, refused, runs_at
-from listed import listed
-from shipped import SCALES
-from small import REPOSITORY
+from shipped import SCALES, SMALL, config_of, refused, runs_at
+from small import REPOSITORY, listed
 
 from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.settings.loading import layered

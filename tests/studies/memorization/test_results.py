@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from commands import run_here
-from memorization_analyses import BEND, HEAD_COUNTS
-from memorizing_networks import simulate
+from memorizing_networks import BEND, HEAD_COUNTS, simulate
 from small import SCRIPTS
 
 from shapelaw.errors import UserError

@@ -3,15 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from attention_weights import save, weights
+from memorizing_networks import save_weights, weights
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
-from shapelaw.studies.memorization.saturation import (
-    analyse_saturation,
-    comparison_table,
-    read_attention,
-)
+from shapelaw.studies.memorization.saturation import analyse_saturation, comparison_table, read_attention
 
 
 def runs_of(*rows):
@@ -34,7 +30,7 @@ def test_agreement_with_the_published_sizes():
 
 def test_the_threshold_is_above_099(tmp_path):
     above = np.nextafter(np.float32(0.99), np.float32(1))
-    save(tmp_path / "a", "edge", np.array([[0.99, above]], dtype=np.float32))
+    save_weights(tmp_path / "a", "edge", np.array([[0.99, above]], dtype=np.float32))
     (one,) = read_attention(tmp_path / "a")
     # 0.99 as a float32 is just below 0.99
     assert one.saturated.tolist() == [[False, True]]
@@ -51,7 +47,7 @@ def test_the_threshold_is_above_099(tmp_path):
     ],
 )
 def test_wrong_files_are_named(tmp_path, changes, said):
-    save(tmp_path / "a", "one", weights(), **changes)
+    save_weights(tmp_path / "a", "one", weights(), **changes)
     with pytest.raises(UserError, match=said):
         read_attention(tmp_path / "a")
 
@@ -60,7 +56,7 @@ def test_files_that_are_no_archives_and_empty_folders(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(UserError, match=r"has no \.npz files"):
         read_attention(tmp_path / "a")
-    save(tmp_path / "a", "whole", weights())
+    save_weights(tmp_path / "a", "whole", weights())
     cut = (tmp_path / "a" / "whole.npz").read_bytes()
     for content in (b"no archive", b"", cut[: len(cut) // 2]):
         (tmp_path / "a" / "whole.npz").write_bytes(content)

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from memorization_analyses import BEND, HEAD_COUNTS, HEAD_DIMS, study_of
-from memorizing_networks import simulate
+from memorizing_networks import BEND, HEAD_COUNTS, HEAD_DIMS, simulate, study_of
 from small import REPOSITORY
 
 from shapelaw.errors import UserError

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
+from bottleneck_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
 
 from shapelaw.fits.redundancy import Needed
 from shapelaw.studies.decoders.positional_rank import (

@@ -5,9 +5,9 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from listed import listed
 from loss_surfaces import grid_of, simulate
-from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, analysed, legend_of, runs_of
+from small import listed
+from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, analysed, runs_of
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
@@ -97,7 +97,9 @@ def test_limits_enter_the_line_and_stand_beside_it():
     assert set(study.fits) == {BOOTSTRAP, BOOTSTRAP + WITHOUT_LIMITS, PAPER_RULE}
     assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
     assert "1 limit used" in summary(study)
-    assert any("above" in text for text in legend_of(present(study).figures["transition_width"].figure()))
+    figure = present(study).figures["transition_width"].figure()
+    legends = [one for one in (figure.axes[0].get_legend(), *figure.legends) if one is not None]
+    assert any("above" in text.get_text() for legend in legends for text in legend.get_texts())
     written = StringIO(study.transitions.to_csv(index=False))
     again = analyse_transitions(check_transitions(pd.read_csv(written), "t"))
     assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(

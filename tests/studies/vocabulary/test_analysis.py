@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from vocabulary_runs import SERIES, analysed, vocabulary_runs
+from transition_runs import SERIES, analysed_series, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
@@ -21,7 +21,7 @@ def test_patches_are_a_series_of_their_own() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     patched = runs.assign(patch_embedding=["True"] * len(runs))
     both = pd.concat([runs, patched, patched.assign(embedding_rank=2)], ignore_index=True)
-    analysis = analysed(both)
+    analysis = analysed_series(both)
     assert [(one.name, one.bottleneck) for one in analysis.series] == [
         ("patches of 4 numbers, r = 2", 2),
         ("patches of 4 numbers", 4),
@@ -35,13 +35,13 @@ def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
     runs = vocabulary_runs({**SERIES, (2000, 350): 270.0, (500, None): 280.0})
     size = 12 * runs["depth"] * runs["width"] ** 2
     beyond = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna() & (size > 1.1 * 12 * 24 * 1200**2)
-    found = analysed(runs[~beyond], 300)
+    found = analysed_series(runs[~beyond], 300)
     (row,) = found.series[-1].transitions.bootstrap_rows
     assert row["side"] == "above"
     power = found.relations[0].power
     assert (power.status, power.n_points) == (FitStatus.CONVERGED, 3)
     assert "1 limit used" in power.message
-    without = analysed(runs[(runs["vocab_size"] != 2000) | runs["embedding_rank"].notna()], 300)
+    without = analysed_series(runs[(runs["vocab_size"] != 2000) | runs["embedding_rank"].notna()], 300)
     assert power.b > without.relations[0].power.b + 3 * without.relations[0].power.b_err
 
 
@@ -55,7 +55,7 @@ def test_a_given_noise_is_taken_though_seeds_have_equal_losses() -> None:
 def test_a_transition_at_the_edge_of_the_sizes_is_a_point() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     cut = runs[runs["depth"] * runs["width"] ** 2 < 1.6 * 24 * 257**2]
-    (one,) = analysed(cut, 300).series
+    (one,) = analysed_series(cut, 300).series
     (row,) = one.transitions.bootstrap_rows
     assert (row["status"], row["side"]) == ("at the edge", "at")
     (relation,) = fit_relations([one])
@@ -68,9 +68,9 @@ def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
         deep = (runs["vocab_size"] == 500) & (runs["depth"] == 48)
         mixed = runs.assign(**{column: runs[column].where(~deep, value)})
         with pytest.raises(UserError, match=rf"V = 500, r = 350 with different values of {column} \("):
-            analysed(mixed)
+            analysed_series(mixed)
         apart = runs.assign(**{column: runs[column].where(runs["vocab_size"] == 257, value)})
-        analysis = analysed(apart)
+        analysis = analysed_series(apart)
         said = "Series differ in their text too: wiki (V = 257), prose (V = 500, r = 350)."
         assert (said in present(analysis).summary) == (column == "corpus")
         assert dict(losses_table(analysis).groupby("vocab_size")["corpus"].first()) == {
@@ -91,7 +91,7 @@ def test_unusable_runs_are_a_sentence() -> None:
         (runs.assign(vocab_size=0), "vocab_size must be a whole number of 1 or more"),
     ):
         with pytest.raises(UserError, match=sentence):
-            analysed(change)
+            analysed_series(change)
 
 
 def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
@@ -99,11 +99,11 @@ def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> N
     runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
     full = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna()
     once = runs[~full | (runs["seed"] == 0)]
-    noise = {one.name: one.compared.noise for one in analysed(once).series}
+    noise = {one.name: one.compared.noise for one in analysed_series(once).series}
     assert noise["V = 2,000"] is not None
     assert noise["V = 2,000"] == noise["V = 2,000, r = 350"] != noise["V = 500"]
     alone = once[once["embedding_rank"].isna()]
-    *_, last = analysed(alone).series
+    *_, last = analysed_series(alone).series
     assert last.transitions.bootstrap_rows[0]["status"] == "no noise estimate"
 
 
@@ -112,7 +112,7 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     runs = vocabulary_runs({(257, None): 257.0}).assign(patch_embedding="True")
     spread = runs["test_loss"] + 0.1 * runs["seed"]
     both = pd.concat([runs, runs.assign(embedding_rank=2, test_loss=spread)], ignore_index=True)
-    analysis = analysed(both)
+    analysis = analysed_series(both)
     low, full = (one.compared.noise for one in analysis.series)
     assert low.std > 5 * full.std
     pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
@@ -122,13 +122,13 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
 
 def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> None:
     follows = {key: 0.9 * width for key, width in SERIES.items() if key != (2000, None)}
-    row = relation_table(analysed(vocabulary_runs(follows), 300)).iloc[0]
+    row = relation_table(analysed_series(vocabulary_runs(follows), 300)).iloc[0]
     assert row["status"] == FitStatus.CONVERGED
     assert row["b"] == pytest.approx(1.0, abs=3 * row["b_err"])
     assert row["p_proportional"] > 0.003
     assert row["p_none"] < 1e-4
     same = dict.fromkeys(follows, 400.0)
-    row = relation_table(analysed(vocabulary_runs(same), 300)).iloc[0]
+    row = relation_table(analysed_series(vocabulary_runs(same), 300)).iloc[0]
     assert row["b"] == pytest.approx(0.0, abs=3 * row["b_err"])
     assert row["p_proportional"] < 1e-4
 
@@ -136,7 +136,7 @@ def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> Non
 def test_a_transition_that_stays_once_v_exceeds_the_width_is_told_from_a_power_of_it() -> None:
     """Figures 1, 3 and 5 of the paper: the widths of V = 2,000 and 50,257 are about the same."""
     widths = {(257, None): 257.0, (500, None): 500.0, (2000, None): 700.0, (50257, None): 700.0}
-    results = present(analysed(vocabulary_runs(widths), 300))
+    results = present(analysed_series(vocabulary_runs(widths), 300))
     rows = results.tables["relation"].frame.set_index("model")
     assert rows.loc["power", "p_fit"] < 1e-4
     assert rows.loc["level", "p_fit"] > 0.01
@@ -155,12 +155,12 @@ def test_both_models_are_rejected_as_often_as_their_chance_says() -> None:
         for seed in range(4):
             series = dict(zip(((257, None), (500, None), (2000, None), (50257, None)), true, strict=True))
             runs = vocabulary_runs(series, seed=10 * seed)
-            chances.append(relation_table(analysed(runs)).set_index("model").loc[model, "p_fit"])
+            chances.append(relation_table(analysed_series(runs)).set_index("model").loc[model, "p_fit"])
         assert min(chances) < 0.9
         assert sum(chance < 0.05 for chance in chances) <= 2, (model, chances)
 
 
 @pytest.mark.parametrize("unknown", ["tokens_trained", "bits_per_byte"])
 def test_bits_per_byte_and_the_text_seen_may_be_unknown(unknown: str) -> None:
-    analysis = analysed(vocabulary_runs({(257, None): 257.0}, sizes=True).drop(columns=unknown))
+    analysis = analysed_series(vocabulary_runs({(257, None): 257.0}, sizes=True).drop(columns=unknown))
     assert "text_bytes" not in present(analysis).tables["losses"].frame

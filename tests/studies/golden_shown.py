@@ -1,12 +1,10 @@
 """What studies make of runs whose truth is known, kept in tests/golden/shown.tar.xz: their tables, also as they are
 read, fit.json, and the words, marks and data of their figures.
 
-`PYTHONPATH=scripts python tests/golden_shown.py` makes all of it afresh, says what changed and rewrites the archive on
-purpose. That the truth is found is held by the studies' own tests; what commands write of committed runs by
-tests/test_tables.py.
+`PYTHONPATH=scripts:tests python tests/studies/golden_shown.py` makes all of it afresh, says what changed and rewrites
+the archive on purpose. That the truth is found is held by the studies' own tests; what commands write of committed runs
+by tests/test_tables.py.
 """
-
-from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
@@ -17,9 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from attention_weights import save, weights
+from bottleneck_runs import analysed_ratios as of_ratios
+from bottleneck_runs import positional_runs, rank_runs
 from degree_runs import digits, with_mixtures
 from degree_runs import table as degrees
+from golden_tables import ARCHIVE as TABLES
 from golden_tables import Tables, as_table, differences, kept, read_archive, write_archive
 from grid_runs import AXES, grid_runs
 from grid_runs import analysed as of_grid
@@ -27,17 +27,12 @@ from layers_of_tokens import made_rows
 from loss_surfaces import grid_of, simulate
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from memorization_analyses import CONTEXTS, HEAD_COUNTS, HEAD_DIMS, our_runs, study_of
+from memorizing_networks import CONTEXTS, HEAD_COUNTS, HEAD_DIMS, our_runs, save_weights, study_of, weights
 from memorizing_networks import simulate as memorize
-from positional_runs import positional_runs
-from rank_runs import rank_runs
-from rates_runs import todays_runs, undertraining_runs
-from ratio_runs import analysed as of_ratios
 from scattered_shapes import Design, budget_of
 from transition_runs import analysed as of_depths
-from transition_runs import refitted
-from vocabulary_runs import analysed as of_vocabularies
-from vocabulary_runs import of_series, vocabulary_runs
+from transition_runs import analysed_series as of_vocabularies
+from transition_runs import of_series, refitted, todays_runs, undertraining_runs, vocabulary_runs
 
 from shapelaw.advice.surface import analysis as surface
 from shapelaw.advice.surface.results import present_surface
@@ -65,7 +60,7 @@ from shapelaw.studies.transitions.analysis import (
 )
 from shapelaw.studies.transitions.results import present as transitions
 
-ARCHIVE = Path(__file__).parent / "golden" / "shown.tar.xz"
+ARCHIVE = TABLES.with_name("shown.tar.xz")
 KEPT_POINTS = 6  # of longer data, beside their number and the sum of their sizes
 FAST = Options(draws=150)
 
@@ -153,7 +148,7 @@ def saturated(*examples: tuple[str, int, int], runs: pd.DataFrame | None = None)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "attention"
         for run, count, heads in examples:
-            save(folder, run, weights(count, heads))
+            save_weights(folder, run, weights(count, heads))
         given = None if runs is None else StudyRuns(runs, "runs.csv", ())
         return memorization.present(memorization.analyse(given, "memorization_saturation", attention=folder))
 
