@@ -15,7 +15,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,30 +31,22 @@ GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))
 STUDIES = tuple(name for name, study in REGISTRY.items() if not study.extra)
 EXTRAS = tuple(name for name, study in REGISTRY.items() if study.extra)
+COLUMNS = "study\tkey\tdigest"
 LISTED = 60  # files: a rule that makes more has a hash of their names instead
 TABLES = "tables"  # the word for them on the command line
 
 
-@dataclass(frozen=True)
-class Named:
-    """What a run goes by."""
-
-    study: str
-    key: str
-    digest: str
-
-
-def named_runs(scale: str) -> list[Named]:
-    """Every run and every separation rank of a scale, in the order of its grids."""
+def named_runs(scale: str) -> list[str]:
+    """Every run and every separation rank of a scale, in the order of its grids: its study, key and digest."""
     sections = {"scale": scale, "studies": list(STUDIES), "extras": list(EXTRAS)}
     config = load_config(sections, ROOT / "workflow" / "scales", ROOT)
-    return [named for study in STUDIES for named in _named(config, study)]
+    return ["\t".join((study, *names)) for study in STUDIES for names in _named(config, study)]
 
 
-def _named(config: Settings, study: str) -> list[Named]:
+def _named(config: Settings, study: str) -> list[tuple[str, str]]:
     if REGISTRY[study].kind is None:
-        return [Named(study, _rank_key(one), digest(one.sizes)) for one in asked_of(rank_grids(config))]
-    return [Named(study, run.key, run.digest) for run in runs_of(config, study, ROOT).values()]
+        return [(_rank_key(one), digest(one.sizes)) for one in asked_of(rank_grids(config))]
+    return [(run.key, run.digest) for run in runs_of(config, study, ROOT).values()]
 
 
 def _rank_key(one: Asked) -> str:
@@ -88,11 +80,9 @@ def _listing(files: Iterable[str]) -> dict[str, Any]:
     return {"files": len(names)} | ({"names": names} if len(names) <= LISTED else {"hash_of_names": hashed})
 
 
-def different_runs(golden: Iterable[Named], now: Iterable[Named]) -> list[str]:
+def different_runs(golden: Iterable[str], now: Iterable[str]) -> list[str]:
     """The runs that came, went or have another digest; empty where they are the same."""
-    return changed_lines(
-        *(sorted(f"{one.study} {one.key} {one.digest}" for one in some) for some in (golden, now))
-    )
+    return changed_lines(*(sorted(line.replace("\t", " ") for line in some) for some in (golden, now)))
 
 
 def different_jobs(golden: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -118,18 +108,9 @@ def jobs_file(scale: str) -> Path:
     return GOLDEN / f"jobs-{scale}.json"
 
 
-def read_runs(path: Path) -> list[Named]:
-    """The inverse of `write_runs`."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Named(**row) for row in csv.DictReader(file, delimiter="\t")]
-
-
-def write_runs(path: Path, runs: Iterable[Named]) -> None:
-    """A table with a line a run."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(field.name for field in fields(Named))
-        writer.writerows(map(astuple, runs))
+def read_runs(path: Path) -> list[str]:
+    """A line for each run."""
+    return path.read_text(encoding="utf-8").splitlines()[1:]
 
 
 def main() -> None:
@@ -155,7 +136,7 @@ def main() -> None:
             changes = different_runs(read_runs(runs_path), runs)
             changes += different_jobs(json.loads(jobs_path.read_text(encoding="utf-8")), jobs)
         print(f"{scale}: {len(runs)} runs", *(changes or ["nothing changed"]), sep="\n  ")
-        write_runs(runs_path, runs)
+        runs_path.write_text("\n".join([COLUMNS, *runs, ""]), encoding="utf-8")
         jobs_path.write_text(json.dumps(jobs, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,11 +1,10 @@
 """Analyses write the tables that they wrote, and runs keep their names; tests/promises.py rewrites them on purpose."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from golden_tables import COMMANDS, FIT, INPUTS, differences, golden, kept, made, same, unpack_inputs
-from promises import SCALES, Named, different_jobs, different_runs, named_runs, read_runs, runs_file
+from promises import SCALES, different_jobs, different_runs, named_runs, read_runs, runs_file
 
 from shapelaw.studies.registry import STUDIES
 
@@ -69,15 +68,17 @@ def test_a_difference_is_one() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_run_of_a_scale_keeps_its_names(scale: str) -> None:
     golden = read_runs(runs_file(scale))
-    assert {one.study for one in golden} == {name for name, study in STUDIES.items() if not study.extra}
+    assert {line.split("\t")[0] for line in golden} == {
+        name for name, study in STUDIES.items() if not study.extra
+    }
     changes = different_runs(golden, named_runs(scale))
     assert not changes, "\n".join([f"{scale}:", *changes])
 
 
 def test_a_difference_of_names_is_one() -> None:
-    first, second, third = (Named("depth_width", key, key * 2) for key in "abc")
+    first, second, third = (f"depth_width\t{key}\t{key * 2}" for key in "abc")
     assert different_runs([first, second], [second, first]) == []
-    changed = different_runs([first, second], [replace(second, digest="x"), third])
+    changed = different_runs([first, second], ["depth_width\tb\tx", third])
     assert changed == [
         "  -depth_width a aa",
         "  -depth_width b bb",
