@@ -1,10 +1,12 @@
-"""A config.json: where it is, and what a folder without one is."""
+"""A config.json: where it is, and what a folder without one is; architectures out of numbers, rows and flags."""
 
+import math
 from pathlib import Path
 
 import pytest
 from small import listed
 
+from shapelaw.advice.models.architectures import Architecture, architecture_of_row, make_architecture
 from shapelaw.advice.models.config_json import config_file, local_path, number_in, read_config
 from shapelaw.errors import UserError
 
@@ -48,3 +50,23 @@ def test_a_number_has_many_names_and_is_one() -> None:
     assert number_in({"num_heads": [4, 4]}, "heads") == 4
     assert number_in({"num_heads": [4, 8]}, "heads") is None
     assert number_in({"n_embd": None, "d_model": "8"}, "width") is None
+
+
+def test_a_row_of_a_table_has_texts_floats_and_gaps() -> None:
+    row = {
+        "name": "x",
+        "width": "64",
+        "vocab_size": 257.0,
+        "patch": math.nan,
+        "heads": None,
+        "depth": "",
+        "note": "y",
+    }
+    assert architecture_of_row(row) == Architecture("x", 64, 257)
+
+
+@pytest.mark.parametrize(("numbers", "sentence"), listed("advice/architectures.yaml", "architectures"))
+def test_what_is_not_an_architecture_gets_one_sentence(numbers: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        make_architecture("mine", **numbers)
+    assert str(caught.value) == f"mine: {sentence}"

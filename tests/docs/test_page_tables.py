@@ -1,16 +1,18 @@
-"""Tables in the pages are those that the committed results give."""
-
-from __future__ import annotations
+"""Tables and figures of the pages are those that the committed results give."""
 
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from golden_tables import COMMANDS, golden, tables_of, words_of
+from pass_rates import TABLE, panels
 from small import REPOSITORY
 
 from page_tables import MADE, cell_of, main, pages, table_of, written
 from shapelaw.errors import UserError
+from shapelaw.report.plots import save_figure
+from shapelaw.studies.assumptions.results import EXPONENTS, pass_rate_chart
 
 RUNS = """depth,width,loss,steps
 1,16,2.5,100
@@ -88,3 +90,24 @@ def test_a_missing_value_is_a_dash() -> None:
         cell_of("transition", {"status": "too noisy", "bound": float("nan"), "side": None})
         == "too noisy for an estimate"
     )
+
+
+TABLE_OF_RATES = pd.read_csv(TABLE)
+
+
+def test_each_panel_has_all_tolerances_at_the_same_sizes() -> None:
+    found = panels(TABLE_OF_RATES)
+    assert len(found) == 10
+    for panel in found:
+        assert panel.sizes == sorted(panel.sizes)
+        assert {len(rates) for rates in (panel.float32, *panel.rates.values())} == {len(panel.sizes)}
+        assert set(panel.rates) == set(EXPONENTS)
+        # a looser tolerance counts fewer subsets as independent
+        for strict, loose in zip(panel.rates[min(EXPONENTS)], panel.rates[max(EXPONENTS)], strict=True):
+            assert strict >= loose
+
+
+@pytest.mark.slow
+def test_the_committed_figure_is_of_these_numbers(tmp_path: Path) -> None:
+    drawn, _ = save_figure(pass_rate_chart(panels(TABLE_OF_RATES)).figure(), tmp_path / "drawn")
+    assert drawn.read_bytes() == (REPOSITORY / "docs/figures/assumptions_pass_rate.svg").read_bytes()

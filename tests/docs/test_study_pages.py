@@ -1,15 +1,15 @@
-"""Every study has its verdict on a page, which README and the results lead to, and the cost of its runs there."""
-
-from __future__ import annotations
+"""Every study has its verdict on a page, which README and the results lead to, and pages count its runs."""
 
 import re
 
 import pytest
+from shipped import SCALES, shipped
 from small import REPOSITORY
 from test_site import anchors
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.jobs.plan import cost_line, speed_of
+from shapelaw.specs.runs import Run
 from shapelaw.storage.pool import Counts
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
@@ -56,3 +56,17 @@ def test_the_planned_cost_of_a_study_is_that_of_its_page(
 
 def test_studies_with_runs_at_scale_laptop_state_their_cost() -> None:
     assert {study for _, study, _, _ in PLANS} >= {"vocabulary", "embedding_rank", "attention_ratio"}
+
+
+PAGE = " ".join((REPOSITORY / "docs" / "cluster.md").read_text(encoding="utf-8").split())
+
+
+def test_the_papers_grid_is_counted() -> None:
+    config = load_config(shipped(scale="paper", extras=[]), SCALES)
+    runs = [run for study in config.studies for run in runs_of(config, study, REPOSITORY).values()]
+    decoders = [run for run in runs if isinstance(run, Run)]
+    largest = max(run.total_params for run in decoders)
+    assert (
+        f"`--config scale=paper` has {len(decoders)} decoders of up to {largest / 1e6:.0f} million parameters, and "
+        f"{len(runs) - len(decoders):,} memorizers besides"
+    ) in PAGE

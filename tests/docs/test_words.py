@@ -1,9 +1,7 @@
-"""Texts for people use one word for one thing: pages as they are shown, captions, and the help of the commands.
+"""Texts for people use one word for one thing: pages as they are shown, captions, and help; and pages stay short.
 
 Keys of JSON, columns of CSV and names in code keep theirs, so what is in backticks or in a block of code isn't read.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ import pytest
 from small import REPOSITORY
 
 from cli_page import help_of
-from count_pages import pages
+from count_pages import MOST_LINES, MOST_WORDS, counts, lines_of, pages, words_of
 from shapelaw.cli import COMMANDS
 
 CAPTIONS = sorted((REPOSITORY / "scripts" / "shapelaw" / "studies").rglob("captions/*.rst"))
@@ -72,3 +70,28 @@ def test_a_text_uses_none_of_the_words_that_others_replace(name: str, text: str)
 ALLOWED: dict[str, dict[str, str]] = {
     "shapelaw fit --help": {"penalty (the": "", "forms and overtaking": "", "figures\npenalty": ""},
 }
+
+
+def test_the_pages_keep_to_their_limits() -> None:
+    lines, words = (sum(column) for column in zip(*counts().values(), strict=True))
+    assert lines <= MOST_LINES
+    assert words <= MOST_WORDS, (
+        f"{words - MOST_WORDS} words too many (docs/generators/count_pages.py); shorten pages"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "words"),
+    [
+        ("# A page\n\nOne sentence.\nAnother one.\n", ["# A page", "One sentence. Another one."], 6),
+        ("- an item\n  and its end\n- another\n", ["- an item and its end", "- another"], 6),
+        ("| a | b |\n|---|:-:|\n| 1 | – |\n", ["| a | b |", "| 1 | – |"], 3),
+        ("<!-- table\nfrom: x.csv\n-->\n| a |\n| --- |\n<!-- end -->\n", ["| a |"], 1),
+        ("```sh\nmake demo   # builds\n\nmake ui\n```\n", ["| make demo   # builds", "| make ui"], 5),
+        ("word " * 30, [" ".join(["word"] * 24), " ".join(["word"] * 6)], 30),
+        ("+0.1 ± 0.2", ["+0.1 ± 0.2"], 2),
+    ],
+)
+def test_what_a_line_and_a_word_are(text: str, lines: list[str], words: int) -> None:
+    assert lines_of(text) == lines
+    assert words_of(lines) == words

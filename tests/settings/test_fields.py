@@ -1,6 +1,7 @@
-"""Keys as YAML and command lines spell them, and sections of a spec's fields."""
+"""Keys as YAML and command lines spell them, and sections of a spec's fields; the sections that every config has."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -8,9 +9,18 @@ from pydantic import ValidationError
 from shipped import SCALES, shipped
 
 from shapelaw.campaign.config import load_config
-from shapelaw.settings.sections import Section, section_of
+from shapelaw.settings.sections import (
+    Folder,
+    HuggingFace,
+    Packaged,
+    Section,
+    Source,
+    parse_source,
+    section_of,
+)
 from shapelaw.specs.axes import Axis
 from shapelaw.studies.grid.study import grids_of
+from shapelaw.studies.memorization.study import Memorization, MemorizationGrid
 
 
 def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
@@ -85,3 +95,46 @@ def test_a_section_keeps_the_bounds_of_its_spec(values: dict[str, Any], key: str
 @pytest.mark.parametrize("steam", [None, "null", 0.5, "0.5"])
 def test_a_section_takes_null_where_its_spec_does(steam: object) -> None:
     assert OVEN(minutes="30", steam=steam).steam in (None, 0.5)
+
+
+def test_a_study_gets_its_section_of_the_model_that_it_declares() -> None:
+    config = load_config(shipped(), SCALES)
+    assert isinstance(config.section("memorization", Memorization), Memorization)
+    with pytest.raises(TypeError, match="memorization is of Memorization, not of MemorizationGrid"):
+        config.section("memorization", MemorizationGrid)
+    assert {type(grid) for grid in config.section_list("memorization_heads", MemorizationGrid)} == {
+        MemorizationGrid
+    }
+    with pytest.raises(TypeError, match="memorization_heads has grids that are not of Memorization"):
+        config.section_list("memorization_heads", Memorization)
+
+
+@pytest.mark.parametrize(
+    ("line", "source"),
+    [
+        ("wiki", Packaged("wiki")),
+        ("treasury", Packaged("treasury")),
+        ("folder:my/books", Folder(Path("my/books"))),
+        ("folder:C:/books,text_column=body", Folder(Path("C:/books"), "body")),
+        (
+            "huggingface:wikimedia/wikipedia,config=20231101.en",
+            HuggingFace("wikimedia/wikipedia", "20231101.en"),
+        ),
+        (
+            "huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000",
+            HuggingFace("bookcorpus/bookcorpus", revision="refs/convert/parquet", rows_per_document=1000),
+        ),
+        ("huggingface:json,data_files=a=b.jsonl", HuggingFace("json", data_files="a=b.jsonl")),
+        (
+            "huggingface:json,data_files=a.jsonl,b.jsonl,split=test",
+            HuggingFace("json", split="test", data_files="a.jsonl,b.jsonl"),
+        ),
+        ("folder:poems, letters", Folder(Path("poems, letters"))),
+        ("folder:a,b,,c,text_column=d,e", Folder(Path("a,b,,c"), "d,e")),
+        ('folder:"a,b=c"', Folder(Path("a,b=c"))),
+        ('folder:"a,text_column=b",text_column=c', Folder(Path("a,text_column=b"), "c")),
+        ('folder:it\'s {a} "text" ü', Folder(Path('it\'s {a} "text" ü'))),
+    ],
+)
+def test_a_source_on_one_line(line: str, source: Source) -> None:
+    assert parse_source(line) == source

@@ -15,8 +15,17 @@ from made_records import ask, finish, make_rows, make_run, milliseconds, write_f
 from mlflow.entities import Experiment, Metric, Param, Run, RunData, RunInfo, RunTag
 from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
-from places import SCRIPTS, Place, wait_for
-from stored import COLUMNS, active_runs, curves, dump, logged_inputs, recorded_curves
+from places import (
+    COLUMNS,
+    SCRIPTS,
+    Place,
+    active_runs,
+    curves,
+    dump,
+    logged_inputs,
+    recorded_curves,
+    wait_for,
+)
 
 from shapelaw.storage.progress import Liveness
 from shapelaw.tracking.entities import listed_runs, run_name, shape_name

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from commands import script
 from made_records import ask, make_run, write_finished, write_live
-from places import Place, free_port, web_server
+from places import Place, dump, free_port, web_server
 from small import listed
-from stored import dump
 
 from shapelaw.tracking.command import redact
 

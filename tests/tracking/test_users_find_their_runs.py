@@ -21,8 +21,7 @@ import yaml
 from commands import script
 from made_records import ask, make_run, other_recipe, write_finished
 from mlflow.tracking import MlflowClient
-from places import SCRIPTS, Place, free_port, serve, wait_for
-from stored import active_runs
+from places import SCRIPTS, Place, active_runs, free_port, serve, wait_for
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS, LANGUAGE

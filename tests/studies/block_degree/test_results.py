@@ -1,16 +1,32 @@
-"""The degree study from a table of runs to its files, on tables whose truth is known."""
+"""The degree study from its keys to runs, and from a table of runs to its files, on tables whose truth is known."""
 
-from __future__ import annotations
+import math
 
+import numpy as np
+import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of
+from degree_runs import BEST_RATE, SEPARABLE, TRUE_LOSS, table, tuned_of, with_mixtures
+from shipped import SCALES, shipped
+from small import REPOSITORY
 
-from shapelaw.studies.block_degree.results import (
-    analyse,
-    losses_table,
-    present,
+from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.specs.kinds import spec_from_dict
+from shapelaw.studies.block_degree import results as figures
+from shapelaw.studies.block_degree.analysis import differences
+from shapelaw.studies.block_degree.ranks import (
+    EXACT,
+    FLOOR,
+    correlations,
+    polynomial,
+    rank_correlation_table,
+    rank_figure,
+    rank_losses_table,
+    rank_networks,
 )
+from shapelaw.studies.block_degree.results import analyse, losses_table, present
+from shapelaw.studies.block_degree.study import problems
 from shapelaw.studies.study_runs import StudyRuns
+from shapelaw.training.degree_pack import draw_separable, least_errors
 
 
 def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
@@ -33,3 +49,132 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
 
 def test_one_seed_is_no_comparison() -> None:
     assert losses_table(tuned_of(table(seeds=1)))["low95"].isna().all()
+
+
+def test_titles_name_what_differs_from_degree_3_after_holm_and_what_cant_be_told() -> None:
+    tuned = tuned_of(table(seeds=3))
+    separable, _ = figures.differences_figure(differences(tuned)).panels
+    assert separable is not None
+    assert separable.title.startswith("Separable: worse than degree 3: degree 1 (R\u00a0=\u00a02, 8)")
+    alone, _ = figures.differences_figure(differences(tuned_of(table(seeds=1)))).panels
+    assert alone is not None
+    assert alone.title == "Separable: can't tell: one seed"
+    mixed = figures.mixtures_figure(tuned_of(with_mixtures()))
+    assert isinstance(mixed, figures.Chart)
+    assert mixed.panels[0] is not None
+    assert mixed.panels[0].title.startswith("Mixtures end within ")
+
+
+def test_the_note_s_block_is_trained_at_the_same_budget() -> None:
+    grid = {
+        "target": "signs",
+        "target_ranks": [4],
+        "degrees": [1, 3],
+        "matrices": 12,
+        "learning_rates": [0.01],
+    }
+    block = {
+        "activation": "relu",
+        "residual": False,
+        "normalization": "batch",
+        "heads": 2,
+        "until_converged": True,
+    }
+    runs = runs_of(load_config(shipped(block_degree=[grid | block]), SCALES), "block_degree", REPOSITORY)
+    assert len(runs) == 2 * 4
+    assert {run.network.matrices for run in runs.values()} == {12}
+    assert {run.network.depth for run in runs.values()} == {2, 6}
+    assert {run.network.block for run in runs.values()} == {"ReLU, no residual, batch norm, 2 heads"}
+    assert all(spec_from_dict(run.to_dict()) == run for run in runs.values())
+
+
+def test_mixers_have_the_budget_of_products_and_their_tokens_divide_the_inputs() -> None:
+    grid = {"target_ranks": [4], "degrees": [3], "mixers": [2, 4], "matrices": 6, "learning_rates": [0.01]}
+    runs = runs_of(load_config(shipped(block_degree=[grid]), SCALES), "block_degree", REPOSITORY).values()
+    assert all(spec_from_dict(run.to_dict()) == run for run in runs)
+    assert {(run.network.mixer_tokens, run.network.depth) for run in runs} == {(0, 2), (2, 2), (4, 2)}
+    assert {run.network.matrices for run in runs} == {6}
+    layers = [run.network.layer_params for run in runs]
+    assert max(layers) < 1.15 * min(layers)
+    # each token uses W, and each channel V_1 and V_2
+    flops = {run.network.mixer_tokens: run.step_flops / run.batch_size / 6 for run in runs}
+    assert flops[4] == 16 * 32 + 2 * (2 * 32 * 4 * 256 + 4 * 32**2) + 32
+    for wrong, said in (
+        ({"mixers": [3]}, "a Mixer of 3 tokens can't cut 16 inputs"),
+        ({"matrices": 8, "degrees": [2]}, "3 matrices a layer"),
+        ({"heads": 2, "degrees": [1]}, "one head"),
+    ):
+        config = load_config(shipped(block_degree=[grid | wrong]), SCALES)
+        (problem,) = problems(config, REPOSITORY)
+        assert said in problem
+
+
+def test_grids_that_differ_in_the_inputs_alone_are_other_runs() -> None:
+    grids = [
+        {"target_ranks": [2], "degrees": [3], "matrices": 6, "inputs": inputs, "seeds": 2}
+        for inputs in (4, 8)
+    ]
+    runs = runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
+    assert len(runs) == 2 * 4 * 2
+
+
+def ranked_table(follow: bool) -> pd.DataFrame:
+    """Networks of 6 matrices whose losses follow the floor of their exact rank, or are noise around one value."""
+    random = np.random.default_rng(2)
+    rows = []
+    for degrees in ("1.1.1.1.1.1", "1.1.1.1.2", "1.1.1.3", "1.1.2.2", "1.2.3", "2.2.2", "3.3"):
+        network = polynomial(tuple(map(int, degrees.split("."))), 4, 8)
+        rank = network.rank_bound()
+        for target_rank in (32, 64):
+            for seed in range(3):
+                floor = least_errors(draw_separable(8, target_rank, seed))[min(rank, target_rank)]
+                loss = floor + 1e-3 if follow else 0.1
+                rows.append(
+                    SEPARABLE
+                    | {
+                        "target_rank": target_rank,
+                        "degrees": degrees,
+                        "inputs": 8,
+                        "width": 4,
+                        "learning_rate": 1e-2,
+                        "seed": seed,
+                        "loss": loss * math.exp(0.05 * random.standard_normal()),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.slow
+def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not() -> None:
+    ranked = rank_networks(tuned_of(ranked_table(follow=True)))
+    losses = rank_losses_table(ranked)
+    assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
+        "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
+        "degrees 1.2.3": 50, "degree 2": 105, "degree 3": 140,
+    }  # fmt: skip
+    assert (losses["status"] == "exact").all()
+    above = losses["rank"] >= losses["target_rank"]
+    assert (losses.loc[above, "floor"] == 0).all()
+    assert losses.loc[~above, "loss"].to_numpy() == pytest.approx(losses.loc[~above, "floor"] + 1e-3, rel=0.1)
+    found = correlations(ranked)
+    rows = rank_correlation_table(found)
+    of_rank = rows[rows["against"] == EXACT]
+    assert (of_rank.loc[of_rank["target_rank"].notna(), "verdict"] == "negative").all()
+    (row,) = rows[rows["against"] == FLOOR].to_dict("records")
+    assert pd.isna(row["target_rank"])
+    assert row["verdict"] == "positive"
+    assert row["spearman"] > 0.85
+    assert len(rank_figure(ranked, found).panels) == 1
+    ranked = rank_networks(tuned_of(ranked_table(follow=False)))
+    assert set(rank_correlation_table(correlations(ranked))["verdict"]) == {"no significant correlation"}
+    losses = rank_losses_table(ranked).set_index(["target_rank", "network"])
+    assert losses.loc[(32, "degree 1"), "below_floor"] == 3  # 0.1 of the variance, where rank 2 leaves more
+
+
+def test_a_rank_that_takes_too_long_is_its_upper_bound() -> None:
+    ranked = {one.tuned.name: one for one in rank_networks(tuned_of(table(seeds=1)), seconds=1.0)}
+    assert ranked["degree 1"].rank == ranked["degree 1"].upper_bound == 2
+    assert ranked["degree 3"].rank is None
+    assert ranked["degree 3"].total_degree == 81
+    assert ranked["degree 3"].upper_bound > 10**6
+    assert math.isnan(ranked["degree 3"].mean_floor)

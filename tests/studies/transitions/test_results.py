@@ -1,17 +1,22 @@
-"""All tables, figures and fit.json of depth against width, written."""
+"""All tables, beside the published ones, figures and fit.json of depth against width, written."""
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from transition_runs import analysed
+import pytest
+from loss_surfaces import grid_of, simulate
+from transition_runs import analysed, refitted
 
 from shapelaw.errors import Parts
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import PAPER_RULE
+from shapelaw.fits.curves import PAPER_RULE, loss_curves
 from shapelaw.fits.inputs import check_runs
+from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
+from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.results import (
     add_options,
@@ -77,3 +82,87 @@ def test_where_every_depth_doubles_the_last_one_figure_serves_for_two():
     assert (drawn := present(analysis).figures)["loss_doubled"] is not drawn["loss_adjacent"]
     doubling = replace(analysis, runs=replace(analysis.runs, doubled=analysis.runs.adjacent))
     assert (drawn := present(doubling).figures)["loss_doubled"] is drawn["loss_adjacent"]
+
+
+def test_the_papers_numbers_from_the_papers_transitions():
+    comparison = tables.comparison_table(refitted()).set_index("quantity")
+    error = (comparison["ours"] / comparison["published"] - 1).abs()
+    assert error.drop(["relative error of N_transition(100)", "cov_bb"]).max() < 0.006
+    assert error.max() < 0.05
+    err_error = (comparison["ours_err"] / comparison["published_err"] - 1).abs().dropna()
+    assert len(err_error) == 9
+    assert err_error.max() < 0.03
+
+
+def test_a_transition_has_the_tokens_of_each_parameter_of_its_shallower_network():
+    """At a fixed number of tokens they fall as the size; with equal tokens a parameter all transitions have these."""
+    made = simulate(grid_of((4, 6, 8), 6e4, 6e6, 12), {4: 150.0, 6: 200.0, 8: 260.0}, noise=0.0008)
+    blocks = 12 * made["depth"] * made["width"] ** 2
+    for tokens, expected in (
+        (blocks * 0 + 5e7, lambda depth, d: 5e7 / (12 * depth * d**2)),
+        (blocks * 20, lambda *_: 20),
+    ):
+        runs = check_runs(made.assign(block_params=blocks, tokens_trained=tokens), "made")
+        found = analyse_runs(runs, Options(draws=200)).transitions.query("status == 'crossing'")
+        assert len(found) >= 2
+        wanted = [expected(depth, width) for depth, width in zip(found["depth"], found["width"], strict=True)]
+        assert found["tokens_per_param"].tolist() == pytest.approx(wanted, rel=1e-6)
+    assert "tokens_per_param" not in analyse_runs(check_runs(made, "made"), Options(draws=50)).transitions
+
+
+def test_gaps_change_sign_at_the_crossing_and_none_is_judged_without_noise():
+    runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 200.0}, noise=0.0008), "made")
+    table = tables.gaps_table(analyse_runs(runs, Options(draws=50)).runs)
+    assert set(table["better"]) == {"shallower", "neither", "deeper"}
+    assert (table.query("better == 'deeper'")["width"] > 180).all()
+    assert (table.query("better == 'shallower'")["width"] < 220).all()
+    once = tables.gaps_table(analyse_runs(runs[runs["seed"] == 0], Options(draws=50)).runs)
+    assert len(once) == len(table)
+    assert once[["deeper_by_err", "better"]].isna().all(axis=None)
+
+
+def test_the_projection_is_the_papers_table_1():
+    table = tables.projection_table(refitted().fit)
+    assert len(table) == 9
+    assert (table["depth"] - table["published_depth"]).abs().max() <= 1
+    assert (table["width"] / table["published_width"] - 1).abs().max() <= 0.015
+    assert (table["status"] == "projected").all()
+    small = table.set_index("model").loc["GPT-3 Small"]
+    assert small["non_embedding_params"] == 125e6 - 50257 * 768
+    assert table["width_err"].between(0, 0.05 * table["width"]).all()
+
+
+def test_seed_noise_stands_beside_the_published_one():
+    runs = simulate(grid_of((6, 12), 3e6, 5e7, 5), {6: 300.0})
+    runs.loc[runs["width"] == runs["width"].unique()[1], "width"] = 320
+    study = analyse_runs(check_runs(runs, "made"), Options(draws=100)).runs
+    table = tables.seed_noise_table(study)
+    assert table.loc[table["width"] == 320, "published_std"].item() == 0.00192
+    pooled = table.iloc[-1]
+    assert pooled["depth"] == "pooled"
+    assert pooled["loss_std"] == study.noise.std
+    assert pooled["seeds"] == 12
+
+
+def test_best_depth_changes_at_the_transitions():
+    truth = check_runs(simulate(grid_of((4, 8, 16), 1e5, 1e7, 25), {4: 90.0, 8: 130.0}, noise=0.0), "made")
+    curves = loss_curves(truth.drop_duplicates(["depth", "width"]), Noise(1e-5, np.inf))
+    table = tables.best_depth_table(tables.rank_depths(curves, Noise(1e-5, np.inf)))
+    assert table["best_depth"].tolist() == [4, 8, 16]
+    assert table["size_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
+    assert table["size_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
+    assert (table["certain"] > 0.85).all()
+    unknown = tables.best_depth_table(tables.rank_depths(loss_curves(truth, None), None))
+    assert (unknown["certain"] == 0).all()
+
+
+def test_best_depth_ranks_only_what_is_there():
+    """Scattered shapes: no certainty across a gap of a decade, nor where a depth has fewer than four sizes."""
+    runs = simulate(
+        {4: [40, 50, 60, 70, 300, 320], 8: [30, 36, 42, 50, 220, 240], 16: [60, 200]}, {4: 90.0, 8: 130.0}
+    )
+    curves = loss_curves(check_runs(runs, "made"), Noise(1e-5, np.inf))
+    ranking = tables.rank_depths(curves, Noise(1e-5, np.inf))
+    assert not ((ranking.size > 5e5) & (ranking.size < 3e6)).any()
+    assert not np.isfinite(ranking.excess[ranking.depths.index(16)]).any()
+    assert not ranking.certain.any()
