@@ -20,13 +20,14 @@ def not_drawn(figure: Figure, path: Path) -> list[Path]:
     return files
 
 
-def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """As a process of its own would, the script reads its arguments, prints, and ends with a code.
+def script(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> subprocess.CompletedProcess[str]:
+    """A command of the project: as a process of its own would, it reads its arguments, prints, and ends with a code.
 
     Figures of its results are made and not drawn, which would take half of the time of an analysis; tests/workflow and
     the commands of the pages (tests/docs/test_commands.py) draw them.
     """
-    command = [str(script), *map(str, arguments)]
+    path = str(command_path(name))
+    command = [path, *map(str, arguments)]
     output, errors, code = io.StringIO(), io.StringIO(), 0
     with (
         chdir(cwd),
@@ -36,15 +37,10 @@ def run_here(script: Path, *arguments: object, cwd: Path) -> subprocess.Complete
         redirect_stderr(errors),
     ):
         try:
-            runpy.run_path(str(script), run_name="__main__")
+            runpy.run_path(path, run_name="__main__")
         except SystemExit as ended:
             code = int(ended.code or 0)  # our commands end with numbers
     return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
-
-
-def script(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> subprocess.CompletedProcess[str]:
-    """A command of the project in this process."""
-    return run_here(command_path(name), *arguments, cwd=cwd)
 
 
 def output_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:

@@ -24,8 +24,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from commands import run_here  # noqa: E402
-from small import command_path  # noqa: E402
+from commands import script  # noqa: E402
 
 ARCHIVE = ROOT / "tests" / "golden" / "tables.tar.xz"
 INPUTS, FIT = "inputs", "fit.json"
@@ -111,8 +110,8 @@ def words_of(command: Iterable[str | Path]) -> tuple[str, ...]:
 
 def tables_of(command: Sequence[str], out: Path, folder: Path) -> Tables:
     """The tables that a command writes into `out`, run in a folder."""
-    script, *arguments = command
-    done = run_here(command_path(script.removesuffix(".py")), *arguments, "--out", out, cwd=folder)
+    name, *arguments = command
+    done = script(name.removesuffix(".py"), *arguments, "--out", out, cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr}")
     tables = {

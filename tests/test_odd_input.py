@@ -9,8 +9,7 @@ from dataclasses import asdict
 
 import pandas as pd
 import pytest
-from commands import run_here
-from small import command_path
+from commands import script
 from transformers import CONFIG_MAPPING
 
 from shapelaw.advice.models.described import architecture_of, model_text
@@ -178,30 +177,30 @@ def command_lines(rng: random.Random) -> dict[str, str]:
     )
     asked = f"{number()} --vocab {number()} --tokens {number()} --depth {whole()} --width {whole()} --size {means}"
     return {
-        "fit_surface.py": f"--runs runs.csv {out} {rng.choice(OPTIONS)} --sizes {number()}",
-        "fit_transitions.py": f"{about} runs.csv {out} --noise {number()}",
-        "analyse.py": f"{study} --input runs.csv --out out",
-        "shape.py": asked,
-        "speed.py": f"{rng.choice(('x', '0', '-1', 'nan'))} --depths {number()}",
-        "evidence.py": "runs.csv",
-        "bottlenecks.py": "--model config.json",
-        "separation_rank.py": f"--depth {whole()} --width {whole()} --tokens {whole()} --heads {whole()}",
-        "memorization_capacity.py": f"--heads {whole()} --context {whole()} --head-dim {whole()}",
-        "perplexity.py": "--model config.json --text runs.csv",
-        "advisor_page.py": "--fit runs.csv --out advisor.html",
-        "status.py": f"--results {rng.choice(('out', '.', 'runs.csv'))}",
-        "browse_runs.py": f"--results nowhere --config {config}",
+        "fit_surface": f"--runs runs.csv {out} {rng.choice(OPTIONS)} --sizes {number()}",
+        "fit_transitions": f"{about} runs.csv {out} --noise {number()}",
+        "analyse": f"{study} --input runs.csv --out out",
+        "shape": asked,
+        "speed": f"{rng.choice(('x', '0', '-1', 'nan'))} --depths {number()}",
+        "evidence": "runs.csv",
+        "bottlenecks": "--model config.json",
+        "separation_rank": f"--depth {whole()} --width {whole()} --tokens {whole()} --heads {whole()}",
+        "memorization_capacity": f"--heads {whole()} --context {whole()} --head-dim {whole()}",
+        "perplexity": "--model config.json --text runs.csv",
+        "advisor_page": "--fit runs.csv --out advisor.html",
+        "status": f"--results {rng.choice(('out', '.', 'runs.csv'))}",
+        "browse_runs": f"--results nowhere --config {config}",
     }
 
 
-@pytest.mark.parametrize("script", command_lines(random.Random(0)))
-def test_odd_command_lines_end_with_a_sentence_or_results(tmp_path, script):
+@pytest.mark.parametrize("name", command_lines(random.Random(0)))
+def test_odd_command_lines_end_with_a_sentence_or_results(tmp_path, name):
     for case in range(5):
         rng = random.Random(case)
         (tmp_path / "runs.csv").write_text(odd_table(rng), encoding="utf-8")
         (tmp_path / "config.json").write_text(json.dumps(odd_config(rng)), encoding="utf-8")
-        words = shlex.split(command_lines(rng)[script])
-        done = run_here(command_path(script.removesuffix(".py")), *words, cwd=tmp_path)
+        words = shlex.split(command_lines(rng)[name])
+        done = script(name, *words, cwd=tmp_path)
         assert done.returncode in (0, 1, 2)
         assert "Traceback" not in done.stderr
         if done.returncode:

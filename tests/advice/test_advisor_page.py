@@ -16,7 +16,7 @@ import pytest
 import yaml
 from browsers import needs_browser, started
 from commands import output_of, sentence_of
-from model_configs import CONFIGS, config_of, folder_of
+from model_configs import CONFIGS, NOT_COUNTED, config_of, folder_of
 from small import REPOSITORY
 
 from shapelaw.advice.answer.costs import Costs, Question, ask
@@ -246,15 +246,7 @@ return arguments[0].map((text) => {
 });"""
 
 
-# ways in which a config is counted by no formula (test_pretrained.py), or is none
-NOT_COUNTED: list[dict[str, Any]] = [
-    {"architectures": ["LlamaForSequenceClassification"]},
-    {"attention_bias": True},
-    {"intermediate_size": None},
-    {"num_hidden_layers": [1, 1]},
-    {"num_attention_heads": 7},
-    {"hidden_size": "2048"},
-]
+NONE: list[dict[str, Any]] = [{"num_attention_heads": 7}, {"hidden_size": "2048"}]  # of no model
 
 
 def counted(config: dict[str, Any]) -> dict[str, Any] | None:
@@ -284,7 +276,7 @@ def test_parameters_of_a_config_are_counted_as_the_package_counts_them(browser: 
         options = {"num_key_value_heads": kv_heads, "head_dim": head_dim, "tie_word_embeddings": tied}
         given = {name: value for name, value in options.items() if value is not None}
         configs.append({"model_type": family, "vocab_size": 99, **(gpt2 if own else shape), **given})
-    configs += [{**config_of("llama"), **more} for more in NOT_COUNTED]
+    configs += [{**config_of("llama"), **more} for more in [*NOT_COUNTED, *NONE]]
     there = [counted(config) for config in configs]
     here = browser.execute_script(COUNT, [json.dumps(config) for config in configs])
     for config, mine, theirs in zip(configs, here, there, strict=True):

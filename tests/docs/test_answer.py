@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import run_here
-from small import REPOSITORY, command_path
+from commands import script
+from small import REPOSITORY
 
 from answer_page import EVIDENCE, FIGURE, PAGE, page_of, write_figure
 
@@ -36,7 +36,7 @@ def test_the_readme_s_answer_is_the_page_s() -> None:
 
 def test_what_pages_show_of_a_fit_is_the_command_s(tmp_path: Path) -> None:
     runs = "docs/results/laptop_depth_width.parquet"
-    said = run_here(command_path("fit_surface"), runs, "--out", tmp_path, cwd=REPOSITORY).stdout.splitlines()
+    said = script("fit_surface", runs, "--out", tmp_path).stdout.splitlines()
     for page in ("README.md", "docs/advice/own_runs.md"):
         text = (REPOSITORY / page).read_text(encoding="utf-8")
         shown = re.search(rf"```sh\nshapelaw fit {re.escape(runs)}.*\n```\n\n```.*\n((?:.*\n)*?)```", text)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run_here
+from commands import script
 from memorizing_networks import BEND, HEAD_COUNTS, HEAD_DIMS, simulate, study_of
 from shipped import SCALES, shipped
-from small import REPOSITORY, SCRIPTS
+from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
@@ -29,14 +29,13 @@ from shapelaw.studies.memorization.saturation import RELU_COLUMNS, relu_results
 from shapelaw.studies.memorization.study import SATURATION
 
 NAN = float("nan")
-SCRIPT = SCRIPTS / "analyse.py"
 
 
 def test_the_command_reads_the_least_table(tmp_path):
     least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
     runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
     runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
-    done = run_here(SCRIPT, ALONG_HEADS, "--input", "runs.parquet", "--out", "out", cwd=tmp_path)
+    done = script("analyse", ALONG_HEADS, "--input", "runs.parquet", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert BEND in done.stdout
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
