@@ -1,7 +1,8 @@
-"""What benchmarks/language_training.py does where a contestant breaks, and the law that benchmarks/one_law.py fits."""
+"""Benchmarks begin; language_training.py goes on where a contestant breaks, and one_law.py fits a law that is known."""
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import language_training
@@ -9,6 +10,13 @@ import numpy as np
 import one_law
 import pandas as pd
 import pytest
+from small import REPOSITORY
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_finds_all_that_it_imports(path: Path) -> None:
+    """Some of them are carried out nowhere: they take a card, a cluster or hours."""
+    import_module(path.stem)
 
 
 def test_a_contestant_that_breaks_the_device_is_left_out_by_the_next_call(
