@@ -18,7 +18,6 @@ from shapelaw.studies.study import REFERENCE
 PUBLISHED = published_redundancies()
 ESM = make_architecture("ESM-1b", width=1280, vocab_size=33, heads=20, depth=33)
 BOTH = make_architecture("both", width=64, vocab_size=32, heads=2, attention_dim=64)
-FREE = make_architecture("free", width=64, vocab_size=100)
 
 
 def test_no_advice_where_the_bottleneck_may_cost_nothing() -> None:

@@ -248,7 +248,6 @@ def test_a_share_of_draws_at_its_limit_decides_nothing(changed, expected, undeci
 
 
 WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)
-TRUE = np.log(12 * 6 * 360.0**2)
 
 
 def drawn(runs, noise, draws=300):

@@ -1,21 +1,19 @@
 """A results folder over a tracking store, what that holds, read through MLflow alone, and what runs beside it."""
 
 import os
-import signal
 import socket
 import sqlite3
-import subprocess
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from job_server import warm_python
+from job_server import WarmProcess, warm_python
 from mlflow.entities import Run, ViewType
 
 from shapelaw.storage.records import read_record
@@ -49,57 +47,31 @@ class Place:
         return self.importer().import_study(self.study)[1]
 
 
-@dataclass
-class Server:
-    """`mlflow server` over an existing store; it can be stopped, killed, started again."""
-
-    store_uri: str
-    folder: Path
-    port: int = field(default_factory=lambda: free_port())
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [warm_python(), HERE.with_name("served.py"), "server", "--host", "127.0.0.1"]
-        command += ["--port", str(self.port), "--workers", "1", "--backend-store-uri", self.store_uri]
-        command += ["--artifacts-destination", str(self.folder / "served")]
-        environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.folder / "server.log").open("a") as log:
-            self.process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
-        wait_for(lambda: _answers(f"{self.uri}/health"))
-
-    def signal(self, number: signal.Signals) -> None:
-        """To the fork itself: `process` is the client that waits for it, and a client can't pass on a stop."""
-        os.kill(int((self.folder / "server.pid").read_text()), number)
-
-    def kill(self) -> None:
-        """No word of goodbye."""
-        assert self.process
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-        self.process = None
-
-
 @contextmanager
-def serving(store_uri: str, folder: Path, port: int = 0) -> Iterator[Server]:
-    """A server that runs; stopped at the end, whatever happened to it."""
-    server = Server(store_uri, folder, port or free_port())
+def serve(store_uri: str, folder: Path) -> Iterator[str]:
+    """The URI of an `mlflow server` over an existing store; killed at the end, without a word of goodbye."""
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    command = [
+        warm_python(),
+        HERE.with_name("served.py"),
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    command += ["--workers", "1", "--backend-store-uri", store_uri]
+    command += ["--artifacts-destination", str(folder / "served")]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with (folder / "server.log").open("a") as log:
+        server = WarmProcess(command, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
-        server.start()
-        yield server
+        wait_for(lambda: _answers(f"{uri}/health"))
+        yield uri
     finally:
-        if server.process:
-            server.kill()
-
-
-@contextmanager
-def serve(store_uri: str, folder: Path, port: int = 0) -> Iterator[str]:
-    """The URI of a server that runs."""
-    with serving(store_uri, folder, port) as server:
-        yield server.uri
+        server.kill()
+        server.wait()
 
 
 class QuietHandler(BaseHTTPRequestHandler):

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import mlflow.server
 import uvicorn
@@ -17,5 +16,4 @@ def here(command: list[str], extra_env: dict[str, str], **_: object) -> None:
 
 
 mlflow.server._exec_cmd = here
-Path("server.pid").write_text(str(os.getpid()))
 cli()

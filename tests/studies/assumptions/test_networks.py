@@ -49,8 +49,8 @@ def gelu(x):
     return x * (1 + erf(x / np.sqrt(2))) / 2
 
 
-def small_bert(monkeypatch, config=SMALL_BERT):
-    monkeypatch.setattr(networks, "_bert_config", lambda width, heads: config)
+def small_bert(monkeypatch):
+    monkeypatch.setattr(networks, "_bert_config", lambda width, heads: SMALL_BERT)
 
 
 def bert_wheel(folder: Path, monkeypatch, state) -> None:
