@@ -74,6 +74,15 @@ def make_executor(attempts: Attempts) -> tuple[Any, list[Any]]:
     return made, failed
 
 
+def still_active(made: Any, jobs: list[Any]) -> list[Any]:
+    """A look at Slurm's queue, as the plugin takes it."""
+
+    async def look() -> list[Any]:
+        return [info async for info in made.check_active_jobs(jobs)]
+
+    return asyncio.run(look())
+
+
 def submitted(job: Any, number: str) -> Any:
     return SimpleNamespace(job=job, external_jobid=number, aux={})
 
@@ -236,15 +245,11 @@ def test_a_slurm_that_does_not_answer_loses_no_job(
     done: list[Any] = []
     monkeypatch.setattr(made, "report_job_success", done.append)
     jobs = [submitted(Job(), number) for number in ("45", "46")]
-
-    async def check(active: list[Any]) -> list[Any]:
-        return [info async for info in made.check_active_jobs(active)]
-
     monkeypatch.setattr(slurm, "states_of", lambda numbers: None)
     for _ in range(10):
-        assert asyncio.run(check(jobs)) == jobs
+        assert still_active(made, jobs) == jobs
     monkeypatch.setattr(slurm, "states_of", lambda numbers: {"45": "COMPLETED", "46": "RUNNING"})
-    assert asyncio.run(check(jobs)) == jobs[1:]
+    assert still_active(made, jobs) == jobs[1:]
     assert (done, failed) == (jobs[:1], [])
     assert caplog.messages == ["squeue doesn't answer; waiting for it.", "squeue answers again."]
 
@@ -267,12 +272,8 @@ def test_jobs_that_slurm_does_not_take_wait_and_are_submitted_as_others_end(
     def looked() -> int:
         """How many are tried at a look at the queue."""
         tried.clear()
-        asyncio.run(drain())
+        still_active(made, [])
         return len(tried)
-
-    async def drain() -> None:
-        async for _ in made.check_active_jobs([]):
-            pass
 
     monkeypatch.setattr(Executor, "run_job", submit)
     jobs, taken, room = [Job() for _ in range(6)], [], 2

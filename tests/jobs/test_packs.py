@@ -91,16 +91,6 @@ def test_a_run_on_several_gpus_shares_no_job() -> None:
     assert [len(job) for _, job in resources.formed_jobs(some, Execution(gpus=1), RATE, 30.0)] == [3]
 
 
-@given(memorization_grids, st.integers(1, 5), st.sampled_from([1.0, 1.5, 10.0]))
-def test_each_memorizer_is_in_one_pack(some: list[MemorizationRun], size: int, padding: float) -> None:
-    packs = resources.tasks_of(some, Execution(models_per_pack=size, padding=padding))
-    assert packs == [tuple(pack) for pack in resources.in_packs(some, size, padding)]
-    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in some)
-    assert all(1 <= len(pack) <= size for pack in packs)
-    assert all(len({run.group if padding == 1 else run.family for run in pack}) == 1 for pack in packs)
-    assert all(list(pack) == sorted(pack, key=lambda run: -run.steps) for pack in packs)
-
-
 @given(st.lists(memorization_runs, min_size=1, max_size=8), st.sampled_from([0, 1]))
 def test_packs_of_memorizers_ask_enough_for_the_longest(some: list[MemorizationRun], gpus: int) -> None:
     execution = Execution(flops_per_second=RATE, gpus=gpus)
@@ -118,16 +108,23 @@ def test_levels_follow_time() -> None:
     assert resources.level_of(math.inf) == "large"
 
 
-@given(memorization_grids, st.integers(1, 20), st.floats(1, 12))
-def test_what_is_filled_up_stays_within_its_budget_and_saves_packs(
+@given(memorization_grids, st.integers(1, 20), st.just(1.0) | st.floats(1, 12))
+def test_each_memorizer_is_in_one_pack_and_what_is_filled_up_stays_within_its_budget(
     some: list[MemorizationRun], size: int, padding: float
 ) -> None:
     packs, apart = resources.in_packs(some, size, padding), resources.in_packs(some, size)
+    tasks = resources.tasks_of(some, Execution(models_per_pack=size, padding=padding))
+    assert tasks == [tuple(pack) for pack in packs]
+    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in some)
+    for pack in packs:
+        assert 1 <= len(pack) <= size
+        assert len({run.group if padding == 1 else run.family for run in pack}) == 1
+        assert list(pack) == sorted(pack, key=lambda run: -run.steps)
+        assert len({run.memorizer for run in resources.filled_up(pack)}) == 1
     alone = sum(run.steps * run.step_flops for run in some)
     assert sum(map(resources.pack_flops, apart)) == alone
     assert alone <= sum(map(resources.pack_flops, packs)) <= padding * alone
     assert len(packs) <= len(apart)
-    assert all(run.memorizer == pack[0].memorizer for pack in map(resources.filled_up, packs) for run in pack)
 
 
 def test_with_a_large_budget_a_family_is_one_pack_and_families_stay_apart() -> None:
