@@ -16,11 +16,13 @@ from shapelaw.studies.study import Study
 BREAD = Study("bread", "Bread", Path("/rooms/bread"), (), {}, "bread.results", "Does it rise?")
 
 
-def study_of(folder: Path, name: str, title: str, answer: Mapping[str, object] | None) -> Study:
+def study_of(
+    folder: Path, name: str, title: str, answer: Mapping[str, object] | None, **more: object
+) -> Study:
     study = replace(BREAD, name=name, title=title, question=f"Does {name} rise?", place=str(folder))
     if answer is not None:
         (folder / name).mkdir()
-        (folder / name / "fit.json").write_text(json.dumps({"answer": answer}))
+        (folder / name / "fit.json").write_text(json.dumps({"answer": answer, **more}))
     return study
 
 
@@ -63,23 +65,16 @@ def test_three_questions_of_different_titles_decided_ones_first_and_others_runs_
     assert len(lines) == 8
 
 
-def test_runs_that_the_answer_leaves_out_are_named_below_it(
+def test_runs_that_are_left_out_and_parts_that_failed_are_named_below_the_answer(
     tmp_path: Path, runs: dict[str, dict[str, AnyRun]]
 ) -> None:
-    study, note = (
-        study_of(tmp_path, "rye", "Bread", of("Yes.")),
-        "Read from rye: 1 of 3 diverged and are left out: r.",
-    )
-    (tmp_path / "rye" / "fit.json").write_text(json.dumps({"answer": of("Yes."), "notes": [note]}))
-    assert ending([study], runs, "page.html")[2:4] == ["  Yes.", f"  {note}"]
-
-
-def test_a_study_of_which_parts_failed_is_named(tmp_path: Path, runs: dict[str, dict[str, AnyRun]]) -> None:
-    study = study_of(tmp_path, "rye", "Bread", of("Yes."))
-    fit = {"answer": of("Yes."), "failed": [{"part": "table crumbs", "reason": "none"}]}
-    (tmp_path / "rye" / "fit.json").write_text(json.dumps(fit))
-    lines = ending([study], runs, "page.html")
-    assert lines[3] == f"In {study.folder} a part failed: table crumbs (none)."
+    note = "Read from rye: 1 of 3 diverged and are left out: r."
+    failed = [{"part": "table crumbs", "reason": "none"}]
+    study = study_of(tmp_path, "rye", "Bread", of("Yes."), notes=[note], failed=failed)
+    assert ending([study], runs, "page.html")[2:5] == [
+        *("  Yes.", f"  {note}"),
+        f"In {study.folder} a part failed: table crumbs (none).",
+    ]
 
 
 def test_an_undecided_question_says_so_and_nothing_is_made_up(tmp_path: Path) -> None:
