@@ -42,12 +42,18 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("records") / "runs" / RUN.key)
 
 
-def sentence_of(directory: Path) -> str | None:
-    """What is said of a damaged record; None of a whole one."""
+def sentence_of(directory: Path, damaged: dict[str, bytes]) -> str | None:
+    """What is said of a record with other content in some files; None of a whole one."""
+    whole = {name: (directory / name).read_bytes() for name in damaged}
+    for name, content in damaged.items():
+        (directory / name).write_bytes(content)
     try:
         records.read_record(directory)
     except UserError as error:
         return str(error)
+    finally:
+        for name, content in whole.items():
+            (directory / name).write_bytes(content)
     return None
 
 
@@ -82,15 +88,10 @@ def test_a_record_is_read_as_it_was_written(finished: Path) -> None:
 def test_a_file_cut_short_or_zero_filled_anywhere_is_a_sentence(
     shared: Path, name: str, part: float, zeros: bool
 ) -> None:
-    path = shared / name
-    whole = path.read_bytes()
+    whole = (shared / name).read_bytes()
     at = int(part * len(whole))
-    path.write_bytes(whole[:at] + bytes(len(whole) - at if zeros else 0))
-    try:
-        said = sentence_of(shared)
-    finally:
-        changed = path.read_bytes()
-        path.write_bytes(whole)
+    changed = whole[:at] + bytes(len(whole) - at if zeros else 0)
+    said = sentence_of(shared, {name: changed})
     if said is None:
         assert changed.strip() == whole.strip()  # all but the last line end
     else:
@@ -101,18 +102,10 @@ def test_a_file_cut_short_or_zero_filled_anywhere_is_a_sentence(
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_of_a_history_is_noticed(shared: Path, part: float, bit: int) -> None:
-    path = shared / "history.parquet"
-    whole = path.read_bytes()
-    changed = bytearray(whole)
-    changed[int(part * len(whole))] ^= 1 << bit
-    path.write_bytes(changed)
-    try:
-        with pytest.raises(
-            UserError, match=r"history\.parquet can't be read \(it is not the file that summary"
-        ):
-            records.read_record(shared)
-    finally:
-        path.write_bytes(whole)
+    changed = bytearray((shared / "history.parquet").read_bytes())
+    changed[int(part * len(changed))] ^= 1 << bit
+    said = sentence_of(shared, {"history.parquet": bytes(changed)})
+    assert "history.parquet can't be read (it is not the file that summary" in str(said)
 
 
 def test_an_edited_summary_is_noticed(finished: Path) -> None:
