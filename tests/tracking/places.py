@@ -96,7 +96,7 @@ def listening(handler: type[QuietHandler]) -> Iterator[str]:
 
 
 @contextmanager
-def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str]:
+def web_server(status: int, body: bytes) -> Iterator[str]:
     """A web server that is no tracker: it gives everyone the same answer."""
 
     class Handler(QuietHandler):

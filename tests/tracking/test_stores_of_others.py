@@ -58,24 +58,19 @@ def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "sentence"),
+    ("status", "body", "kind", "sentence"),
     [
-        (404, b"<html>no</html>", "no store of MLflow's at"),
-        (200, b"<html>hello</html>", "no store of MLflow's at"),
-        (401, b"no", "refuses us"),
-        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', "refuses us"),
+        (404, b"<html>no</html>", UserError, "no store of MLflow's at"),
+        (200, b"<html>hello</html>", UserError, "no store of MLflow's at"),
+        (401, b"no", UserError, "refuses us"),
+        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', UserError, "refuses us"),
+        *((status, b"<html>hello</html>", TrackerDown, "http://") for status in (500, 502, 503, 429)),
     ],
 )
-def test_a_server_that_is_no_tracker_or_refuses_us(
-    results: Path, status: int, body: bytes, sentence: str
+def test_a_server_that_is_no_tracker_or_refuses_us_is_told_and_one_in_trouble_is_down(
+    results: Path, status: int, body: bytes, kind: type[Exception], sentence: str
 ) -> None:
-    with web_server(status, body) as uri, pytest.raises(UserError, match=sentence):
-        open_store(uri, results)
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 429])
-def test_a_server_in_trouble_is_down(results: Path, status: int) -> None:
-    with web_server(status) as uri, pytest.raises(TrackerDown, match=uri):
+    with web_server(status, body) as uri, pytest.raises(kind, match=sentence):
         open_store(uri, results)
 
 
