@@ -47,22 +47,17 @@ def test_a_job_trains_decoders_and_packs_and_says_where_it_is(stores: Stores, tm
     assert (again.returncode, again.stdout) == (0, "")
 
 
-def test_a_run_of_another_version_costs_no_other(stores: Stores, tmp_path: Path) -> None:
-    records.write_json(checkpoints_of(tmp_path, FIRST) / "spec.json", OTHER_VERSION)
-    done = train(stores, tmp_path, [FIRST], [SECOND])
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert "has record schema version 0" in done.stderr
-    assert not (tmp_path / "job.done").exists()
-    assert records.read_record(record_of(tmp_path, SECOND)).status == records.FINISHED
-
-
-def test_where_no_run_can_begin_the_input_is_wrong(stores: Stores, tmp_path: Path) -> None:
-    for run in (FIRST, SECOND):
+@pytest.mark.parametrize(("of_another_version", "code"), [([FIRST], 1), ([FIRST, SECOND], 2)])
+def test_a_run_of_another_version_costs_no_other_and_where_none_can_begin_the_input_is_wrong(
+    of_another_version: list[AnyRun], code: int, stores: Stores, tmp_path: Path
+) -> None:
+    for run in of_another_version:
         records.write_json(checkpoints_of(tmp_path, run) / "spec.json", OTHER_VERSION)
     done = train(stores, tmp_path, [FIRST], [SECOND])
-    assert done.returncode == 2
-    assert done.stderr.count("has record schema version 0") == 2
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, len(of_another_version))
+    assert done.stderr.count("has record schema version 0") == len(of_another_version)
     assert not (tmp_path / "job.done").exists()
+    assert (record_of(tmp_path, SECOND) / "summary.json").exists() == (SECOND not in of_another_version)
 
 
 def test_a_missing_token_store_is_a_sentence(tmp_path: Path) -> None:
