@@ -77,23 +77,16 @@ def answered(folder: Path, study: str) -> None:
     (folder / study / "fit.json").write_text(json.dumps({"answer": said}))
 
 
-def test_the_first_page_names_the_results_of_other_starts(tmp_path: Path) -> None:
-    for study in ("vocabulary", "depth_width", "mine"):
+def test_the_first_page_has_studies_in_the_order_of_the_registry_and_names_those_of_other_starts(
+    tmp_path: Path,
+) -> None:
+    for study in ("vocabulary", "depth_width", "mine", "block_degree"):
         answered(tmp_path, study)
-    output_of(
-        "write_findings", "--results", ".", "--studies", "vocabulary", "--out", "findings.html", cwd=tmp_path
-    )
-    said = "<p>This page is of one start; results of others are in depth_width, mine.</p>"
-    assert said in (tmp_path / "findings.html").read_text()
-
-
-def test_the_first_page_has_studies_in_the_order_of_the_registry(tmp_path: Path) -> None:
-    for study in ("vocabulary", "depth_width"):
-        answered(tmp_path, study)
-    options = ("--results", tmp_path, "--out", "findings.html", "--studies", "vocabulary")
+    options = ("--results", ".", "--out", "findings.html", "--studies", "vocabulary")
     output_of("write_findings", *options, "depth_width", cwd=tmp_path)
     text = (tmp_path / "findings.html").read_text(encoding="utf-8")
     assert text.index("Answer of depth_width.") < text.index("Answer of vocabulary.")
+    assert "<p>This page is of one start; results of others are in block_degree, mine.</p>" in text
     done = script("write_findings", *options, "relu", cwd=tmp_path)
     assert (done.returncode, "relu/fit.json is missing" in done.stderr) == (2, True)
 
