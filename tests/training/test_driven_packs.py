@@ -1,24 +1,27 @@
-"""Packs: what their models leave, and that they go on exactly where they were killed."""
+"""Packs: what their models leave, and that they go on exactly where they were, whatever pack they are in next."""
 
+import json
+import os
 import shutil
 import signal
 import subprocess
-import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from job_server import WarmProcess, warm_python
+from job_server import warm_python
 from memorizer_options import OPTIONS, RUN, SMALL, losses_of, varied
 from small import SCRIPTS
+from trained import lacking, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage import records
-from shapelaw.training import checkpoint
-from shapelaw.training.driver import stores_in, train_job
+from shapelaw.training import checkpoint, hardware
+from shapelaw.training.driver import Stopped, stores_in, train_job
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.optimizer import packed_rate
 from shapelaw.training.trainer import Runtime
@@ -48,27 +51,37 @@ def train(packs: list[list[MemorizationRun]], folder: Path, **options: float) ->
     assert all((folder / "runs" / run.key / "summary.json").exists() for pack in packs for run in pack)
 
 
-# in float32, where a pack's size shows; models end at different steps
-LARGE = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
+# large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
+LARGE = MemorizationRun(
+    Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=49),
+    *("classification", "shared", 200, 60, 0),
+    batch_size=64,
+    learning_rate=1e-2,
+    evaluate_every=10,
+    stop_when_memorized=False,
+)
+A, B, C, D = (replace(LARGE, seed=seed) for seed in range(4))
 LEAVING = [
-    replace(
-        RUN, memorizer=LARGE, examples=200, batch_size=64, stop_when_memorized=False, seed=seed, steps=steps
-    )
+    replace(LARGE, seed=seed, steps=steps, evaluate_every=50)
     for seed, steps in enumerate((50, 100, 150, 200))
 ]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of that pack when nothing happens to it."""
-    folder = tmp_path_factory.mktemp("whole")
-    train([LEAVING], folder, checkpoint_seconds=1e9)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two packs to which nothing happens; models of one of them end at different steps."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    train([LEAVING, [A, B]], folder, checkpoint_seconds=1e9)
     return folder
+
+
+def history(folder: Path, run: MemorizationRun) -> bytes:
+    return (folder / "runs" / run.key / "history.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("step", [60, 110])
 def test_a_pack_whose_models_left_goes_on_exactly(
-    step: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed before and after models ended and the pack got smaller; one's folder was deleted too."""
     deleted = step == 60  # where the checkpoint still has the model that ended at step 50
@@ -80,9 +93,131 @@ def test_a_pack_whose_models_left_goes_on_exactly(
         shutil.rmtree(tmp_path / "runs" / LEAVING[0].key)
     train([LEAVING], tmp_path, checkpoint_seconds=1e9)
     for each in LEAVING[deleted:]:  # alone it rounds differently
-        paths = (folder / "runs" / each.key / "history.parquet" for folder in (whole, tmp_path))
-        assert len({path.read_bytes() for path in paths}) == 1
+        assert history(tmp_path, each) == history(undisturbed, each)
     assert records.read_record(tmp_path / "runs" / LEAVING[0].key).summary["steps_done"] == 50
+
+
+@pytest.fixture
+def stepped(monkeypatch: pytest.MonkeyPatch) -> "Stepped":
+    return Stepped(monkeypatch)
+
+
+class Stepped:
+    """Counts the steps that models do, and stops this process's training after so many of a pack."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.model_steps, self.stop_after, original = 0, -1, MemorizerPack.step
+
+        def step(pack: MemorizerPack) -> None:
+            original(pack)
+            self.model_steps += len(pack.runs)
+            self.stop_after -= 1
+            if self.stop_after == 0:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(MemorizerPack, "step", step)
+
+    def train(self, runs: list[MemorizationRun], folder: Path, *, stop_after: int = -1) -> int:
+        """Train a pack, to its end or to a step; returns the model-steps that it took."""
+        before, self.stop_after = self.model_steps, stop_after
+        with pytest.raises(Stopped) if stop_after > 0 else nullcontext():
+            train([runs], folder, checkpoint_seconds=1e9)
+        return self.model_steps - before
+
+
+def checkpoints_of(folder: Path) -> list[Path]:
+    return list((folder / "checkpoints").glob("pack-*/*"))
+
+
+def test_in_a_pack_of_other_members_a_model_ends_as_if_undisturbed(
+    tmp_path: Path, stepped: Stepped, undisturbed: Path
+) -> None:
+    """Stopped at step 24, A goes on beside C, which begins, and B beside D: models of one pack at other steps."""
+    killed = tmp_path / "killed"
+    stepped.train([A, B], killed, stop_after=24)
+    # A has 36 steps to go and C 60; once A is done, a pack of two is a pack of one
+    assert stepped.train([A, C], killed) == 2 * 36 + 24
+    assert checkpoints_of(killed), "B is still in them"
+    assert stepped.train([B, D], killed) == 2 * 36 + 24
+    for run in (A, B):
+        assert history(killed, run) == history(undisturbed, run)
+    record = records.read_record(killed / "runs" / A.key)
+    assert record.summary["steps_done"] == 60
+    assert record.summary["attempts"] == 2
+    assert lacking(record) == set()
+    assert checkpoints_of(killed) == []
+
+
+def test_the_furthest_of_several_is_taken_and_killed_again_it_goes_on(
+    tmp_path: Path, stepped: Stepped, undisturbed: Path
+) -> None:
+    """The grid changes and changes back: A is further on in the pack of the grid between."""
+    killed = tmp_path / "killed"
+    stepped.train([A, B], killed, stop_after=12)
+    stepped.train([A, C], killed, stop_after=20)  # A is at 32 now, C at 20
+    stepped.train([A, B], killed, stop_after=8)  # A at 40, B at 20
+    assert stepped.train([A, B], killed) == 2 * 20 + 20
+    assert history(killed, A) == history(undisturbed, A)
+    assert stepped.train([C], killed) == 40
+
+
+def test_an_older_checkpoint_may_name_a_model_that_has_left(
+    tmp_path: Path, stepped: Stepped, undisturbed: Path
+) -> None:
+    """Its pack was killed between writing who is left and the next checkpoint."""
+    killed = tmp_path / "killed"
+    stepped.train([A, B], killed, stop_after=12)
+    (path,) = killed.glob("checkpoints/pack-*/members.json")
+    path.write_text(json.dumps({B.key: B.digest}))
+    stepped.train([A, B], killed)
+    assert history(killed, B) == history(undisturbed, B)
+
+
+def test_a_pack_that_was_ahead_of_what_is_left_of_it(tmp_path: Path, stepped: Stepped) -> None:
+    """Its newest checkpoint has a higher number than the steps of the models that are not done."""
+    killed = tmp_path / "killed"
+    stepped.train([A], killed, stop_after=40)
+    stepped.train([A, B], killed, stop_after=12)  # A at 52, B at 12
+    stepped.train([A, C], killed)  # A is done
+    stepped.train([B, D], killed, stop_after=8)  # B at 20
+    stepped.train([A, B], killed, stop_after=10)  # B at 30
+    assert stepped.train([A, B], killed) == 30
+    assert stepped.train([D], killed) == 52
+
+
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Path, stepped: Stepped) -> None:
+    stepped.train([A, B], tmp_path, stop_after=10)
+    stepped.train([A, B], tmp_path, stop_after=4)
+    (folder,) = (tmp_path / "checkpoints").glob("pack-*")
+    newest = checkpoint.checkpoint_paths(folder)[0]
+    newest.write_bytes(newest.read_bytes()[:-100])
+    assert stepped.train([A, C], tmp_path) == 2 * 50 + 10
+
+
+def test_what_a_pack_compiles_lies_beside_its_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, step = set(), MemorizerPack.step
+
+    def seen(pack: MemorizerPack) -> None:
+        folders.add(os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
+        step(pack)
+
+    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", False)
+    monkeypatch.setattr(MemorizerPack, "step", seen)
+    train([[replace(LARGE, steps=1)]], tmp_path)
+    assert [Path(folder).parents[1] for folder in folders] == [tmp_path / "checkpoints"]
+
+
+def test_members_that_can_not_be_read_are_told(
+    tmp_path: Path, stepped: Stepped, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stepped.train([A, B], tmp_path, stop_after=24)
+    (path,) = (tmp_path / "checkpoints").glob("pack-*/members.json")
+    assert set(json.loads(path.read_text())) == {A.key, B.key}
+    path.write_text("{")
+    assert stepped.train([A, C], tmp_path) == 120
+    assert f"{path} can't be read" in capsys.readouterr().err
 
 
 def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) -> None:
@@ -101,11 +236,6 @@ def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
         train([[RUN, other]], tmp_path)
 
 
-def newest(folder: Path) -> int:
-    """The step of the newest checkpoint of a pack; 0 without one."""
-    return max((int(path.stem[5:]) for path in folder.glob("checkpoints/pack-*/step-*.pt")), default=0)
-
-
 @pytest.mark.slow
 def test_killed_and_stopped_it_ends_with_the_same_histories(tmp_path: Path) -> None:
     """A pack of two shapes."""
@@ -120,11 +250,9 @@ def test_killed_and_stopped_it_ends_with_the_same_histories(tmp_path: Path) -> N
     subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
     codes = []
     for number in (signal.SIGKILL, signal.SIGUSR1):
-        before = newest(tmp_path / "killed")
-        process = WarmProcess(command(tmp_path / "killed"), stderr=subprocess.PIPE, text=True)
-        while newest(tmp_path / "killed") <= before:
-            assert process.poll() is None, "it ended before it could be disturbed"
-            time.sleep(0.01)
+        before = newest_step(tmp_path / "killed")
+        process = start_warm(command(tmp_path / "killed")[1:])
+        wait_for_step(process, tmp_path / "killed", before)
         process.send_signal(number)
         process.communicate()
         codes.append(process.returncode)
