@@ -46,15 +46,7 @@ from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.journal import Ended, Journal, git_commit
 from shapelaw.training.trainer import Trainer, TrainingFailed, identity
 
-RUN = small_run()
-
-
-@pytest.fixture(scope="module")
-def undisturbed(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the run when nothing happens to it."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    train(RUN, stores, folder)
-    return folder
+RUN = small_run(dropout=0.1)
 
 
 @pytest.fixture
@@ -102,11 +94,6 @@ def test_a_record_names_the_commit_and_says_if_the_code_differs(tmp_path: Path) 
     assert re.fullmatch("[0-9a-f]{40}", str(commit))
     (code / "a.py").write_text("pass")
     assert git_commit(code) == f"{commit}-dirty"
-
-
-def test_a_constant_rate_has_not_fallen_at_the_end(stores: Stores, tmp_path: Path) -> None:
-    record = train(small_run(schedule="constant"), stores, tmp_path)
-    assert record.history["learning_rate"].to_pylist()[-1] == 5e-3
 
 
 @pytest.mark.parametrize(
