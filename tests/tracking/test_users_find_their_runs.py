@@ -185,17 +185,13 @@ def test_figures_and_numbers_arrive_in_one_run(any_place: Place, files: list[Pat
     assert (summary.data.metrics, summary.data.params) == (NUMBERS, {})
     assert log_summary(store, any_place.study, files, NUMBERS) == run_id
 
+    assert log_summary(store, any_place.study, files, {}) != run_id
     files[0].write_text("<svg><path/></svg>")
     assert log_summary(store, any_place.study, files, NUMBERS) != run_id
     runs = active_runs(store, any_place.study)
     assert set(runs) == {run.key, name}
     assert [row["key"] for row in read_runs(store, any_place.study).to_pylist()] == [run.key]
     assert any_place.import_all().unchanged == 1
-
-
-def test_a_summary_logged_twice_is_one(place: Place, files: list[Path]) -> None:
-    run_ids = [log_summary(place.store(), place.study, files, numbers) for numbers in ({}, {}, NUMBERS)]
-    assert run_ids[0] == run_ids[1] != run_ids[2]
 
 
 def test_artifacts_go_where_the_config_says(place: Place, tmp_path: Path, files: list[Path]) -> None:
