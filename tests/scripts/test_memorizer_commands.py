@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 from commands import script, sentence_of
+from made_records import write_finished
 from small import small_run
 
 from compare_relu import flat_examples, train_relu, units_of
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage.pool import read_asked
-from shapelaw.storage.records import write_history, write_spec, write_summary
 from shapelaw.training.memorizer_pack import draw_examples
 
 SEARCHED = "train_memorization"
@@ -69,10 +69,7 @@ def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
 
 
 def test_a_pool_with_other_kinds_of_runs_takes_memorizers_too(tmp_path):
-    run = small_run()
-    write_spec(tmp_path / "out" / "runs" / run.key, run)
-    write_history(tmp_path / "out" / "runs" / run.key, [])
-    write_summary(tmp_path / "out" / "runs" / run.key, {"test_loss": 4.0})
+    write_finished(tmp_path / "out", small_run())
     done = script(SEARCHED, *SIZES, "--examples", 12, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     keys = sorted(pd.read_csv(tmp_path / "out" / "runs.csv")["key"])
@@ -127,11 +124,7 @@ def test_numbers_are_learned_by_squared_error():
 
 
 def test_a_pool_without_memorizers_is_a_sentence(tmp_path):
-    run = small_run()
-    folder = tmp_path / "runs" / run.key
-    write_spec(folder, run)
-    write_history(folder, [])
-    write_summary(folder, {"test_loss": 4.0})
+    write_finished(tmp_path, small_run())
     said = sentence_of("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
     assert f"{tmp_path}/runs has no finished run of a memorizer; train some" in said
 

@@ -1,5 +1,6 @@
 """Commands on text: the three of a corpus, as the workflow calls them, and the check of assumptions."""
 
+import json
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -16,51 +17,40 @@ from shapelaw.studies.assumptions import check, networks
 from shapelaw.studies.assumptions.check import bert_tokenizer
 
 
-@pytest.fixture(scope="module")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """documents.parquet of Python's language reference, one .txt file a topic."""
-    folder = tmp_path_factory.mktemp("text") / "texts"
-    write_texts(folder)
-    (folder / "again.txt").write_text(topics["if"], encoding="utf-8")
-    out = folder.parent / "corpus" / "documents.parquet"
-    given = ("--source", f"folder:{folder}", "--test-fraction", 0.1, "--out", out)
-    result = script("prepare_corpus", *given)
-    assert result.returncode == 0, result.stderr
-    duplicates = len(topics) + 1 - len(set(topics.values()))
-    assert f"dropped {duplicates} duplicates and 0 without text" in result.stderr
-    return out
-
-
-def test_from_text_to_token_stores(documents: Path, tmp_path: Path) -> None:
-    tokenizer = tmp_path / "V400" / "tokenizer.json"
-    given = ("--documents", documents, "--vocab-size", 400, "--out", tokenizer)
-    assert script("train_tokenizer", *given).returncode == 0
-    assert load_tokenizer(tokenizer).get_vocab_size() == 400
-    bytes_of_text = 0
-    for split in ("train", "test"):
-        out = tmp_path / "V400" / f"{split}.json"
-        given = ("--documents", documents, "--tokenizer", tokenizer, "--split", split, "--out", out)
-        assert script("encode_corpus", *given).returncode == 0
-        store = open_token_store(out, verify=True)
-        assert store.vocab_size == 400
-        bytes_of_text += store.text_bytes
-    assert bytes_of_text == sum(len(text.encode()) for text in set(topics.values()))
-
-
-def test_several_sources(tmp_path: Path) -> None:
-    for name in ("a", "b"):
+def test_from_texts_of_several_sources_to_token_stores(tmp_path: Path) -> None:
+    texts = sorted(set(topics.values()))
+    parts = {"a": texts[::2], "b": [*texts[1::2], texts[0]]}
+    for name, part in parts.items():
         (tmp_path / name).mkdir()
-        lines = "".join(f'{{"body": "{name} {i}"}}\n' for i in range(50))
+        lines = "".join(json.dumps({"body": text}) + "\n" for text in part)
         (tmp_path / name / "rows.jsonl").write_text(lines)
-    result = script(
+    prepared = script(
         *("prepare_corpus", "--source", "folder:a,text_column=body"),
         *("--source", "huggingface:json,data_files=b/rows.jsonl,text_column=body"),
-        *("--test-fraction", 0.3, "--out", "x.parquet"),
+        *("--test-fraction", 0.3, "--out", "documents.parquet"),
         cwd=tmp_path,
     )
-    assert result.returncode == 0, result.stderr
-    found = pq.read_table(tmp_path / "x.parquet").column("source").to_pylist()
-    assert found == [f"rows.jsonl:{i + 1}" for i in range(50)] + [f"json:{i}" for i in range(50)]
+    assert prepared.returncode == 0, prepared.stderr
+    assert "dropped 1 duplicates and 0 without text" in prepared.stderr
+    table = pq.read_table(tmp_path / "documents.parquet")
+    numbers = range(len(parts["a"])), range(len(parts["b"]) - 1)
+    assert table.column("source").to_pylist() == [
+        *(f"rows.jsonl:{number + 1}" for number in numbers[0]),
+        *(f"json:{number}" for number in numbers[1]),
+    ]
+    assert 0.1 < table.column("split").to_pylist().count("test") / len(texts) < 0.5
+    tokenizer = tmp_path / "V400" / "tokenizer.json"
+    given = ("--documents", tmp_path / "documents.parquet")
+    assert script("train_tokenizer", *given, "--vocab-size", 400, "--out", tokenizer).returncode == 0
+    assert load_tokenizer(tokenizer).get_vocab_size() == 400
+    stores = []
+    for split in ("train", "test"):
+        out = tmp_path / "V400" / f"{split}.json"
+        options = ("--tokenizer", tokenizer, "--split", split, "--out", out)
+        assert script("encode_corpus", *given, *options).returncode == 0
+        stores.append(open_token_store(out, verify=True))
+    assert {store.vocab_size for store in stores} == {400}
+    assert sum(store.text_bytes for store in stores) == sum(len(text.encode()) for text in texts)
 
 
 @pytest.fixture(scope="module")
