@@ -112,14 +112,6 @@ def test_a_job_trains_what_was_submitted_and_nothing_else(project: Project) -> N
     job(project, path)
     spec = json.loads((project.folder / f"results/runs/{key}/spec.json").read_text())
     assert spec["training"]["learning_rate"] == pytest.approx(0.003)
-    # a file that is not the one submitted, or that is gone
-    content = submitted.read_text()
-    submitted.write_text(content.replace('"steps": 30', '"steps": 31'))
-    assert f"submitted/{submitted.name}, the config that this job was submitted with, was changed" in job(
-        project, path, ok=False
-    )
-    submitted.unlink()
-    assert "can't be read" in job(project, path, ok=False)
     said = job(project, None, ok=False)
     assert "Another version of shapelaw submitted this job" in said
     assert "Traceback" not in said

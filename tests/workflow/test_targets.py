@@ -5,14 +5,14 @@ import math
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from job_server import warm_python
 from project import ALL_IN_ONE, CONFIG, GRID, KEYS, Project, key_of, records_of, write_gpt2_files
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_grid_has_its_line_its_targets_and_its_sentences(tmp_path: Path) -> None:
     project = Project(tmp_path)
     axes = {"depth": [1, 2], "width": [8, 16], "heads": [1, 2], "embedding_rank": [4, None]}
@@ -27,14 +27,6 @@ def test_a_grid_has_its_line_its_targets_and_its_sentences(tmp_path: Path) -> No
     assert made == [2, 2, 4, 1]
     said = project.snakemake("-n", "results/mine/efects.csv", ok=False)
     assert "The study mine makes no file efects.csv (did you mean effects.csv?)." in said.stderr + said.stdout
-    project.configure(**mine)
-    said = project.snakemake("plan", ok=False)
-    assert "grids.mine.axes.corpus has other, of which the config has no sources" in said.stderr + said.stdout
-
-
-pytestmark = pytest.mark.slow
-
-TINY: dict[str, Any] = {"widths": {1: [4, 8]}, "repeated": {}}
 
 
 def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path) -> None:
@@ -42,15 +34,12 @@ def test_weights_are_kept_and_measured(tmp_path: Path, with_corpus: Path) -> Non
     project = Project(tmp_path, with_corpus)
     folder = project.folder / "gpt2"
     write_gpt2_files(folder)
-    sections = {
-        "grids": {"depth_width": {**GRID, **TINY}},
-        "corpus": {**CONFIG["corpus"], "gpt2_files": "gpt2"},
-        "execution": {"job_minutes": 1.0},
-    }
-    project.configure(**sections)
-    refused = project.snakemake("perplexity", ok=False)
-    assert "No perplexity is asked for; name a study or grid of decoders" in refused.stderr + refused.stdout
-    project.configure(**sections, perplexity={"of": ["depth_width"], "documents": 3})
+    project.configure(
+        grids={"depth_width": {**GRID, "widths": {1: [4, 8]}, "repeated": {}}},
+        corpus={**CONFIG["corpus"], "gpt2_files": "gpt2"},
+        execution={"job_minutes": 1.0},
+        perplexity={"of": ["depth_width"], "documents": 3},
+    )
     project.snakemake("perplexity")
     results = sorted((project.folder / "results/perplexity").glob("*.json"))
     keys = [path.stem for path in results]

@@ -153,11 +153,6 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> No
     assert project.planned(target) == ["train_small", "record"]  # the corpus was made for all tests
     project.snakemake(target, "--quiet", "rules")
     assert set(project.trained()) == {key_of(2, 4)}
-    said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
-    assert f"The config has no run {key_of(2, 4).replace('L2-d4', 'L2-d5')}; it has 6 runs" in said
-    label = key_of(2, 4).rpartition("-")[0]
-    said = project.snakemake(f"results/runs/{label}/summary.json", ok=False).stderr
-    assert f"(did you mean {key_of(2, 4)}?)" in said
 
 
 def test_a_dry_run_ends_in_the_warnings_of_a_real_one(tmp_path: Path) -> None:
