@@ -1,24 +1,12 @@
-"""Keys as YAML and command lines spell them, and sections of a spec's fields; the sections that every config has."""
+"""Keys as YAML and command lines spell them, and the sections that every config has."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
 
 import pytest
-from pydantic import ValidationError
 from shipped import SCALES, shipped
 
 from shapelaw.campaign.config import load_config
-from shapelaw.settings.sections import (
-    Folder,
-    HuggingFace,
-    Packaged,
-    Section,
-    Source,
-    parse_source,
-    section_of,
-)
-from shapelaw.specs.axes import Axis
+from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source
 from shapelaw.studies.grid.study import grids_of
 from shapelaw.studies.memorization.study import Memorization, MemorizationGrid
 
@@ -44,57 +32,6 @@ def test_null_inside_a_command_lines_mapping_is_null() -> None:
     changes = {"tracking": {"uri": "null"}, "corpus": {"gpt2_files": "null", "limit_bytes": "null"}}
     config = load_config(shipped(**changes), SCALES)
     assert (config.tracking.uri, config.corpus.gpt2_files, config.corpus.limit_bytes) == (None, None, None)
-
-
-@dataclass(frozen=True)
-class Oven:
-    """How bread is baked."""
-
-    minutes: Annotated[int, Axis("Time in the oven.", "minutes", ge=1)]
-    heat: Annotated[float, Axis("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
-    steam: Annotated[float | None, Axis("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
-    crust: Annotated[str, Axis("Of the loaf.")] = "brown"
-
-
-OVEN = section_of(Oven, Section, "Oven")
-
-
-def test_a_section_has_the_fields_of_its_spec_with_their_sentences_and_units() -> None:
-    assert OVEN.__doc__ == "How bread is baked."
-    schema = OVEN.model_json_schema()
-    assert schema["required"] == ["minutes"]
-    assert {name: key.get("unit") for name, key in schema["properties"].items()} == {
-        "minutes": "minutes",
-        "heat": "kelvin",
-        "steam": "grams",
-        "crust": None,
-    }
-    assert schema["properties"]["steam"]["description"] == "Water in a minute; null keeps it dry."
-    assert Oven(**OVEN(minutes=30).model_dump()) == Oven(30)
-
-
-@pytest.mark.parametrize(
-    ("values", "key"),
-    [
-        ({}, "minutes"),
-        ({"minutes": 0}, "minutes"),
-        ({"minutes": 1.5}, "minutes"),
-        ({"minutes": 30, "heat": 273}, "heat"),
-        ({"minutes": 30, "heat": 600.0}, "heat"),
-        ({"minutes": 30, "steam": 0}, "steam"),
-        ({"minutes": 30, "crust": None}, "crust"),
-        ({"minutes": 30, "fan": True}, "fan"),
-    ],
-)
-def test_a_section_keeps_the_bounds_of_its_spec(values: dict[str, Any], key: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        OVEN(**values)
-    assert {error["loc"][0] for error in refused.value.errors()} == {key}
-
-
-@pytest.mark.parametrize("steam", [None, "null", 0.5, "0.5"])
-def test_a_section_takes_null_where_its_spec_does(steam: object) -> None:
-    assert OVEN(minutes="30", steam=steam).steam in (None, 0.5)
 
 
 def test_a_study_gets_its_section_of_the_model_that_it_declares() -> None:
