@@ -4,12 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
-from bottleneck_runs import with_another, with_recipe
 
-from shapelaw.errors import UserError
-from shapelaw.fits.inputs import RECIPE
-from shapelaw.studies.decoders.attention_degree import analyse, present, read_decoders
+from shapelaw.studies.decoders.attention_degree import analyse, present
 from shapelaw.studies.study_runs import StudyRuns, study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
@@ -55,30 +51,3 @@ def test_one_seed_or_no_reference_is_no_comparison() -> None:
     alone = analyse(StudyRuns(runs[runs["attention_degree"] == 4], "runs.csv", ()))
     assert alone.differences == []
     assert present(alone).answer.sentence.startswith("No degree can be compared with degree 3")
-
-
-@pytest.mark.parametrize("name", RECIPE)
-def test_decoders_that_differ_in_more_than_degree_are_a_sentence(name: str) -> None:
-    runs = with_recipe(table())
-    read_decoders(runs, "runs.csv")
-    if name != "attention_degree":
-        with pytest.raises(UserError, match=f"with different values of {name} "):
-            read_decoders(with_another(runs, name, runs["attention_degree"].isna()), "runs.csv")
-
-
-def test_wrong_tables_are_told() -> None:
-    with pytest.raises(UserError, match="lacks attention_degree"):
-        read_decoders(table().drop(columns="attention_degree"), "runs.csv")
-    with pytest.raises(UserError, match=r"a run .* must have one row"):
-        read_decoders(pd.concat([table(), table()], ignore_index=True), "runs.csv")
-    for wrong in (1, -2, 2.5):
-        runs = table()
-        runs.loc[6, "attention_degree"] = wrong
-        with pytest.raises(
-            UserError, match="row 7: attention_degree must be 2 or more, or empty for softmax"
-        ):
-            read_decoders(runs, "runs.csv")
-    runs = table()
-    runs.loc[2, "test_loss"] = None
-    with pytest.raises(UserError, match="row 3: test_loss must be a finite number"):
-        read_decoders(runs, "runs.csv")

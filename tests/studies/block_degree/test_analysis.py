@@ -56,22 +56,6 @@ def test_a_diverged_run_is_counted_its_rate_not_chosen_and_its_degree_not_compar
     assert verdicts == {"degree 2 diverged on 1 seeds, degree 3 diverged on 1 seeds"}
 
 
-def test_wrong_tables_are_told() -> None:
-    runs = table().assign(diverged_at_step=math.nan)
-    runs.loc[3, "loss"] = math.nan
-    with pytest.raises(UserError, match="no loss and has not diverged"):
-        check_runs(runs, "runs")
-    runs.loc[3, "diverged_at_step"] = 500
-    check_runs(runs, "runs")
-    with pytest.raises(UserError, match="lacks learning_rate"):
-        check_runs(runs.drop(columns="learning_rate"), "runs.csv")
-    with pytest.raises(UserError, match="no runs"):
-        check_runs(runs.iloc[:0], "runs.csv")
-    runs.loc[3, "loss"] = 0.0
-    with pytest.raises(UserError, match="not above 0, in row 3"):
-        check_runs(runs, "runs.csv")
-
-
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 RANKS = (4, 16, 64)
 

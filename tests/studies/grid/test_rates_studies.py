@@ -4,11 +4,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from bottleneck_runs import with_another, with_recipe
 from transition_runs import UNDERTRAINING, todays_runs, undertraining_runs
 
-from shapelaw.errors import UserError
-from shapelaw.fits.inputs import TEXT_AND_BLOCK
 from shapelaw.studies.decoders import todays_decoder as todays
 from shapelaw.studies.decoders.todays_decoder import (
     OTHER_SEEDS,
@@ -31,19 +28,6 @@ def todays_of(runs: pd.DataFrame) -> RatesAnalysis:
 
 def width_of(cell: Any) -> float:
     return float(cell.transitions.bootstrap_rows[0]["width"])
-
-
-def test_unusable_runs_are_a_sentence() -> None:
-    runs = todays_runs()
-    for change, sentence in (
-        (runs.drop(columns="learning_rate"), "lacks learning_rate"),
-        (runs.assign(steps=0), "steps must be above zero"),
-        (runs.assign(steps=10.5), "steps must be a whole number"),
-        (runs.assign(learning_rate=0), "learning_rate must be above zero"),
-        (runs[runs["depth"] == 4], "no block, budget and rate with two depths"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            todays_of(change)
 
 
 def test_each_cell_has_its_transition() -> None:
@@ -84,21 +68,6 @@ def test_another_budget_or_scaling_is_another_series() -> None:
         "gpt2, 1,000 steps, scaled from 96",
         "gpt2, 20 tokens per parameter",
     }
-
-
-@pytest.mark.parametrize("name", [name for name in TEXT_AND_BLOCK if name not in ("block", "schedule")])
-def test_networks_of_other_texts_or_blocks_are_refused(name: str) -> None:
-    runs = with_recipe(undertraining_runs())
-    other = with_another(runs, name, runs["steps"] == runs["steps"].min())
-    with pytest.raises(UserError, match=f"with different values of {name} "):
-        todays_of(other)
-
-
-def test_runs_of_two_parametrizations_are_refused() -> None:
-    runs = todays_runs(ONE)
-    both = pd.concat([runs, runs.assign(parametrization="completep")], ignore_index=True)
-    with pytest.raises(UserError, match=r"different values of parametrization \(empty, completep\)"):
-        todays_of(both)
 
 
 def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:

@@ -79,21 +79,6 @@ def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
         }
 
 
-def test_unusable_runs_are_a_sentence() -> None:
-    runs = vocabulary_runs({(257, None): 257.0})
-    for change, sentence in (
-        (runs.drop(columns="vocab_size"), "lacks vocab_size"),
-        (runs[runs["depth"] == 24], "no vocabulary with two depths"),
-        *(
-            (runs.assign(embedding_rank=rank), "embedding_rank must be a whole number of 1 or more, or empty")
-            for rank in ("full", -8, 8.5)
-        ),
-        (runs.assign(vocab_size=0), "vocab_size must be a whole number of 1 or more"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            analysed_series(change)
-
-
 def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
     """Not that of another vocabulary, whose losses have another unit."""
     runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
