@@ -104,21 +104,23 @@ def test_no_study_is_named_outside_its_room() -> None:
 ANSWERS = REPOSITORY / "tests" / "studies" / "answers.yaml"
 
 
-def cases() -> Iterator[tuple[str, dict[str, pd.DataFrame], str]]:
-    """A module of a study, its tables and the words of its answer."""
+def cases() -> Iterator[tuple[str, list[str], dict[str, pd.DataFrame], str]]:
+    """A module of studies, the name of one where it has several, its tables and the words of its answer."""
     for module, listed in yaml.safe_load(ANSWERS.read_text(encoding="utf-8")).items():
         for case in listed["cases"]:
             tables = {
-                name: pd.DataFrame(case[name], columns=columns.split())
+                name: pd.DataFrame(case.get(name, []), columns=columns.split())
                 for name, columns in listed["columns"].items()
             }
-            yield module, tables, case["says"]
+            yield module, [case["of"]] if "of" in case else [], tables, case["says"]
 
 
-@pytest.mark.parametrize(("module", "tables", "says"), [*cases()])
-def test_a_study_answers_from_its_tables(module: str, tables: dict[str, pd.DataFrame], says: str) -> None:
+@pytest.mark.parametrize(("module", "of", "tables", "says"), [*cases()])
+def test_a_study_answers_from_its_tables(
+    module: str, of: list[str], tables: dict[str, pd.DataFrame], says: str
+) -> None:
     study: Any = import_module(f"shapelaw.studies.{module}")
-    assert study.answer({name: Table(frame, "") for name, frame in tables.items()}).words == says
+    assert study.answer(*of, {name: Table(frame, "") for name, frame in tables.items()}).words == says
 
 
 PAPER = re.compile(r"(Levine|Wies|Mahdavi) et al\. 202\d, (table|figure|section|appendix|eq\.) ")
