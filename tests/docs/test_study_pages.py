@@ -45,9 +45,7 @@ PLANS = [
 def test_the_planned_cost_of_a_study_is_that_of_its_page(
     page: str, study: str, count: str, hours: str
 ) -> None:
-    config = load_config(
-        {"scale": "laptop", "studies": [study]}, REPOSITORY / "workflow" / "scales", REPOSITORY
-    )
+    config = load_config({"scale": "laptop", "studies": [study]}, SCALES, REPOSITORY)
     runs = list(runs_of(config, study, REPOSITORY).values())
     line = cost_line(study, Counts(len(runs), 0, 0), runs, config.execution, speed_of(config, REPOSITORY))
     assert count.replace(",", "") == f"{len(runs)}", page

@@ -1,6 +1,7 @@
 """The degree study from its keys to runs, and from a table of runs to its files, on tables whose truth is known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,33 +66,30 @@ def test_titles_name_what_differs_from_degree_3_after_holm_and_what_cant_be_told
     assert mixed.panels[0].title.startswith("Mixtures end within ")
 
 
+PRODUCTS = {"target_ranks": [4], "degrees": [3], "matrices": 6, "learning_rates": [0.01]}
+
+
+def asked(*grids: dict[str, Any]) -> list[Any]:
+    """The runs of grids, which come back from their specs."""
+    config = load_config(shipped(block_degree=[*grids]), SCALES)
+    runs = [*runs_of(config, "block_degree", REPOSITORY).values()]
+    assert [spec_from_dict(run.to_dict()) for run in runs] == runs
+    return runs
+
+
 def test_the_note_s_block_is_trained_at_the_same_budget() -> None:
-    grid = {
-        "target": "signs",
-        "target_ranks": [4],
-        "degrees": [1, 3],
-        "matrices": 12,
-        "learning_rates": [0.01],
-    }
-    block = {
-        "activation": "relu",
-        "residual": False,
-        "normalization": "batch",
-        "heads": 2,
-        "until_converged": True,
-    }
-    runs = runs_of(load_config(shipped(block_degree=[grid | block]), SCALES), "block_degree", REPOSITORY)
+    grid = {**PRODUCTS, "target": "signs", "degrees": [1, 3], "matrices": 12}
+    block = {"activation": "relu", "residual": False, "normalization": "batch", "heads": 2}
+    runs = asked(grid | block | {"until_converged": True})
     assert len(runs) == 2 * 4
-    assert {run.network.matrices for run in runs.values()} == {12}
-    assert {run.network.depth for run in runs.values()} == {2, 6}
-    assert {run.network.block for run in runs.values()} == {"ReLU, no residual, batch norm, 2 heads"}
-    assert all(spec_from_dict(run.to_dict()) == run for run in runs.values())
+    assert {run.network.matrices for run in runs} == {12}
+    assert {run.network.depth for run in runs} == {2, 6}
+    assert {run.network.block for run in runs} == {"ReLU, no residual, batch norm, 2 heads"}
 
 
 def test_mixers_have_the_budget_of_products_and_their_tokens_divide_the_inputs() -> None:
-    grid = {"target_ranks": [4], "degrees": [3], "mixers": [2, 4], "matrices": 6, "learning_rates": [0.01]}
-    runs = runs_of(load_config(shipped(block_degree=[grid]), SCALES), "block_degree", REPOSITORY).values()
-    assert all(spec_from_dict(run.to_dict()) == run for run in runs)
+    grid = {**PRODUCTS, "mixers": [2, 4]}
+    runs = asked(grid)
     assert {(run.network.mixer_tokens, run.network.depth) for run in runs} == {(0, 2), (2, 2), (4, 2)}
     assert {run.network.matrices for run in runs} == {6}
     layers = [run.network.layer_params for run in runs]
@@ -110,12 +108,8 @@ def test_mixers_have_the_budget_of_products_and_their_tokens_divide_the_inputs()
 
 
 def test_grids_that_differ_in_the_inputs_alone_are_other_runs() -> None:
-    grids = [
-        {"target_ranks": [2], "degrees": [3], "matrices": 6, "inputs": inputs, "seeds": 2}
-        for inputs in (4, 8)
-    ]
-    runs = runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
-    assert len(runs) == 2 * 4 * 2
+    grids = [{"target_ranks": [2], "degrees": [3], "matrices": 6, "inputs": n, "seeds": 2} for n in (4, 8)]
+    assert len(asked(*grids)) == 2 * 4 * 2
 
 
 def ranked_table(follow: bool) -> pd.DataFrame:
