@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -96,17 +95,8 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((REPOSITORY / name).read_bytes())
     target = tmp_path / "site"
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-    ]
-    subprocess.run([*pip, "--target", str(target), str(source)], check=True)
+    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target"]
+    subprocess.run([PYTHON, *pip, str(target), str(source)], check=True)
     environment = {**os.environ, "PYTHONPATH": str(target)}
     for asked, said in (
         (["shape", "1.3B"], "Best depth: "),
@@ -114,7 +104,7 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
         (["bottlenecks", "ESM-1b"], "the vocabulary binds"),
         (["capacity", "--heads", "20", "--context", "32", "--head-dim", "64"], "theorem 1"),
     ):
-        command = [str(PYTHON), "-m", "shapelaw.cli", *asked]
+        command = [PYTHON, "-m", "shapelaw.cli", *asked]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
