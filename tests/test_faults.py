@@ -21,7 +21,7 @@ from shapelaw.studies.study_runs import FINISHED, UNFINISHED
 
 SECOND = Path(__file__).parent / "faults" / "second"
 RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
-FEW = settings(deadline=None, max_examples=25)
+FEW = settings(max_examples=25)
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=8)
 
 

@@ -108,7 +108,7 @@ def anywhere(draw_depth, widths, noise, rng):
     return table
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     depth=st.sampled_from([2, 6, 12, 24, 32]),
     at=st.integers(0, 12),

@@ -90,7 +90,7 @@ def by_width(slope: float = -0.8, seeds: int = 12, number: int = 0) -> WidthNois
 
 
 @given(st.floats(0.4, 1.5), st.sampled_from([-1.0, 1.0]), st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_many_seeds_show_how_the_noise_follows_the_width(size: float, sign: float, number: int) -> None:
     noise = by_width(sign * size, 60, number)
     assert abs(noise.slope - sign * size) < 4.5 * noise.slope_err < 0.35
@@ -99,7 +99,7 @@ def test_many_seeds_show_how_the_noise_follows_the_width(size: float, sign: floa
 
 
 @given(st.floats(1e-4, 10.0), st.integers(2, 20), st.integers(2, 12))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_equal_spreads_are_one_number(spread: float, seeds: int, shapes: int) -> None:
     width = np.geomspace(8.0, 1024.0, shapes)
     assert width_noise(width, np.full(shapes, spread), np.full(shapes, seeds - 1.0)) is None
@@ -108,7 +108,7 @@ def test_equal_spreads_are_one_number(spread: float, seeds: int, shapes: int) ->
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=LEAST_DOF - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_few_seeds_are_one_number(spreads: list[float]) -> None:
     pairs = runs_of([[1.0, 1.0 + spread] for spread in spreads])
     noise = pooled_noise(pairs)

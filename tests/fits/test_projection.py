@@ -87,7 +87,7 @@ def test_errors_are_those_of_drawn_parameters(fit):
 
 
 @given(st.floats(2.0, 7.0), st.floats(0.005, 0.5), st.floats(4.0, 13.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_projection_inverts_the_transition_size(a, b, log10_params):
     fit = replace(fit_line(DEPTH, np.log(WIDTH), WIDTH_ERR / WIDTH), a=a, b=b, b_err=b / 10)
     params = 10.0**log10_params

@@ -43,7 +43,7 @@ def test_a_difference_is_of_common_seeds(left: dict[int, float], right: dict[int
         assert found.value == pytest.approx(np.mean([left[seed] - right[seed] for seed in both]))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 4))
 def test_it_is_spearmans(seed: int, points: int, seeds: int) -> None:
     random = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ def test_positions_add_their_rank_to_a_narrow_embedding_and_nothing_to_a_full_on
 
 
 @given(st.permutations(range(1, 7)), st.integers(1, 6), st.booleans(), st.integers(1, 2))
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12)
 def test_proposition_1_any_balanced_partition(places, position, residual, depth):
     network = LinearAttention(depth, 2, 6, partition=tuple(places[:3]), position=position, residual=residual)
     assert measured(network) == (18 if depth == 2 else 3)

@@ -82,7 +82,7 @@ def test_examples_that_can_be_memorized(heads, context, head_dim, kruskal_rank, 
 
 
 @given(sizes, sizes, sizes, sizes)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_the_bounds_are_in_order(heads, context, head_dim, more_width):
     width = max(context, head_dim) + more_width
     least = memorizable_examples(heads, context, head_dim)
@@ -101,7 +101,7 @@ def test_relu_networks():
 
 
 @given(st.integers(1, 10**6), sizes, sizes, sizes)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_equal_units_are_the_most_that_fit(params, context, width, outputs):
     units = equal_relu_units(params, context, width, outputs)
     assert relu_params(context, width, units + 1, outputs) > params
@@ -129,7 +129,7 @@ shapes = st.tuples(
 
 
 @given(shapes)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(case):
     context, heads, head_dim, beyond, seed = case
     most = shared_context_rank(heads, context)
@@ -142,7 +142,7 @@ def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(c
 
 
 @given(shapes, st.floats(-3.0, 9.0))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case, constant_sum):
     context, heads, head_dim, beyond, seed = case
     most = constant_sum_rank(heads, 9)
@@ -156,7 +156,7 @@ def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 12), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 def test_the_rank_of_a_product_is_its_inner_size(rows, columns, inner, seed):
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.standard_normal((size, size)))[0] for size in (rows, columns))
@@ -184,7 +184,7 @@ def gaussian(*shape, seed=0):
 
 
 @given(st.integers(1, 10), st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_vectors_of_a_subspace(rank, seed):
     vectors = gaussian(30, rank, seed=seed) @ gaussian(rank, 11, seed=seed + 1)
     assert kruskal_rank_estimate(vectors, 100) == rank
@@ -204,7 +204,7 @@ def test_the_rate_is_the_share_of_independent_subsets():
 
 
 @given(st.integers(2, 6), st.floats(-14, -1), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_certificates_agree_with_singular_values(size, exponent, seed):
     """Sets with a nearly dependent direction: all subsets by hand, at tolerances on either side."""
     rng = np.random.default_rng(seed)
@@ -251,7 +251,7 @@ def test_subsets_that_cannot_be_drawn(size, trials):
 
 
 @given(st.integers(1, 14), st.floats(-12, -1), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_smallest_values_give_the_rate_at_any_tolerance(size, exponent, seed):
     vectors = gaussian(15, 12, seed=seed) * np.r_[np.ones(6), np.full(6, 10.0**exponent)]
     found = smallest_values(vectors, size, 60, seed)

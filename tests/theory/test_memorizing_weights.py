@@ -28,7 +28,7 @@ def run_of(
 shapes = st.tuples(st.integers(1, 5), st.integers(2, 12), st.integers(2, 14))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(shapes, st.sampled_from(["shared", "per_example"]), st.integers(0, 9))
 def test_every_example_is_memorized_and_the_rank_is_exact(shape, context_type, seed):
     run = run_of(*shape, context_type, seed=seed)

@@ -103,7 +103,7 @@ def test_degree_3_is_linearized_attention(depth, width, tokens, heads):
 
 
 @given(st.integers(2, 6), st.integers(1, 3))
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12)
 def test_width_1_has_a_closed_form(degree, depth):
     """A polynomial of degree (k^L - 1) / (k - 1) in one number that is a sum over both halves."""
     mixings = (degree**depth - 1) // (degree - 1)
@@ -133,7 +133,7 @@ small = st.integers(1, 3)
 
 
 @given(small, small, st.sampled_from([2, 4]), st.integers(1, 4), st.permutations(range(1, 5)))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_no_mixer_is_above_its_bound_or_depends_on_the_partition(depth, width, tokens, hidden, places):
     network = MixerNetwork(depth, width, tokens, hidden)
     assume(network.rank_bound() <= 150)

@@ -60,7 +60,6 @@ def test_numbers_of_the_formulas():
 
 
 @given(st.integers(1, 8), st.integers(1, 60), st.integers(0, 1))
-@settings(max_examples=100, deadline=None, derandomize=True)
 def test_simple_forms_are_weaker_than_what_they_come_from(depth, width, places):
     assert bottleneck_scale(depth, width) >= bottleneck_upper(depth, width, places) - ROUNDING
     if 3**depth > width:
@@ -110,7 +109,7 @@ networks = st.fixed_dictionaries(
 
 
 @given(networks)
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 def test_no_exact_rank_violates_a_bound(options):
     width, words = options["width"], options["vocabulary"]
     options["embedding"] = "vectors" if words is None else "vocabulary"
@@ -140,7 +139,7 @@ def test_corollary_2_of_vocabulary_holds_long_before_its_large_number_of_tokens(
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.sampled_from([2, 4]))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 def test_every_product_network_reaches_its_bound(degree, depth, width, tokens):
     network = ProductNetwork(degree, depth, width, tokens)
     assume(network.rank_bound() <= 150)
@@ -208,7 +207,6 @@ def test_closed_forms_are_silent_where_none_is_known():
 
 
 @given(st.integers(2, 6), st.integers(1, 5), st.integers(1, 4), st.integers(1, 50))
-@settings(max_examples=100, deadline=None, derandomize=True)
 def test_corollary_1_is_where_the_bounds_of_theorem_1_meet(deep, shallow, heads, more):
     width = 3**deep + more + heads
     found = 3 ** published_realizing_width(deep, width, shallow, heads) - heads
