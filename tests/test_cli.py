@@ -43,38 +43,32 @@ def test_the_first_argument_is_what_a_command_is_about(
     assert (tmp_path / "laptop_depth_width_transitions" / "fit.json").is_file()
 
 
-def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shape", "1.3B"]) == 0
-    assert "Best depth: " in capsys.readouterr().out
-    assert main(["shape", "none"]) == 2
-    assert "SIZE is none" in capsys.readouterr().err
-
-
-def test_what_is_no_command_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (main([]), main(["--help"])) == (2, 0)
-    assert main(["shapes"]) == 2
-    assert (
-        "'shapes' is not a command of shapelaw; did you mean shape? It has shape, advisor, speed, fit"
-        in capsys.readouterr().err
-    )
-
-
-def test_an_unknown_option_is_told_with_the_one_that_it_may_mean(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before, argparse alone said that it is none."""
-    assert main(["shape", "100M", "--vocb", "3"]) == 2
-    assert capsys.readouterr().err.endswith("unrecognized arguments: --vocb 3 (did you mean --vocab?)\n")
-    assert main(["fit", "runs.csv", "--size=total", "--kep=1"]) == 2
-    assert capsys.readouterr().err.endswith("unrecognized arguments: --kep=1 (did you mean --keep?)\n")
-    assert main(["shape", "1.3B", "--zzz"]) == 2
-    assert capsys.readouterr().err.endswith("unrecognized arguments: --zzz\n")
-
-
-def test_studies_want_a_clone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("shape 1.3B", 0, "Best depth: "),
+        ("shape none", 2, "SIZE is none"),
+        ("--help", 0, "usage: shapelaw COMMAND"),
+        ("", 2, "usage: shapelaw COMMAND"),
+        (
+            "shapes",
+            2,
+            "'shapes' is not a command of shapelaw; did you mean shape? It has shape, advisor, speed, fit",
+        ),
+        # of an unknown option argparse alone says that it is none
+        ("shape 100M --vocb 3", 2, "unrecognized arguments: --vocb 3 (did you mean --vocab?)\n"),
+        ("fit runs.csv --size=total --kep=1", 2, "unrecognized arguments: --kep=1 (did you mean --keep?)\n"),
+        ("shape 1.3B --zzz", 2, "unrecognized arguments: --zzz\n"),
+        ("run", 2, "There is no Snakefile in"),  # studies want a clone
+    ],
+)
+def test_a_command_ends_with_its_code_and_says_why(
+    line: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["run"]) == 2
-    assert "There is no Snakefile in" in capsys.readouterr().err
+    assert main(line.split()) == code
+    told = capsys.readouterr()
+    assert said in (told.err or told.out)
 
 
 def test_a_wrong_config_is_told_before_snakemake_starts(

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,35 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.settings.sections import Folder
 
 
-def wrong() -> None:
-    raise UserError("There is no folder x; correct --results.")
+def raising(error: BaseException) -> None:
+    raise error
 
 
-def test_a_mistake_is_told_on_standard_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(wrong) == 2
-    assert capsys.readouterr() == ("", "There is no folder x; correct --results.\n")
+def missing(package: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (UserError("There is no folder x; correct --results."), "There is no folder x; correct --results.\n"),
+        (
+            MemoryError("Unable to allocate 70 GiB"),
+            "There is too little memory (Unable to allocate 70 GiB); close",
+        ),
+        (RecursionError("maximum recursion depth"), "What is read is nested too deeply (maximum recursion"),
+        (missing("matplotlib.figure"), "pip install '.[fit]'.\n"),
+        (missing("flint"), "pip install '.[studies]'.\n"),
+    ],
+)
+def test_a_mistake_is_told_on_standard_error_alone(
+    error: Exception, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As are limits of the machine, and a package that is not installed with the command that brings it."""
+    assert exit_code(partial(raising, error)) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 @pytest.mark.parametrize(("own", "code"), [(None, 0), (0, 0), (3, 3)])
@@ -33,9 +56,10 @@ def test_a_command_has_its_own_code(own: int | None, code: int) -> None:
     assert exit_code(lambda: own) == code
 
 
-def test_a_bug_is_no_mistake_of_the_user() -> None:
-    with pytest.raises(ZeroDivisionError):
-        exit_code(lambda: 1 // 0)
+@pytest.mark.parametrize("error", [ZeroDivisionError(), missing("shapelaw.nowhere")])  # one of our own
+def test_a_bug_is_no_mistake_of_the_user(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        exit_code(partial(raising, error))
 
 
 def test_a_name_that_is_not_utf8_is_printed() -> None:
@@ -45,20 +69,6 @@ def test_a_name_that_is_not_utf8_is_printed() -> None:
     environment = {"PYTHONPATH": str(SCRIPTS), "PYTHONIOENCODING": "utf-8:strict"}
     done = subprocess.run([PYTHON, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("t\\udce9xt\n", "")
-
-
-def test_a_package_that_is_not_installed_is_named_with_the_command_that_brings_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def work(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    assert exit_code(lambda: work("matplotlib.figure")) == 2
-    assert capsys.readouterr().err.endswith("pip install '.[fit]'.\n")
-    assert exit_code(lambda: work("flint")) == 2
-    assert capsys.readouterr().err.endswith("pip install '.[studies]'.\n")
-    with pytest.raises(ModuleNotFoundError):  # one of our own
-        exit_code(lambda: work("shapelaw.nowhere"))
 
 
 def test_what_is_said_last_comes_after_all_else() -> None:
@@ -113,42 +123,14 @@ def test_whatever_becomes_of_what_is_printed_the_work_is_done(end: str, work: st
     assert done.returncode == (2 if work == "wrong" else expected)
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (
-            MemoryError("Unable to allocate 70 GiB"),
-            "There is too little memory (Unable to allocate 70 GiB); close",
-        ),
-        (
-            RecursionError("maximum recursion depth exceeded"),
-            "What is read is nested too deeply (maximum recursion",
-        ),
-    ],
-)
-def test_limits_of_the_machine_are_one_line(
-    error: Exception, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def work() -> None:
-        raise error
-
-    assert exit_code(work) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(words)
-    assert said.count("\n") == 1
-
-
 @given(
     st.sampled_from([MemoryError, RecursionError, UserError, KeyboardInterrupt]),
     st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1),
 )
 def test_whatever_ends_a_command_it_is_one_line_and_a_code(kind: type[BaseException], text: str) -> None:
-    def work() -> None:
-        raise kind(text)
-
     said = io.StringIO()
     with redirect_stderr(said):
-        code = exit_code(work)
+        code = exit_code(partial(raising, kind(text)))
     assert code == (130 if kind is KeyboardInterrupt else 2)
     assert said.getvalue().count("\n") == 1
     assert "Traceback" not in said.getvalue()
@@ -172,10 +154,6 @@ def test_what_lies_in_the_place_of_a_file_is_named(
     }
     with pytest.raises(UserError, match=words):
         read.get(name, read_table)(tmp_path / name)
-
-
-def raising(error: Exception):
-    raise error
 
 
 def test_a_part_that_fails_has_its_reason_and_its_traceback_is_printed(capsys) -> None:
