@@ -63,17 +63,6 @@ def test_the_chance_is_that_of_spearmans_exact_distribution() -> None:
         assert found.verdict == ("positive" if networks == 5 else "no significant correlation")
 
 
-def test_noise_is_rarely_called_a_correlation() -> None:
-    """False alarms of 6 networks with 3 targets each, whose losses have nothing to do with the values."""
-    alarms = 0
-    for seed in range(50):
-        random = np.random.default_rng(seed)
-        losses = np.repeat(random.standard_normal((6, 2)), 3, axis=0) + random.standard_normal((18, 2))
-        names, values = np.repeat(np.arange(6), 3), np.repeat(random.permutation(6), 3)
-        alarms += rank_correlation(values, losses, names, draws=100).verdict != "no significant correlation"
-    assert alarms <= 5
-
-
 def test_points_of_one_network_are_no_further_evidence() -> None:
     """Each of 5 networks stands there 20 times: the interval is as wide as with one point each."""
     random = np.random.default_rng(0)
