@@ -16,7 +16,7 @@ from small import PYTHON, REPOSITORY
 from shapelaw.advice.own_runs.columns import NO_LENGTH, OF_LENGTH, OF_TOKENS
 from shapelaw.advice.own_runs.rows import own_runs
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_runs, read_table
+from shapelaw.fits.inputs import check_runs
 from shapelaw.studies.study_runs import FINISHED, UNFINISHED
 
 SECOND = Path(__file__).parent / "faults" / "second"
@@ -41,28 +41,6 @@ def test_ctrl_c_is_one_line(asked: list[str | Path], tmp_path: Path) -> None:
     assert process.returncode == 130
     assert said[-1] == "Stopped."
     assert not any("Traceback" in line for line in said)
-
-
-labels = st.one_of(st.integers(), st.floats(allow_nan=False), words, st.tuples(words, st.integers()))
-
-
-@FEW
-@given(
-    rows=st.lists(labels, min_size=3, max_size=3), columns=st.lists(st.integers(0, 9), min_size=2, max_size=2)
-)
-def test_whatever_labels_rows_and_columns_have_rows_are_numbered_and_names_are_texts(
-    rows: list[object], columns: list[int], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("labels") / "runs.parquet"
-    index = pd.Index([str(row) for row in rows], dtype=object)
-    table = pd.DataFrame([[1, 3.0], [2, 2.5], [2, 2.4]], index=index, columns=columns)
-    if columns[0] == columns[1]:
-        return
-    table.to_parquet(path)
-    read = read_table(path)
-    assert list(read.index) == [0, 1, 2]
-    assert list(read) == [str(column) for column in columns]
-    assert read.to_numpy().tolist() == table.to_numpy().tolist()
 
 
 @FEW

@@ -130,6 +130,8 @@ def test_an_index_is_numbers_or_columns_and_names_are_texts(tmp_path):
     table = pd.DataFrame({"depth": [1, 2], "test_loss": [3.0, 2.5]})
     pd.concat([table, table]).to_parquet(tmp_path / "twice.parquet")
     assert list(read_table(tmp_path / "twice.parquet").index) == [0, 1, 2, 3]
+    table.set_axis([7, 0], axis=1).to_parquet(tmp_path / "numbers.parquet")
+    assert list(read_table(tmp_path / "numbers.parquet")) == ["7", "0"]
     table.set_index("depth").to_parquet(tmp_path / "named.parquet")
     pd.testing.assert_frame_equal(read_table(tmp_path / "named.parquet"), table)
     of_levels = table.set_axis(pd.MultiIndex.from_tuples([("config", "depth"), ("test_loss", "")]), axis=1)
