@@ -69,42 +69,40 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert "mlflow" not in tops
 
 
+def run(script: str) -> str:
+    """Run a script with its arguments, as far as it goes."""
+    return (
+        f"import runpy; sys.argv = {script.split()}\n"
+        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "except SystemExit: pass"
+    )
+
+
 THEORY = "torch scipy pandas pydantic mlflow"
 
 
 @pytest.mark.parametrize(
-    ("command", "heavy"),
+    ("code", "heavy"),
     [
-        ("train.py --help", "mlflow pandas lmfit yaml pydantic tokenizers scipy"),
-        ("shapelaw/cli.py --help", "torch numpy pandas pydantic snakemake"),
-        ("memorization_capacity.py --heads 4 --context 32 --head-dim 8", THEORY),
-        ("separation_rank.py --depth 1 --width 2", THEORY),
-        *((f"{name}.py --help", "mlflow.entities") for name in ("import_runs", "follow_runs", "log_study")),
+        (run("train.py --help"), "mlflow pandas lmfit yaml pydantic tokenizers scipy"),
+        (run("shapelaw/cli.py --help"), "torch numpy pandas pydantic snakemake"),
+        (run("memorization_capacity.py --heads 4 --context 32 --head-dim 8"), THEORY),
+        (run("separation_rank.py --depth 1 --width 2"), THEORY),
+        *(
+            (run(f"{name}.py --help"), "mlflow.entities")
+            for name in ("import_runs", "follow_runs", "log_study")
+        ),
+        # the Snakefile reads these at every start; the others would be a second of each of a workflow's imports
+        (
+            "import shapelaw.campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool",
+            "torch mlflow pandas numpy",
+        ),
+        ("import shapelaw.advice.models.pretrained", "torch transformers"),
+        ("import shapelaw.tracking.importer", "torch lmfit matplotlib scipy.stats"),
     ],
 )
-def test_a_command_loads_nothing_heavy(command: str, heavy: str) -> None:
+def test_what_starts_often_loads_nothing_heavy(code: str, heavy: str) -> None:
     """What it really loads: training runs where only torch, NumPy and PyArrow are installed."""
-    code = (
-        f"import runpy, sys; sys.argv = {command.split()}\n"
-        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
-        f"except SystemExit: print([one for one in {heavy.split()} if one in sys.modules])"
-    )
+    code = f"import sys\n{code}\nprint([one for one in {heavy.split()} if one in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [  # the Snakefile reads the first at every start; the others would be a second of each of a workflow's imports
-        (
-            "campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool",
-            ("torch", "mlflow", "pandas", "numpy"),
-        ),
-        ("advice.models.pretrained", ("torch", "transformers")),
-        ("tracking.importer", ("torch", "lmfit", "matplotlib", "scipy.stats")),
-    ],
-)
-def test_what_starts_often_is_light(module: str, heavy: tuple[str, ...]) -> None:
-    code = f"import sys, shapelaw.{module}; print([one for one in {heavy} if one in sys.modules])"
-    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -167,14 +167,10 @@ def command_lines(rng: random.Random) -> dict[str, str]:
     number = lambda: rng.choice(("0", "-1", "1", "2", "7", "64", "1e9", "1.3B", "x", "''", "nan"))  # noqa: E731
     whole = lambda: rng.choice(("0", "-1", "1", "2", "3", "4"))  # noqa: E731
     out = f"--out out --draws {rng.choice(('100', '100', '0', 'x'))}"
-    means, about = (
-        rng.choice(("total", "block", "flops", "time", "x")),
-        rng.choice(("--runs", "--transitions")),
-    )
-    study, config = (
-        rng.choice(("depth_width", "mine", "vocabulary")),
-        rng.choice(("runs.csv", "nowhere.yaml")),
-    )
+    means = rng.choice(("total", "block", "flops", "time", "x"))
+    about = rng.choice(("--runs", "--transitions"))
+    study = rng.choice(("depth_width", "mine", "vocabulary"))
+    config = rng.choice(("runs.csv", "nowhere.yaml"))
     asked = f"{number()} --vocab {number()} --tokens {number()} --depth {whole()} --width {whole()} --size {means}"
     return {
         "fit_surface": f"--runs runs.csv {out} {rng.choice(OPTIONS)} --sizes {number()}",
