@@ -199,17 +199,6 @@ def test_what_fails_is_named_and_the_rest_is_there(
     assert heads == ({2} if {"H = 1", "table losses, H = 1"} & {*failed} else {1, 2})
 
 
-def test_a_cell_that_cannot_be_used_takes_no_other_away() -> None:
-    runs = grid_runs(heads=(1,), ranks=(None,))
-    wrong = runs.assign(test_loss=runs["test_loss"].where(runs["vocab_size"] == 257, -1))
-    found = presented(wrong)
-    ((part, why),) = found.parts.failed.items()
-    assert part == "V = 500"
-    assert "x (V = 500), row 2, row 4" in why
-    assert why.endswith("test_loss must be above zero; row 2 has -1.0.")
-    assert set(found.tables["losses"].frame["depth"]) == {1, 2}
-
-
 def test_seeds_that_change_nothing_take_the_noise_of_their_vocabulary_alone() -> None:
     runs = grid_runs(heads=(1,), ranks=(None,), seeds=2, noise=0.01)
     first = runs.groupby(["depth", "width", "vocab_size"])["test_loss"].transform("first")
