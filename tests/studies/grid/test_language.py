@@ -82,14 +82,6 @@ def test_a_rank_above_what_it_maps_is_trained_and_told() -> None:
     ]
 
 
-def test_a_list_of_blocks_is_their_union() -> None:
-    one = {"widths": {1: [16, 32], 2: [12]}, "vocab_size": 257, "repeated": {1: [16]}, "repeated_seeds": 2}
-    other = {"axes": {"depth": 1, "width": [16]}, "vocab_size": 257, "seeds": 3}
-    found = runs_at({"mine": [one, other]}).values()
-    asked = sorted((run.shape.depth, run.shape.width, run.seed) for run in found)
-    assert asked == [(1, 16, 0), (1, 16, 1), (1, 16, 2), (1, 32, 0), (2, 12, 0)]
-
-
 def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
     block = {"axes": {"depth": [1, 2], "width": [18, 32], "heads": [1, 2, 4], "vocab_size": [257, 500]}}
     said = refused({"mine": block})
