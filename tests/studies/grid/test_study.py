@@ -66,38 +66,32 @@ def test_a_size_at_which_depths_do_not_pair_is_planned() -> None:
     assert line.endswith("sizes of the depths differ by at most 12.5%")
 
 
+def told_of(*blocks: dict[str, Any]) -> list[str]:
+    """What the grid of these blocks does not give."""
+    config = config_of({"mine": [*blocks]})
+    return [*studies_of(config)["mine"].warnings(config, REPOSITORY)]
+
+
 def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
     widths = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]}
     wide = {"widths": widths, "axes": {"heads": [1, 2]}, "vocab_size": 257, "repeated": {1: [16]}}
-    few = {"widths": {1: [16], 2: [12]}, "axes": {"heads": 4}, "vocab_size": 257}
-    config = config_of({"mine": [wide, few]})
-    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    (told,) = told_of(wide, {"widths": {1: [16], 2: [12]}, "axes": {"heads": 4}, "vocab_size": 257})
     assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (heads 4)")
     few = {"axes": {"depth": [1, 2], "width": [16, 32, 48], "heads": [1, 4]}, "seeds": 2}
-    config = config_of({"mine": few})
-    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    (told,) = told_of(few)
     said, block = told.split(", as one more block: ")
     assert (
         "a transition needs 4 of each: add depth 1 widths 24, 40; depth 2 widths 20, 24 (16 runs, about "
         in said
     )
-    config = config_of({"mine": [few, yaml.safe_load(block)]})
-    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
+    assert told_of(few, yaml.safe_load(block)) == []
     of_depths = [{"widths": {depth: [16, 32, 48]}, "vocab_size": 257, "seeds": 2} for depth in (1, 2)]
-    config = config_of({"mine": of_depths})
-    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
+    (told,) = told_of(*of_depths)
     said, blocks = told.split(", as more blocks: ")
-    config = config_of({"mine": of_depths + [yaml.safe_load(block) for block in blocks.split(" and ")]})
-    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
-    pairs = {"axes": {"depth": [1, 2], "block_params": [1e4, 1e5]}, "seeds": 2}
-    config = config_of({"mine": pairs})
-    assert (
-        studies_of(config)["mine"]
-        .warnings(config, REPOSITORY)[-1]
-        .endswith("4 of each: give block_params 4 or more sizes")
-    )
-    config = config_of({"mine": {"axes": {"depth": 1, "width": [16, 32]}}})
-    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
+    assert told_of(*of_depths, *map(yaml.safe_load, blocks.split(" and "))) == []
+    pairs = told_of({"axes": {"depth": [1, 2], "block_params": [1e4, 1e5]}, "seeds": 2})
+    assert pairs[-1].endswith("4 of each: give block_params 4 or more sizes")
+    assert told_of({"axes": {"depth": 1, "width": [16, 32]}}) == []
 
 
 def test_a_grid_named_like_a_study_replaces_the_study_s_whole() -> None:
