@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from job_server import WarmProcess, warm_python
-from small import SCRIPTS
+from small import SCRIPTS, small_run
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -25,6 +25,7 @@ from shapelaw.training.trainer import Runtime, Trainer
 
 Stores = tuple[TokenStore, TokenStore]
 CPU = Runtime("cpu", threads=1)
+RUN = small_run(dropout=0.1)  # that of drivers and disks
 
 
 def train(run: Run, stores: Stores, folder: Path, runtime: Runtime = CPU) -> records.Record:

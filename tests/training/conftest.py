@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small import small_run
-from trained import Stores, train
+from trained import RUN, Stores, train
 
 
 @pytest.fixture(scope="session")
 def undisturbed(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with dropout when nothing happens to it."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    train(small_run(dropout=0.1), stores, folder)
+    train(RUN, stores, folder)
     return folder
 
 

@@ -20,6 +20,7 @@ from job_server import warm_python
 from small import small_completep, small_llama, small_run
 from trained import (
     CPU,
+    RUN,
     Stores,
     after_step,
     checkpoints_of,
@@ -45,8 +46,6 @@ from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.journal import Ended, Journal, git_commit
 from shapelaw.training.trainer import Trainer, TrainingFailed, identity
-
-RUN = small_run(dropout=0.1)
 
 
 @pytest.fixture

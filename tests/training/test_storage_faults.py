@@ -19,6 +19,7 @@ from job_server import warm_python
 from small import PYTHON, SCRIPTS, small_run
 from trained import (
     CPU,
+    RUN,
     Stores,
     after_step,
     checkpoints_of,
@@ -38,7 +39,6 @@ from shapelaw.training import checkpoint
 from shapelaw.training.checkpoint import checkpoint_paths
 from shapelaw.training.trainer import Trainer, TrainingFailed
 
-RUN = small_run(dropout=0.1)
 EVERY_STEP = replace(CPU, checkpoint_seconds=0.0)
 Finish = Callable[[Path, int | None], str]  # the folder, the step; what was said
 

@@ -114,36 +114,61 @@ def _has_room(tokens: int, device: torch.device) -> bool:
 
 
 EPS = 1e-8  # torch.optim's
-_adam: Any = adam  # of lists of tensors, and of settings by name
 MUON_MOMENTUM = 0.95  # Jordan et al. 2024
 
 
 @torch.no_grad()
-def fused_step(*tensors: list[Tensor], learning_rate: float, **others: Any) -> None:
-    """One step of Adam, in place; each parameter's number of steps before (a float32 scalar) goes up by one.
+def fused_step(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    first: list[Tensor],
+    second: list[Tensor],
+    steps: list[Tensor],
+    *,
+    learning_rate: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    weight_decay: float = 0.0,
+    decoupled: bool = False,
+    eps: float = EPS,
+) -> None:
+    """One step of Adam, in place; each parameter's `steps` before (a float32 scalar) goes up by one.
 
     Args:
-        tensors: parameters, gradients, both moments, steps.
-        others: what of torch.optim's settings is not at its default; `decoupled_weight_decay` takes the decay from the
-            weights (AdamW), else it is added to the gradient (Adam with L2).
+        first: the first moments.
+        second: the second moments.
+        decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
+        eps: what is added to the root of the second moment, in the gradient's unit.
     """
-    *moments, steps = tensors
-    settings = {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "eps": EPS} | others
-    _adam(*moments, [], steps, fused=True, amsgrad=False, maximize=False, lr=learning_rate, **settings)
+    adam(
+        *(parameters, gradients, first, second, [], steps),
+        fused=True,
+        amsgrad=False,
+        beta1=betas[0],
+        beta2=betas[1],
+        lr=learning_rate,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=False,
+        decoupled_weight_decay=decoupled,
+    )
 
 
 @torch.no_grad()
-def muon_step(*tensors: list[Tensor], learning_rate: float, weight_decay: float) -> None:
+def muon_step(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    momenta: list[Tensor],
+    *,
+    learning_rate: float,
+    weight_decay: float,
+) -> None:
     """One step of Muon for matrices, in place: orthogonal updates (Jordan et al. 2024) as large as AdamW's.
 
     Their root mean square is 0.2 times the learning rate (Liu et al. 2025, eq. 4), so that rates and decays of AdamW
     serve.
-
-    Args:
-        tensors: parameters, gradients, momenta.
     """
     _muon.muon(
-        *tensors,
+        *(parameters, gradients, momenta),
         lr=learning_rate,
         weight_decay=weight_decay,
         momentum=MUON_MOMENTUM,
@@ -200,10 +225,9 @@ class Optimizer:
             fused_step(
                 *(parameters, gradients, *moments),
                 learning_rate=rate,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
+                betas=self.betas,
                 weight_decay=group.weight_decay,
-                decoupled_weight_decay=self.decoupled,
+                decoupled=self.decoupled,
                 eps=group.of_eps * EPS,
             )
 

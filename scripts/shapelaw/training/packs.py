@@ -174,9 +174,9 @@ class Pack(ABC, Generic[AnyPackedRun]):
             first, *others = places
             models = slice(first, first + 1 + len(others))
             tables = (self.parameters, gradient, self.first, self.second)
-            pieces = [_pieces(table, models) for table in tables]
-            steps = torch.full((len(pieces[0]),), float(step), device=self.device)
-            fused_step(*pieces, list(steps.unbind()), learning_rate=rate)
+            parameters, gradients, of_first, of_second = (_pieces(table, models) for table in tables)
+            steps = torch.full((len(parameters),), float(step), device=self.device)
+            fused_step(parameters, gradients, of_first, of_second, list(steps.unbind()), learning_rate=rate)
 
     def take_losses(self, models: Sequence[int]) -> list[float]:
         """The mean training loss of some models, each since its last reading."""
