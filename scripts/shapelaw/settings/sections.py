@@ -109,14 +109,10 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
     """
     keys: dict[str, Any] = {}
     for axis in axes_of(spec).values():
-        kind: Any = axis.annotation
         bounds: Any = axis.bounds
-        if type(None) in get_args(kind):  # bounds apply to the number, not to null
-            number = next(part for part in get_args(kind) if part is not type(None))
-            kind, bounds = Annotated[number, Field(**bounds)] | None, {}
         extra: Any = {"unit": axis.unit} if axis.unit else None
         keys[axis.name] = (
-            kind,
+            axis.annotation,
             Field(axis.default, description=axis.meaning, json_schema_extra=extra, **bounds),
         )
     return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
