@@ -20,7 +20,8 @@ class Axis:
     Attributes:
         meaning: a sentence or two, for the config.
         unit: the unit of a number.
-        ge, gt, lt, le: bounds of a number: at least, above, below, at most.
+        ge, gt, lt, le: bounds of a number: at least, above, below, at most; a whole number is at least 1 unless `ge`
+            is another.
         key: its part in a run's key where it is not at its default: `r{}`; empty: none.
         title: what a table's header calls it; empty: its name.
         symbol: the papers' letter, by which names have its value: `V = 500`.
@@ -107,6 +108,7 @@ def _axes_of(spec: type) -> Iterator[Axis]:
         if get_origin(hint) is Annotated:
             annotation, axis = get_args(hint)
             default = ... if field.default is MISSING else field.default
-            yield replace(axis, name=field.name, annotation=annotation, default=default)
+            least = 1 if axis.ge is None and kind_of(annotation) is int else axis.ge
+            yield replace(axis, name=field.name, annotation=annotation, default=default, ge=least)
         elif isinstance(hint, type) and is_dataclass(hint):
             yield from _axes_of(hint)

@@ -126,7 +126,6 @@ class Training:
         Axis(
             "Optimizer steps of a run.",
             "steps",
-            ge=1,
             le=10**9,
             words="{:,} steps",
             synonyms="train_steps max_steps num_steps n_steps total_steps max_iters",
@@ -138,7 +137,6 @@ class Training:
         Axis(
             "Windows of `context_length` tokens in a step, over all devices.",
             "sequences",
-            ge=1,
             le=2**20,
             synonyms="global_batch_size",
             follows=True,
@@ -231,17 +229,16 @@ class Training:
         ),
     ] = "standard"
     log_every: Annotated[
-        int, _original("Steps between two rows of a run's history.", "steps", ge=1, column=False)
+        int, _original("Steps between two rows of a run's history.", "steps", column=False)
     ] = 100
     evaluate_every: Annotated[
-        int, _original("Steps between two test losses; the end always has one.", "steps", ge=1, column=False)
+        int, _original("Steps between two test losses; the end always has one.", "steps", column=False)
     ] = 1000
     test_sequences: Annotated[
         int,
         Axis(
             "Windows of the test set over which a test loss is the mean, the same for every run.",
             "sequences",
-            ge=1,
             column=False,
             original=True,
         ),
@@ -270,6 +267,7 @@ class Run(Keyed):
         int,
         Axis(
             "Of initial weights and batches.",
+            ge=0,
             synonyms="random_seed rng_seed manual_seed replicate repeat repetition",
             splits=False,
         ),

@@ -51,7 +51,6 @@ class Shape:
         int,
         Axis(
             "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
-            ge=1,
             key="V{}",
             title="vocabulary",
             symbol="V",
@@ -59,13 +58,12 @@ class Shape:
         ),
     ]
     context_length: Annotated[
-        int, Axis("Tokens in a window. Default: 128.", ge=1, synonyms="seq_len seq_length n_ctx max_seq_len")
+        int, Axis("Tokens in a window. Default: 128.", synonyms="seq_len seq_length n_ctx max_seq_len")
     ]
     depth: Annotated[
         int,
         Axis(
             "Number of blocks, L.",
-            ge=1,
             key="L{}",
             symbol="L",
             synonyms="n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers",
@@ -75,7 +73,6 @@ class Shape:
         int,
         Axis(
             "Width of the network, d.",
-            ge=1,
             key="d{}",
             symbol="d",
             synonyms="d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel",
@@ -85,7 +82,6 @@ class Shape:
         int | None,
         Axis(
             "Rank of factored token embeddings, at most V; null is one matrix.",
-            ge=1,
             key="r{}",
             symbol="r",
             null="full rank",
@@ -97,7 +93,6 @@ class Shape:
         int,
         Axis(
             "Attention heads; they divide the width unless `head_dim` is given too. Default: 2.",
-            ge=1,
             key="H{}",
             symbol="H",
             synonyms="n_head n_heads num_heads num_attention_heads",
@@ -109,7 +104,6 @@ class Shape:
         Axis(
             "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
             "`equal_params` gives attention of a degree as many weights as softmax attention has.",
-            ge=1,
             key="a{}",
             title="head dimension",
             synonyms="head_dim d_head head_size",
@@ -121,7 +115,6 @@ class Shape:
         Axis(
             "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `4 * heads * attention_dim` "
             "follows the heads, as in T5.",
-            ge=1,
             key="f{}",
             title="feed-forward width",
             synonyms="d_ff ffn_dim intermediate_size ffn_hidden_size",
@@ -132,7 +125,6 @@ class Shape:
         int | None,
         Axis(
             "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
-            ge=1,
             key="p{}",
             words="positional r = {:,}",
             null="full rank",
@@ -157,7 +149,6 @@ class Shape:
         int | None,
         Axis(
             "Heads of keys and values of Llama's block (Ainslie et al. 2023); null is as many as heads.",
-            ge=1,
             key="kv{}",
             title="key heads",
             synonyms="n_kv_heads num_key_value_heads n_query_groups",
@@ -180,7 +171,6 @@ class Shape:
         Axis(
             "Times that all blocks are passed, one after another and with the same weights (looped Transformers, "
             "Dehghani et al. 2019): r times their FLOPs, no further parameters.",
-            ge=1,
             key="x{}",
             synonyms="n_loops num_loops n_recurrences",
         ),
@@ -189,7 +179,6 @@ class Shape:
         int | None,
         Axis(
             "Width from which rates, initialisation and logits are scaled (muP, Yang et al. 2022); null: none.",
-            ge=1,
             key="mu{}",
             words="scaled from {:g}",
             null="one rate for all widths",
@@ -199,7 +188,6 @@ class Shape:
         int | None,
         Axis(
             "Dimension of a head at `base_width`, from which scores are scaled; null: that of this decoder.",
-            ge=1,
             splits=False,
             column=False,
         ),
