@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memorizer_options import OPTIONS, RUN, SMALL, losses_of, of_other_shapes, varied
 
 from shapelaw.models.kernels import cpp
-from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, losses, positions
+from shapelaw.models.memorizer import forward, initial_parameters, losses, positions, reshaped
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.training.memorizer_pack import NONE, MemorizerPack, draw_examples, example_order
 from shapelaw.training.optimizer import packed_rate
@@ -70,7 +70,7 @@ def test_a_packed_model_follows_the_path_of_the_same_model_alone(
     for table in (pack.parameters, pack.first, pack.second):
         for model, run in enumerate(runs):
             mine = {name: value[model : model + 1] for name, value in table.items()}
-            again = filled_up(cut_down(mine, pack.memorizer, run.memorizer), run.memorizer, pack.memorizer)
+            again = reshaped(reshaped(mine, pack.memorizer, run.memorizer), run.memorizer, pack.memorizer)
             assert all(torch.equal(again[name], value) for name, value in mine.items())
 
 

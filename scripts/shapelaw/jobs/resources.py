@@ -235,13 +235,9 @@ class Attempts:
 
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
-    paths = [
-        path
-        for folder in folders
-        for pattern in ("step-*.pt", "summary.json")
-        for path in folder.glob(pattern)
-    ]
-    return max((written(path) for path in paths), default=0.0)
+    patterns = ("step-*.pt", "summary.json")
+    paths = (path for folder in folders for pattern in patterns for path in folder.glob(pattern))
+    return max(map(written, paths), default=0.0)
 
 
 def _place(folders: Sequence[Path]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from shapelaw.specs.kinds import AnyRun, is_packed
 from shapelaw.specs.runs import Run
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import write_text
+from shapelaw.storage.pool import packs_in
 
 Named = TypeVar("Named")
 RUNS = Path("results/runs")
@@ -159,7 +159,8 @@ class Workload:
         job = self.jobs.get(name[0]) if len(name) == 1 else None
         keys = [] if job is None else job.keys
         own = [folder / key for key in keys for folder in (CHECKPOINTS, RUNS)]
-        return own + _pack_folders(CHECKPOINTS, set(keys))
+        packs = packs_in(CHECKPOINTS) if keys else ()
+        return own + [folder for folder, members in packs if not members.keys().isdisjoint(keys)]
 
     @cached_property
     def resources(self) -> dict[Level, JobResources]:
@@ -219,19 +220,6 @@ class Workload:
                 "name a grid with fewer."
             )
         return found
-
-
-def _pack_folders(folder: Path, keys: set[str]) -> list[Path]:
-    """The folders of packs that have one of these runs as a member."""
-    found = []
-    for members in folder.glob("pack-*/members.json") if keys else ():
-        try:
-            mine = not keys.isdisjoint(json.loads(members.read_text()))
-        except (OSError, ValueError):  # finished and deleted, or in the writing: the next look sees it
-            continue
-        if mine:
-            found.append(members.parent)
-    return found
 
 
 def _named(found: Mapping[str, Named], name: str, what: str) -> Named:

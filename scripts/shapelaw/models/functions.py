@@ -80,11 +80,8 @@ def attend_fused(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropo
     """
     B, T, _ = qkv_BTE.shape
     parts_BHTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).transpose(1, 2)
-    q_BHTK, k_BGTK, v_BGTK = torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1)
     y_BHTK = F.scaled_dot_product_attention(
-        q_BHTK,
-        k_BGTK,
-        v_BGTK,
+        *torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1),  # queries, keys, values
         is_causal=True,
         dropout_p=dropout,
         scale=scale,

@@ -99,24 +99,20 @@ def initial_parameters(m: Memorizer, seed: int, dtype: torch.dtype) -> Parameter
     return parameters
 
 
-def filled_up(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
-    """Parameters of some models [P, ...] of shape `m`, padded with zeros to shape `to`.
+def reshaped(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
+    """Parameters of shape `m`, of one model or of some [P, ...], cut down to shape `to` or filled up with zeros.
 
     A head of zeros, or a zero dimension of a head, adds nothing to an output, and its gradients are zero: it stays
     zero.
     """
-    larger = {name: p[name].new_zeros(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
-    for own, filled in zip(_by_head(p, m), _by_head(larger, to), strict=True):
-        filled[tuple(slice(size) for size in own.shape)] = own
-    return larger
-
-
-def cut_down(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
-    """The inverse of `filled_up`: parameters of shape `m`, cut from those of shape `to`."""
-    smaller = {name: p[name].new_empty(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
-    for filled, own in zip(_by_head(p, m), _by_head(smaller, to), strict=True):
-        own.copy_(filled[tuple(slice(size) for size in own.shape)])
-    return smaller
+    found = {
+        name: p[name].new_zeros(*p[name].shape[: -len(shape)], *shape)
+        for name, shape in parameter_shapes(to).items()
+    }
+    for old, new in zip(_by_head(p, m), _by_head(found, to), strict=True):
+        common = tuple(slice(min(sizes)) for sizes in zip(old.shape, new.shape, strict=True))
+        new[common] = old[common]
+    return found
 
 
 def _by_head(p: Mapping[str, Tensor], m: Memorizer) -> list[Tensor]:

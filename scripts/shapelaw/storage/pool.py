@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import write_text, written
 
 RESULTS = "results"  # the folder with the pool
 RUNS = "runs"  # the pool's folder in results/
+PACK = "pack-"  # begins the name of a pack's folder, among those of checkpoints
+MEMBERS = "members.json"  # in a pack's folder: the digests of its members by key
 ASKED = "studies.json"  # in runs/: the keys that each study ever asked for
 _ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
 _TRACEBACK = "Traceback (most recent call last):"
@@ -196,6 +198,17 @@ def _stated(path: Path, time: float, name: str) -> str:
         return str(json.loads(path.read_bytes())[name])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
+
+
+def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The folders of unfinished packs, with the digests of their members by key."""
+    for path in sorted(checkpoints.glob(f"{PACK}*/{MEMBERS}")):
+        try:
+            yield path.parent, json.loads(path.read_text())
+        except FileNotFoundError:  # the pack has ended since
+            continue
+        except (OSError, ValueError) as error:
+            say(f"{path} can't be read ({error}); its models are not looked for")
 
 
 def _listed(folder: Path, keys: Collection[str]) -> set[str]:

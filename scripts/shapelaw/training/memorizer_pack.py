@@ -95,8 +95,10 @@ class MemorizerPack(Pack[MemorizationRun]):
     def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
         self.memorizer = common_shape(run.memorizer for run in runs)
         dtype: torch.dtype = getattr(torch, runs[0].precision)
-        drawn_first = [memorizer.initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
-        every = [self._filled_up(run, first) for run, first in zip(runs, drawn_first, strict=True)]
+        own = [memorizer.initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
+        every = [
+            memorizer.reshaped(p, run.memorizer, self.memorizer) for run, p in zip(runs, own, strict=True)
+        ]
         super().__init__(runs, every, device)
         self.positions = memorizer.positions(self.memorizer, dtype).to(device)
         drawn = [draw_examples(run) for run in runs]
@@ -159,7 +161,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         shape = common_shape(run.memorizer for run in self.runs)
         if shape != self.memorizer:
             for table in (self.parameters, self.first, self.second):
-                table.update(memorizer.cut_down(table, self.memorizer, shape))
+                table.update(memorizer.reshaped(table, self.memorizer, shape))
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
@@ -169,22 +171,13 @@ class MemorizerPack(Pack[MemorizationRun]):
 
     def alone(self, model: int) -> Tensors:
         """The parameters of one model in its own shape, as a pack of one."""
-        return memorizer.cut_down(super().alone(model), self.memorizer, self.runs[model].memorizer)
+        return memorizer.reshaped(super().alone(model), self.memorizer, self.runs[model].memorizer)
 
     def fitting(self, model: int, found: Tensors) -> Tensors:
         """The tensors of a model from a pack, which may have been padded to another shape."""
         heads, _, head_dim = found["w_q"].shape
-        run = self.runs[model]
-        there = replace(self.memorizer, heads=heads, head_dim=head_dim)
-        own = memorizer.cut_down({name: value[None] for name, value in found.items()}, there, run.memorizer)
-        return self._filled_up(run, {name: value[0] for name, value in own.items()})
-
-    def _filled_up(self, run: MemorizationRun, own: Tensors) -> Tensors:
-        """A model's own tensors, padded to the shape of the pack."""
-        filled = memorizer.filled_up(
-            {name: value[None] for name, value in own.items()}, run.memorizer, self.memorizer
-        )
-        return {name: value[0] for name, value in filled.items()}
+        there, own = replace(self.memorizer, heads=heads, head_dim=head_dim), self.runs[model].memorizer
+        return memorizer.reshaped(memorizer.reshaped(found, there, own), own, self.memorizer)
 
     def _absent_tokens(self) -> Tensor | None:
         """[P, n], True where a model's context has no token; None if all contexts have one length."""

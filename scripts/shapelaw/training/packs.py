@@ -8,12 +8,11 @@ lists its members (`members.json`), and its checkpoints hold each model separate
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +25,7 @@ from shapelaw.errors import UserError, say
 from shapelaw.models.kernels.cpp import compiler
 from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.storage import records
+from shapelaw.storage.pool import MEMBERS, PACK, packs_in
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import machine
 from shapelaw.training.journal import Ended, UnderWay
@@ -35,8 +35,6 @@ LANES = 16  # most numbers that a CPU multiplies at once
 Tensors = dict[str, Tensor]
 AnyPackedRun = TypeVar("AnyPackedRun", bound=PackedRun)
 STATE_VERSION = 2  # part of a pack's name, of its checkpoints' format
-MEMBERS = "members.json"
-_FOLDER = "pack-"
 
 
 @dataclass
@@ -294,7 +292,7 @@ def mark_of(runs: Sequence[PackedRun]) -> str:
 
 def pack_folder(checkpoints: Path, mark: str) -> Path:
     """The folder of a pack's checkpoints."""
-    return checkpoints / f"{_FOLDER}{mark}"
+    return checkpoints / f"{PACK}{mark}"
 
 
 def write_members(folder: Path, runs: Sequence[PackedRun]) -> None:
@@ -316,10 +314,10 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
     """
     digests = {run.key: run.digest for run in runs}
     found: dict[str, Unfinished] = {}
-    for folder, members in sorted(packs_in(checkpoints), key=lambda pack: pack[0].name != _FOLDER + mark):
+    for folder, members in sorted(packs_in(checkpoints), key=lambda pack: pack[0].name != PACK + mark):
         if not members.items() & digests.items():
             continue
-        its_mark = folder.name.removeprefix(_FOLDER)
+        its_mark = folder.name.removeprefix(PACK)
         state = checkpoint.load_newest(folder, its_mark, say)
         if state is None:
             continue
@@ -339,17 +337,6 @@ def forget_finished(results: Path, runs: Sequence[AnyRun]) -> None:
         shared = members.items() & digests.items()
         if shared and all(_is_done(results / records.RUNS / key, digest) for key, digest in members.items()):
             shutil.rmtree(folder)
-
-
-def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The folders of unfinished packs, with the digests of their members by key."""
-    for path in sorted(checkpoints.glob(f"{_FOLDER}*/{MEMBERS}")):
-        try:
-            yield path.parent, json.loads(path.read_text())
-        except FileNotFoundError:  # the pack has ended since
-            continue
-        except ValueError as error:
-            say(f"{path} can't be read ({error}); its models are not looked for")
 
 
 def _is_done(folder: Path, digest: str) -> bool:

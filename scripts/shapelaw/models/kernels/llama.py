@@ -175,18 +175,8 @@ class _Attention(torch.autograd.Function):
 
 def _inputs(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> tuple[int | float, ...]:
     """What both of the kernel's functions take first."""
-    cosines, sines = (part.data_ptr() for part in turns_2Tk.unbind(0))
-    dim = 2 * turns_2Tk.shape[-1]
-    return (
-        *maps_BTE.shape[:2],
-        heads.queries,
-        heads.keys,
-        dim,
-        heads.scale,
-        maps_BTE.data_ptr(),
-        cosines,
-        sines,
-    )
+    sizes = (*maps_BTE.shape[:2], heads.queries, heads.keys, 2 * turns_2Tk.shape[-1])
+    return *sizes, heads.scale, *(part.data_ptr() for part in (maps_BTE, *turns_2Tk))
 
 
 class _RMSNorm(torch.autograd.Function):
