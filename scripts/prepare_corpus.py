@@ -37,7 +37,7 @@ from shapelaw.settings.sections import parse_source
 
 
 def _parser() -> argparse.ArgumentParser:
-    packaged = "\n".join(f"  {name:10}{text.what}" for name, text in PACKAGED.items())
+    packaged = "\n".join(f"  {name:10}{text.package.what}" for name, text in PACKAGED.items())
     parser = command_line(f"{__doc__}{packaged}")
     add = parser.add_argument
     add("--source", action="append", required=True, help="a source on one line; may be repeated")

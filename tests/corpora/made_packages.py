@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from small import REPOSITORY
 
+from shapelaw.corpora.packages import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.settings.sections import Packaged
 
@@ -59,14 +59,13 @@ def _tar(files: Files, compression: str = "") -> bytes:
     return buffer.getvalue()
 
 
-def put_package(
-    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, files: Files, cache: Path
-) -> None:
-    """Put a made package into `cache` in place of the one that `module` calls `name`."""
-    package = getattr(module, name)
-    content = packed(package.filename, files)
-    (cache / package.filename).write_bytes(content)
-    monkeypatch.setattr(module, name, replace(package, sha256=hashlib.sha256(content).hexdigest()))
+def put_package(monkeypatch: pytest.MonkeyPatch, source: str, files: Files, cache: Path) -> None:
+    """Put a made package into `cache` in place of the one of a source."""
+    text = PACKAGED[source]
+    content = packed(text.package.filename, files)
+    (cache / text.package.filename).write_bytes(content)
+    package = replace(text.package, sha256=hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(PACKAGED, source, text._replace(package=package))
 
 
 def sword_files(entries: Sequence[bytes], per_block: int = 3) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ def read(source: Source) -> list[tuple[str, str]]:
 def test_the_config_knows_every_packaged_text() -> None:
     assert tuple(PACKAGED) == PACKAGED_NAMES
     for name, text in PACKAGED.items():
-        assert f"{PACKAGED_MB[name]:g} MB" in text.what
+        assert f"{PACKAGED_MB[name]:g} MB" in text.package.what
 
 
 def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:

