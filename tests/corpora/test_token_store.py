@@ -162,13 +162,6 @@ def test_windows_are_slices(
     assert batch.tolist() == [ids[s : s + context_length + 1].tolist() for s in starts]
 
 
-def test_a_window_outside_of_the_store(path: Path) -> None:
-    store = token_store.open_token_store(path)
-    for start in (-1, 90):
-        with pytest.raises(IndexError, match=r"outside of 0 \.\. 89"):
-            token_store.gather_windows(store, np.array([start]), 10)
-
-
 @given(context_length=st.integers(1, 60), sequences=st.integers(1, 50))
 def test_evaluation_windows_spread_without_overlap(
     stores: tuple[token_store.TokenStore, token_store.TokenStore], context_length: int, sequences: int

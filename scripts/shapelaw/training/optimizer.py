@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.optim import _muon
 from torch.optim.adam import adam
 
-from shapelaw.corpora.token_store import TokenStore, gather_windows
+from shapelaw.corpora.token_store import TokenStore, gather_windows, windows
 from shapelaw.models.decoder import ParameterGroup
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.specs.runs import FALL_PARTS, Training
@@ -81,21 +81,23 @@ class Batches:
         context_length: N; a window has N + 1 tokens.
         device: device of the batches.
         resident: keep the tokens on the device; when None, on a GPU with room for them.
+
+    Attributes:
+        windows: the number of possible starts.
+
+    Raises:
+        UserError: the store is shorter than one window.
     """
 
     def __init__(
         self, store: TokenStore, context_length: int, device: torch.device, resident: bool | None = None
     ) -> None:
         self.store, self.context_length, self.device = store, context_length, device
+        self.windows = len(windows(store, context_length))
         self._tokens: Tensor | None = None
         if _has_room(len(store.tokens), device) if resident is None else resident:
             self._tokens = torch.from_numpy(store.tokens.astype(np.int32)).to(device)
             self._offsets = torch.arange(context_length + 1, device=device)
-
-    @property
-    def windows(self) -> int:
-        """The number of possible starts."""
-        return len(self.store.tokens) - self.context_length
 
     def gather(self, starts: NDArray[np.integer[Any]]) -> Tensor:
         """The windows that begin at `starts` [B]: int64 [B, N + 1], on the device."""

@@ -63,8 +63,6 @@ class Pack(ABC, Generic[AnyPackedRun]):
     """
 
     def __init__(self, runs: Sequence[AnyPackedRun], every: Sequence[Tensors], device: torch.device) -> None:
-        if len({run.family for run in runs}) != 1:
-            raise ValueError("the models of a pack must be of one family")
         self.runs, self.device = list(runs), device
         self.steps, self.step_number = [0] * len(runs), 0
         self.parameters = {name: torch.stack([p[name] for p in every]).to(device) for name in every[0]}
