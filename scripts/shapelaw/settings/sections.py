@@ -489,14 +489,3 @@ class Settings(Section):
         if not isinstance(section, kind):
             raise TypeError(f"{name} is of {type(section).__name__}, not of {kind.__name__}")
         return section
-
-    def section_list(self, name: str, kind: type[Kind]) -> list[Kind]:
-        """A study's section that is a list of grids, each of the model that the study declares.
-
-        Raises:
-            TypeError: a grid is of another model.
-        """
-        found = self.section(name, list)
-        if not all(isinstance(grid, kind) for grid in found):
-            raise TypeError(f"{name} has grids that are not of {kind.__name__}")
-        return found

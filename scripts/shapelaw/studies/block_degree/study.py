@@ -118,13 +118,13 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
 
 def runs(config: Settings, _root: Path) -> Iterator[DegreeRun]:
     """All runs of the study."""
-    for grid in config.section_list(NAME, DegreeGrid):
+    for grid in config.section(NAME, list):
         yield from grid_runs(grid)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, impossible networks, or several budgets in one grid."""
-    grids = config.section_list(NAME, DegreeGrid)
+    grids: list[DegreeGrid] = config.section(NAME, list)
     if not grids:
         return [f"{NAME} is empty; give it a list of grids, such as [{{degrees: [2, 3], target_ranks: [8]}}]"]
     found = []
@@ -145,7 +145,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence where no two networks differ in their seed alone."""
-    return seed_warnings(NAME, [grid.seeds for grid in config.section_list(NAME, DegreeGrid)])
+    return seed_warnings(NAME, [grid.seeds for grid in config.section(NAME, list)])
 
 
 STUDIES = (

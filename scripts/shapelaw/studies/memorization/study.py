@@ -114,13 +114,13 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
 def runs(study: str, config: sections.Settings, _root: Path) -> Iterator[MemorizationRun]:
     """All runs of a study."""
     common = config.section("memorization", Memorization)
-    for grid in config.section_list(study, MemorizationGrid):
+    for grid in config.section(study, list):
         yield from grid_runs(common, study, grid)
 
 
 def problems(study: str, config: sections.Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, or impossible networks."""
-    common, grids = config.section("memorization", Memorization), config.section_list(study, MemorizationGrid)
+    common, grids = config.section("memorization", Memorization), config.section(study, list)
     if not grids:
         return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
     return [
