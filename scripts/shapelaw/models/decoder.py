@@ -164,43 +164,36 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """x + c attention(norm(x)), then x + c mlp(norm(x)), with c the `multiplier` of branches."""
+    """x + c attention(norm(x)), then x + c mlp(norm(x)), with c the `multiplier` of branches.
 
-    def __init__(self, shape: Shape, dropout: float, multiplier: float = 1.0) -> None:
+    GPT-2's has LayerNorm, GELU and biases; with `rotary` positions it is Llama's, with RMSNorm and SwiGLU and without
+    biases (Touvron et al. 2023).
+    """
+
+    def __init__(self, shape: Shape, dropout: float, multiplier: float, rotary: Rotary | None) -> None:
         super().__init__()
-        d = shape.width
-        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.attention = Attention(shape, dropout)
-        self.up, self.down = nn.Linear(d, shape.hidden_width), nn.Linear(shape.hidden_width, d)
+        d, hidden, is_llama = shape.width, shape.hidden_width, rotary is not None
+        self.norm1, self.norm2 = _norm(shape), _norm(shape)
+        self.attention = Attention(shape, dropout, rotary)
+        self.gate = nn.Linear(d, hidden, bias=False) if is_llama else None
+        self.up, self.down = nn.Linear(d, hidden, bias=not is_llama), nn.Linear(hidden, d, bias=not is_llama)
         self.dropout, self.multiplier, self.gelu = dropout, multiplier, _GELUS[shape.gelu]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         branch_BTD = F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
         x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
-        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate=self.gelu)
+        normal_BTD = self.norm2(x_BTD)
+        if self.gate is None:
+            hidden = F.gelu(self.up(normal_BTD), approximate=self.gelu)
+        else:
+            gate, up = self.gate(normal_BTD), self.up(normal_BTD)
+            hidden = F.silu(gate) * up
         branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
         return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
 
-class LlamaBlock(nn.Module):
-    """The same with RMSNorm, rotary positions and SwiGLU, without biases (Touvron et al. 2023)."""
-
-    def __init__(self, shape: Shape, dropout: float, rotary: Rotary, multiplier: float = 1.0) -> None:
-        super().__init__()
-        d = shape.width
-        self.norm1, self.norm2 = RMSNorm(d), RMSNorm(d)
-        self.attention = Attention(shape, dropout, rotary)
-        self.gate, self.up = (nn.Linear(d, shape.hidden_width, bias=False) for _ in range(2))
-        self.down = nn.Linear(shape.hidden_width, d, bias=False)
-        self.dropout, self.multiplier = dropout, multiplier
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        branch_BTD = F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
-        x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
-        normal_BTD = self.norm2(x_BTD)
-        gate, up = self.gate(normal_BTD), self.up(normal_BTD)
-        branch_BTD = F.dropout(self.down(F.silu(gate) * up), self.dropout, self.training)
-        return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
+def _norm(shape: Shape) -> nn.Module:
+    return RMSNorm(shape.width) if shape.block == "llama" else nn.LayerNorm(shape.width)
 
 
 class PrintedBlock(nn.Module):
@@ -247,21 +240,17 @@ class Decoder(nn.Module):
         self.tokens: nn.Module = embed(shape.vocab_size, rank=shape.embedding_rank, width=shape.width)
         if shape.block != "llama":
             self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
-        if shape.block == "gpt2":
-            self.blocks = nn.ModuleList(Block(shape, dropout, multiplier) for _ in range(shape.depth))
-            self.norm: nn.Module = nn.LayerNorm(shape.width)
-        elif shape.block == "printed":
-            if sentence := depth_scaling_sentence(shape.block, parametrization):
-                raise UserError(f"{sentence}.")
+        if sentence := depth_scaling_sentence(shape.block, parametrization):
+            raise UserError(f"{sentence}.")
+        if shape.block == "printed":
             self.blocks = nn.ModuleList(PrintedBlock(shape, dropout) for _ in range(shape.depth))
-            self.norm = nn.Identity()  # the last block ends with it
+            self.norm: nn.Module = nn.Identity()  # the last block ends with it
         else:
-            kept = shape.key_heads
-            rotary = Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
-            self.blocks = nn.ModuleList(
-                LlamaBlock(shape, dropout, rotary, multiplier) for _ in range(shape.depth)
-            )
-            self.norm = RMSNorm(shape.width)
+            rotary, kept = None, shape.key_heads
+            if shape.block == "llama":
+                rotary = Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
+            self.blocks = nn.ModuleList(Block(shape, dropout, multiplier, rotary) for _ in range(shape.depth))
+            self.norm = _norm(shape)
         self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
         if shape.tied:
             assert isinstance(self.tokens, nn.Embedding)
