@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeGuard, get_type_hints
 
 from shapelaw.specs import axes, degrees, memorizers
@@ -29,8 +30,7 @@ class Column:
     nullable: bool = True
 
 
-def _always(name: str, kind: Kinds) -> Column:
-    return Column(name, kind, nullable=False)
+_always = partial(Column, nullable=False)
 
 
 def _columns(kind: Kinds, *names: str) -> tuple[Column, ...]:
@@ -82,43 +82,8 @@ _PACKED_COSTS = (
     *_columns(float, "wall_seconds", "model_steps_per_second"),
     Column("peak_memory_bytes", int),
 )
-MEMORIZATION_PARAMS = _fields(
-    "task context_type heads context head_dim value_dim width classes logit_scale attend_to_query last_batch examples "
-    "seed steps batch_size learning_rate total_params",
-    (MemorizationRun, Memorizer),
-    classes=int,
-    total_params=int,
-)
-MEMORIZATION_METRICS = (
-    Column("steps_done", int),
-    Column("accuracy", float),  # share of all examples, at the end; null where labels are numbers
-    Column("loss", float),  # of all examples, at the end: nats or squared error
-    *_columns(float, "saturated_share", "examples_with_free_head"),
-    *_PACKED_COSTS,
-    DIVERGED,
-)
 
 _THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
-DEGREE_PARAMS = _fields(  # `degrees` of the layers, such as 3.3.3.3; `initial_share` of a mixture, null: half
-    "target target_rank degrees mixture initial_share activation residual normalization heads mixer_tokens width "
-    "inputs seed layer_params total_params steps batch_size learning_rate evaluate_every until_converged",
-    (DegreeRun, ProductShape),
-    degrees=str,
-    layer_params=int,
-    total_params=int,
-)
-DEGREE_METRICS = (
-    Column("loss", float),  # held-out, at the end: share of the variance, or nats
-    Column("accuracy", float),
-    Column("mean_error", float),  # absolute, held-out, at the end; of numbers alone
-    Column("largest_error", float),
-    Column("steps_done", int),
-    Column("converged", str),  # before its last step; null: not asked for
-    DIVERGED,
-    Column("mean_degree", float),  # of the layers, at the end
-    *_columns(float, *(f"steps_to_{loss:g}" for loss in _THRESHOLDS)),
-    *_PACKED_COSTS,
-)
 
 PackedRun = MemorizationRun | DegreeRun  # runs of these kinds are trained in packs, many as one computation
 AnyRun = Run | PackedRun
@@ -131,7 +96,6 @@ class Kind:
     Attributes:
         name: the `kind` in its spec; None for language models, whose specs have no such key.
         run: the class of its runs.
-        packed: many runs of one shape are trained as one computation.
         history: columns of a run's history.
         params, metrics: columns of its table of runs, from MLflow's parameters and metrics.
         name_begins: the letters of the key's parts with which a run's name in MLflow begins.
@@ -143,7 +107,6 @@ class Kind:
 
     name: str | None
     run: type[AnyRun]
-    packed: bool
     history: tuple[Column, ...]
     params: tuple[Column, ...]
     metrics: tuple[Column, ...]
@@ -158,7 +121,6 @@ class Kind:
 LANGUAGE = Kind(
     None,
     Run,
-    packed=False,
     history=LANGUAGE_HISTORY,
     params=LANGUAGE_PARAMS,
     metrics=LANGUAGE_METRICS,
@@ -174,10 +136,22 @@ LANGUAGE = Kind(
 MEMORIZATION = Kind(
     memorizers.KIND,
     MemorizationRun,
-    packed=True,
     history=PACKED_HISTORY,
-    params=MEMORIZATION_PARAMS,
-    metrics=MEMORIZATION_METRICS,
+    params=_fields(
+        "task context_type heads context head_dim value_dim width classes logit_scale attend_to_query last_batch "
+        "examples seed steps batch_size learning_rate total_params",
+        (MemorizationRun, Memorizer),
+        classes=int,
+        total_params=int,
+    ),
+    metrics=(
+        Column("steps_done", int),
+        Column("accuracy", float),  # share of all examples, at the end; null where labels are numbers
+        Column("loss", float),  # of all examples, at the end: nats or squared error
+        *_columns(float, "saturated_share", "examples_with_free_head"),
+        *_PACKED_COSTS,
+        DIVERGED,
+    ),
     name_begins="HTnhs",
     plural="memorizers",
     material=lambda _run: "random examples",
@@ -188,10 +162,27 @@ MEMORIZATION = Kind(
 DEGREE = Kind(
     degrees.KIND,
     DegreeRun,
-    packed=True,
     history=PACKED_HISTORY,
-    params=DEGREE_PARAMS,
-    metrics=DEGREE_METRICS,
+    params=_fields(  # `degrees` of the layers, such as 3.3.3.3; `initial_share` of a mixture, null: half
+        "target target_rank degrees mixture initial_share activation residual normalization heads mixer_tokens width "
+        "inputs seed layer_params total_params steps batch_size learning_rate evaluate_every until_converged",
+        (DegreeRun, ProductShape),
+        degrees=str,
+        layer_params=int,
+        total_params=int,
+    ),
+    metrics=(
+        Column("loss", float),  # held-out, at the end: share of the variance, or nats
+        Column("accuracy", float),
+        Column("mean_error", float),  # absolute, held-out, at the end; of numbers alone
+        Column("largest_error", float),
+        Column("steps_done", int),
+        Column("converged", str),  # before its last step; null: not asked for
+        DIVERGED,
+        Column("mean_degree", float),  # of the layers, at the end
+        *_columns(float, *(f"steps_to_{loss:g}" for loss in _THRESHOLDS)),
+        *_PACKED_COSTS,
+    ),
     name_begins="kRds",
     plural="product networks",
     material=lambda run: "digits" if run.target == "digits" else "sums of products",
@@ -212,7 +203,7 @@ def kind_of(run: AnyRun) -> Kind:
 
 def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
     """True for a run of a kind that is trained in packs."""
-    return kind_of(run).packed
+    return not isinstance(run, Run)
 
 
 def in_words(runs: Collection[AnyRun]) -> str:
