@@ -119,7 +119,12 @@ def write_documents(
     known = HashTable()  # the split of each text and of each title
     documents = dict.fromkeys(SPLITS, 0)
     text_bytes = duplicates = empty = 0
-    with replacing(out) as temporary, _RowGroupWriter(temporary) as writer:
+    rows: list[tuple[str, str, Split]] = []  # of the next row group
+    row_bytes = 0
+    with (
+        replacing(out) as temporary,
+        pq.ParquetWriter(temporary, SCHEMA, compression="zstd", use_dictionary=["split"]) as writer,
+    ):
         for source in sources:
             source_bytes = 0
             for document in source:
@@ -139,12 +144,17 @@ def write_documents(
                 place = known.setdefault(group_hash, SPLITS.index(own_split))
                 known.setdefault(own_hash, place)
                 split = SPLITS[place]
-                writer.add(document, split, len(content))
+                if row_bytes + len(content) > ROW_GROUP_BYTES:
+                    _write_row_group(writer, rows)
+                    row_bytes = 0
+                rows.append((document.text, document.source, split))
+                row_bytes += len(content)
                 documents[split] += 1
                 source_bytes += len(content)
                 before, text_bytes = text_bytes, text_bytes + len(content)
                 if before // _PROGRESS_BYTES < text_bytes // _PROGRESS_BYTES:
                     progress(f"Read {sum(documents.values()):,} documents, {text_bytes / 1e6:,.0f} MB.")
+        _write_row_group(writer, rows)
         _check_splits(documents, test_fraction)
     return CorpusCounts(documents["train"], documents["test"], text_bytes, duplicates, empty)
 
@@ -218,32 +228,12 @@ def _check_splits(documents: dict[Split, int], test_fraction: float) -> None:
             )
 
 
-class _RowGroupWriter:
-    """Writes documents in row groups of about ROW_GROUP_BYTES of text."""
-
-    def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["split"])
-        self._rows: list[tuple[str, str, Split]] = []
-        self._bytes = 0
-
-    def __enter__(self) -> _RowGroupWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._writer.close()
-
-    def add(self, document: Document, split: Split, text_bytes: int) -> None:
-        if self._rows and self._bytes + text_bytes > ROW_GROUP_BYTES:
-            self._flush()
-        self._rows.append((document.text, document.source, split))
-        self._bytes += text_bytes
-
-    def _flush(self) -> None:
-        if self._rows:
-            columns = [list(column) for column in zip(*self._rows, strict=True)]
-            self._writer.write_table(pa.table(columns, schema=SCHEMA))
-        self._rows, self._bytes = [], 0
+def _write_row_group(writer: pq.ParquetWriter, rows: list[tuple[str, str, Split]]) -> None:
+    """Write documents as a row group, and forget them."""
+    if rows:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        writer.write_table(pa.table(columns, schema=SCHEMA))
+        rows.clear()
 
 
 def _open(path: Path) -> pq.ParquetFile:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -145,8 +146,7 @@ def _nats(scores: Scores, inputs_BN: Tensor, targets_Bn: Tensor) -> Tensor:
     return F.cross_entropy(found_BnV.flatten(0, 1).float(), targets_Bn.flatten(), reduction="none").double()
 
 
-@dataclass(frozen=True)
-class DocumentLoss:
+class DocumentLoss(NamedTuple):
     """The loss of one document in nats, and its length in the three units that a loss is told in."""
 
     nats: float
@@ -183,35 +183,26 @@ class Losses:
     bits_per_byte: Rate
 
 
-def summarise(found: Sequence[DocumentLoss], seed: int = 0) -> Losses:
-    """The losses of all documents together; every unit of text counts alike.
-
-    Args:
-        found: at least one document.
-        seed: seed of the draws of documents.
-    """
-    nats = np.array([one.nats for one in found])
-    tokens, size = (
-        np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("tokens", "bytes")
-    )
-    gpt2 = [one.gpt2_tokens for one in found if one.gpt2_tokens is not None]
-    known = len(gpt2) == len(found)
+def summarise(found: Sequence[DocumentLoss]) -> Losses:
+    """The losses of all documents, at least one, together; every unit of text counts alike."""
+    nats, tokens, gpt2_tokens, size = np.array(found, dtype=np.float64).T
+    known = not np.isnan(gpt2_tokens).any()  # a document without a count has None
     return Losses(
         len(found),
         int(tokens.sum()),
-        sum(gpt2) if known else None,
+        int(gpt2_tokens.sum()) if known else None,
         int(size.sum()),
-        _exp(_rate(nats, tokens, seed)),
-        _exp(_rate(nats, np.array(gpt2, dtype=np.float64), seed)) if known else None,
-        _rate(nats / math.log(2), size, seed),
+        _exp(_rate(nats, tokens)),
+        _exp(_rate(nats, gpt2_tokens)) if known else None,
+        _rate(nats / math.log(2), size),
     )
 
 
-def _rate(nats: NDArray[np.float64], units: NDArray[np.float64], seed: int) -> Rate:
+def _rate(nats: NDArray[np.float64], units: NDArray[np.float64]) -> Rate:
     value = float(nats.sum() / units.sum())
     if len(nats) < 2:
         return Rate(value)
-    drawn = np.random.default_rng(seed).integers(len(nats), size=(DRAWS, len(nats)))
+    drawn = np.random.default_rng(0).integers(len(nats), size=(DRAWS, len(nats)))
     low, high = np.quantile(nats[drawn].sum(1) / units[drawn].sum(1), INTERVAL)
     return Rate(value, float(low), float(high))
 
