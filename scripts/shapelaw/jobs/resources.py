@@ -80,11 +80,14 @@ def task_minutes(task: Task, execution: Execution, speed: Speed) -> float:
 
 def task_memory_mb(task: Task, gpus: int) -> float:
     """Memory of the host that a decoder or a pack needs, in MB."""
-    first = task[0]
-    if isinstance(first, Run):
-        return _memory_mb(first, gpus)
-    numbers = sum(run.memory_numbers for run in filled_up(task))
-    return (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6
+    run = task[0]
+    if not isinstance(run, Run):
+        numbers = sum(one.memory_numbers for one in filled_up(task))
+        return (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6
+    if gpus:
+        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * run.total_params / 1e6
+    activations = min(run.shape.activation_bytes(run.training.batch_size), _ACTIVATION_BYTES_AT_MOST)
+    return _START_MB + (STATE_BYTES * run.total_params + activations) / 1e6
 
 
 def level_of(minutes: float) -> Level:
@@ -103,14 +106,6 @@ def job_resources(jobs: Iterable[Sequence[Task]], execution: Execution, speed: S
     longest = max(sum(task_minutes(task, execution, speed) for task in tasks) for tasks in listed)
     memory = max(task_memory_mb(task, execution.gpus) for tasks in listed for task in tasks)
     return JobResources(math.ceil(memory), math.ceil(_START_MINUTES + _MARGIN * longest))
-
-
-def _memory_mb(run: Run, gpus: int) -> float:
-    shape = run.shape
-    if gpus:
-        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.total_params / 1e6
-    activations = shape.activation_bytes(run.training.batch_size)
-    return _START_MB + (STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
 def filled_up(pack: Sequence[AnyRun]) -> list[PackedRun]:

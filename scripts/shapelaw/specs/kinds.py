@@ -78,10 +78,7 @@ LANGUAGE_METRICS = (
     DIVERGED,
 )
 
-_PACKED_COSTS = (
-    *_columns(float, "wall_seconds", "model_steps_per_second"),
-    Column("peak_memory_bytes", int),
-)
+_PACKED_COSTS = (*_columns(float, "wall_seconds", "model_steps_per_second"), Column("peak_memory_bytes", int))
 
 _THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
 

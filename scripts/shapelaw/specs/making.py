@@ -55,16 +55,22 @@ def make_shape(
     )
     problems = shape_sentences(shape, divided, redundant_rank)
     if problems:
-        raise ShapeError(problems)
+        raise ShapeError(*problems)
     return shape
 
 
 class ShapeError(ValueError):
     """Some numbers don't make a shape; `problems` has a sentence for each reason."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, *problems: str) -> None:
         super().__init__("; ".join(problems))
-        self.problems = problems
+        self.problems = list(problems)
+
+
+def _near(width: int, unit: int) -> str:
+    """The multiples of a unit that are next to a width: `8 or 16`."""
+    below = width // unit * unit
+    return f"{below} or {below + unit}" if below else f"{unit}"
 
 
 def _check_dimension(width: int, dim: int, attention_dim: int | None) -> None:
@@ -74,14 +80,11 @@ def _check_dimension(width: int, dim: int, attention_dim: int | None) -> None:
         ShapeError: always with one sentence.
     """
     if attention_dim is not None:
-        raise ShapeError(["heads.dim and attention_dim are both set; leave one of them out"])
+        raise ShapeError("heads.dim and attention_dim are both set; leave one of them out")
     if width % dim:
-        below, above = width // dim * dim, (width // dim + 1) * dim
-        near = f"{below} or {above}" if below else f"{above}"
         raise ShapeError(
-            [
-                f"width {width} is not divisible by heads of dimension {dim}; use width {near}, or a number of heads"
-            ]
+            f"width {width} is not divisible by heads of dimension {dim}; use width {_near(width, dim)}, or a number "
+            "of heads"
         )
 
 
@@ -104,11 +107,9 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
     best = min(near, key=lambda one: abs(one.block_params - shape.block_params))
     if abs(best.block_params - shape.block_params) > EQUAL_SHARE * shape.block_params:
         raise ShapeError(
-            [
-                f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
-                f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
-                f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
-            ]
+            f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
+            f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
+            f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
         )
     return best
 
@@ -143,8 +144,7 @@ def _division(shape: Shape, divided: bool) -> list[str]:
     width, heads = shape.width, shape.heads
     if not divided or width % heads == 0:
         return []
-    below, above = width // heads * heads, (width // heads + 1) * heads
-    near = f"{below} or {above}" if below else f"{above}"
+    near = _near(width, heads)
     return [f"width {width} is not divisible by {heads} heads; use width {near}, or set attention_dim"]
 
 
@@ -205,9 +205,7 @@ def _of_llama(shape: Shape) -> list[str]:
     if shape.attention_dim % 2:
         near = f"attention_dim {shape.attention_dim + 1} with {shape.heads} heads"
         if shape.attention_width == shape.width:
-            twice = 2 * shape.heads
-            below, above = shape.width // twice * twice, (shape.width // twice + 1) * twice
-            near = f"width {below} or {above}" if below else f"width {above}"
+            near = f"width {_near(shape.width, 2 * shape.heads)}"
             near += f" with {shape.heads} heads or, where head_dim is {shape.attention_dim}, an even one"
         problems.append(
             f"the dimension of a head is {shape.attention_dim}, and rotary positions turn its numbers in pairs: "

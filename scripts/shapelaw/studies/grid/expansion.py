@@ -400,10 +400,8 @@ def _dim_of_ratio(ratio: float, heads: int, width: int) -> int:
         return int(dim)
     near = [str(one) for one in (width // step * step, (width // step + 1) * step) if one]
     raise ShapeError(
-        [
-            f"width {width} at ratio {ratio:g} gives {heads} heads of {float(dim):g} numbers, which is not whole; use "
-            f"width {' or '.join(near)}, or other heads"
-        ]
+        f"width {width} at ratio {ratio:g} gives {heads} heads of {float(dim):g} numbers, which is not whole; use "
+        f"width {' or '.join(near)}, or other heads"
     )
 
 
