@@ -53,10 +53,8 @@ def read_values(path: Path) -> dict[str, Any]:
         UserError: it can't be read, is no YAML, or has no keys or one of them twice; the message names the line.
     """
     try:
-        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
-        node = loader.get_single_node()
-        _refuse_twins(path, node)
-        values = loader.construct_document(node) if node is not None else None
+        with path.open(encoding="utf-8") as file:
+            values = _Loader(file).get_single_data()
     except OSError as error:
         raise UserError(f"The config {path} can't be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
@@ -71,27 +69,20 @@ def read_values(path: Path) -> dict[str, Any]:
     return values
 
 
-def _refuse_twins(path: Path, node: yaml.Node | None) -> None:
-    """Check that no mapping has a key twice: YAML takes the last one and says nothing.
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice: YAML takes the last one and says nothing."""
 
-    Raises:
-        UserError: one has.
-    """
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_twins(path, item)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    lines: dict[str, int] = {}
-    for key, value in node.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in lines:
-            raise UserError(
-                f"The config {path} has the key {name} in line {lines[name]} and again in line {line}; leave one of "
-                "them out."
-            )
-        lines[name] = line
-        _refuse_twins(path, value)
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                raise UserError(
+                    f"The config {self.name} has the key {name} in line {lines[name]} and again in line {line}; leave "
+                    "one of them out."
+                )
+            lines[name] = line
+        return super().construct_mapping(node, deep)
 
 
 def load_settings(
