@@ -6,9 +6,9 @@ usual names in tables of others, and how groups of comparable runs are named. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 Kinds = type[int] | type[float] | type[str]
 
@@ -33,7 +33,8 @@ class Axis:
         column: tables of runs have it.
         original: specs of the first records have it, so that it stays in a spec at its default too; all later ones are
             left out there, which keeps the digests of older runs.
-        name, annotation, default: of the field; `axes_of` fills them in; `...` is no default.
+        default: of the field; `...` is none.
+        name, annotation: of the field; `axes_of` fills them in.
     """
 
     meaning: str
@@ -52,9 +53,9 @@ class Axis:
     splits: bool = True
     column: bool = True
     original: bool = False
+    default: Any = ...
     name: str = ""
     annotation: Any = None
-    default: Any = ...
 
     @property
     def kind(self) -> Kinds:
@@ -90,6 +91,24 @@ class Axis:
         return f"{self.phrase} {self.symbol}".rstrip()
 
 
+axis: Callable[..., Any] = Axis  # what a field of any type is set to
+Spec = TypeVar("Spec")
+
+
+@dataclass_transform(field_specifiers=(axis,), frozen_default=True)
+def with_axes(*, kw_only: bool = False) -> Callable[[type[Spec]], type[Spec]]:
+    """Make a frozen dataclass of a class whose fields are set to axes."""
+
+    def made(spec: type[Spec]) -> type[Spec]:
+        for name, value in list(vars(spec).items()):
+            if isinstance(value, Axis):
+                default = MISSING if value.default is ... else value.default
+                setattr(spec, name, field(default=default, metadata={"axis": value}))
+        return dataclass(frozen=True, kw_only=kw_only)(spec)
+
+    return made
+
+
 def kind_of(annotation: Any) -> Kinds:
     """The type of an annotated field's values in a table; true and false are texts there."""
     kind = next(part for part in (*get_args(annotation), annotation) if part is not type(None))
@@ -102,13 +121,11 @@ def axes_of(spec: type) -> dict[str, Axis]:
 
 
 def _axes_of(spec: type) -> Iterator[Axis]:
-    hints = get_type_hints(spec, include_extras=True)
-    for field in fields(spec):
-        hint = hints[field.name]
-        if get_origin(hint) is Annotated:
-            annotation, axis = get_args(hint)
-            default = ... if field.default is MISSING else field.default
-            least = 1 if axis.ge is None and kind_of(annotation) is int else axis.ge
-            yield replace(axis, name=field.name, annotation=annotation, default=default, ge=least)
-        elif isinstance(hint, type) and is_dataclass(hint):
-            yield from _axes_of(hint)
+    hints = get_type_hints(spec)
+    for one in fields(spec):
+        kind, found = hints[one.name], one.metadata.get("axis")
+        if found is not None:
+            least = 1 if found.ge is None and kind_of(kind) is int else found.ge
+            yield replace(found, name=one.name, annotation=kind, ge=least)
+        elif isinstance(kind, type) and is_dataclass(kind):
+            yield from _axes_of(kind)

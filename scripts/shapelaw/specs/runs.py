@@ -13,9 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from shapelaw.specs.axes import Axis, axes_of
+from shapelaw.specs.axes import axes_of, axis, with_axes
 from shapelaw.specs.making import depth_scaling_sentence
 from shapelaw.specs.shapes import Shape
 
@@ -113,136 +113,115 @@ FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the ste
 
 
 _original = partial(
-    Axis, splits=False, original=True
+    axis, splits=False, original=True
 )  # of the recipe, and in the first records: no new axis is
 
 
-@dataclass(frozen=True)
+@with_axes()
 class Training:
     """The training recipe of every decoder."""
 
-    steps: Annotated[
-        int,
-        Axis(
-            "Optimizer steps of a run.",
-            "steps",
-            le=10**9,
-            words="{:,} steps",
-            synonyms="train_steps max_steps num_steps n_steps total_steps max_iters",
-            follows=True,
-        ),
-    ]
-    batch_size: Annotated[
-        int,
-        Axis(
-            "Windows of `context_length` tokens in a step, over all devices.",
-            "sequences",
-            le=2**20,
-            synonyms="global_batch_size",
-            follows=True,
-        ),
-    ]
-    optimizer: Annotated[
-        Literal["adam", "adamw", "muon"],
-        _original(
-            "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient; `muon` (Jordan et al. "
-            "2024) makes updates of the blocks' matrices orthogonal, as large as AdamW's (Liu et al. 2025) so that its "
-            "rates serve, and leaves the rest to `adamw`.",
-            synonyms="optim",
-        ),
-    ] = "adamw"
-    learning_rate: Annotated[
-        float,
-        Axis(
-            "Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.",
-            gt=0,
-            key="lr{}",
-            words="rate {:g}",
-            synonyms="lr peak_lr max_lr",
-            follows=True,
-            original=True,
-        ),
-    ] = 1.6e-3
-    beta1: Annotated[
-        float, _original("Adam's decay rate of the mean of gradients.", ge=0, lt=1, synonyms="adam_beta1")
-    ] = 0.9
-    beta2: Annotated[
-        float,
-        _original("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1, synonyms="adam_beta2"),
-    ] = 0.999
-    weight_decay: Annotated[
-        float,
-        _original(
-            "Weight decay of matrices and embeddings; biases and norms have none.",
-            ge=0,
-            key="wd{}",
-            synonyms="wd",
-        ),
-    ] = 0.01
-    warmup_steps: Annotated[
-        int,
-        _original(
-            "Steps of the linear warm-up; fewer than `steps`.",
-            "steps",
-            ge=0,
-            synonyms="warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps",
-        ),
-    ] = 0
-    gradient_clip: Annotated[
-        float | None,
-        _original(
-            "Largest norm of the gradient; null leaves gradients as they are.",
-            gt=0,
-            synonyms="grad_clip max_grad_norm grad_clip_norm",
-        ),
-    ] = None
-    dropout: Annotated[
-        float,
-        _original(
-            "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
-            ge=0,
-            lt=1,
-            key="do{}",
-            synonyms="dropout_rate",
-        ),
-    ] = 0.0
-    precision: Annotated[
-        Literal["float32", "bfloat16"],
-        _original("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
-    ] = "float32"
-    schedule: Annotated[
-        Literal["cosine", "constant", "redecayed"],
-        Axis(
-            "Learning rate after the warm-up: `cosine` to zero at the end; `constant`; or `redecayed`, constant but "
-            "for the last fifth before every test loss, in which it falls to zero.",
-            key="{}",
-            synonyms="lr_schedule",
-        ),
-    ] = "cosine"
-    parametrization: Annotated[
-        Parametrization,
-        Axis(
-            "What follows the depth L: `standard`, GPT-2's initial output weights of a branch times 1 / sqrt(2 L); or "
-            "`completep` (Dey et al. 2025), every branch times 1 / L and Adam's epsilon in the blocks too, so that one "
-            "learning rate serves every depth, and with a base width every width.",
-            key="{}",
-        ),
-    ] = "standard"
-    log_every: Annotated[
-        int, _original("Steps between two rows of a run's history.", "steps", column=False)
-    ] = 100
-    evaluate_every: Annotated[
-        int, _original("Steps between two test losses; the end always has one.", "steps", column=False)
-    ] = 1000
-    test_sequences: Annotated[
-        int,
-        Axis(
-            "Windows of the test set over which a test loss is the mean, the same for every run.",
-            "sequences",
-            column=False,
-            original=True,
-        ),
-    ] = 1000
+    steps: int = axis(
+        "Optimizer steps of a run.",
+        "steps",
+        le=10**9,
+        words="{:,} steps",
+        synonyms="train_steps max_steps num_steps n_steps total_steps max_iters",
+        follows=True,
+    )
+    batch_size: int = axis(
+        "Windows of `context_length` tokens in a step, over all devices.",
+        "sequences",
+        le=2**20,
+        synonyms="global_batch_size",
+        follows=True,
+    )
+    optimizer: Literal["adam", "adamw", "muon"] = _original(
+        "`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient; `muon` (Jordan et al. "
+        "2024) makes updates of the blocks' matrices orthogonal, as large as AdamW's (Liu et al. 2025) so that its "
+        "rates serve, and leaves the rest to `adamw`.",
+        default="adamw",
+        synonyms="optim",
+    )
+    learning_rate: float = axis(
+        "Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.",
+        default=1.6e-3,
+        gt=0,
+        key="lr{}",
+        words="rate {:g}",
+        synonyms="lr peak_lr max_lr",
+        follows=True,
+        original=True,
+    )
+    beta1: float = _original(
+        "Adam's decay rate of the mean of gradients.", default=0.9, ge=0, lt=1, synonyms="adam_beta1"
+    )
+    beta2: float = _original(
+        "Adam's decay rate of the mean of squared gradients.",
+        default=0.999,
+        ge=0,
+        lt=1,
+        synonyms="adam_beta2",
+    )
+    weight_decay: float = _original(
+        "Weight decay of matrices and embeddings; biases and norms have none.",
+        default=0.01,
+        ge=0,
+        key="wd{}",
+        synonyms="wd",
+    )
+    warmup_steps: int = _original(
+        "Steps of the linear warm-up; fewer than `steps`.",
+        "steps",
+        default=0,
+        ge=0,
+        synonyms="warmup warmup_iters warmup_ratio num_warmup_steps lr_warmup_steps",
+    )
+    gradient_clip: float | None = _original(
+        "Largest norm of the gradient; null leaves gradients as they are.",
+        default=None,
+        gt=0,
+        synonyms="grad_clip max_grad_norm grad_clip_norm",
+    )
+    dropout: float = _original(
+        "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
+        default=0.0,
+        ge=0,
+        lt=1,
+        key="do{}",
+        synonyms="dropout_rate",
+    )
+    precision: Literal["float32", "bfloat16"] = _original(
+        "Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32.",
+        default="float32",
+    )
+    schedule: Literal["cosine", "constant", "redecayed"] = axis(
+        "Learning rate after the warm-up: `cosine` to zero at the end; `constant`; or `redecayed`, constant but "
+        "for the last fifth before every test loss, in which it falls to zero.",
+        default="cosine",
+        key="{}",
+        synonyms="lr_schedule",
+    )
+    parametrization: Parametrization = axis(
+        "What follows the depth L: `standard`, GPT-2's initial output weights of a branch times 1 / sqrt(2 L); or "
+        "`completep` (Dey et al. 2025), every branch times 1 / L and Adam's epsilon in the blocks too, so that one "
+        "learning rate serves every depth, and with a base width every width.",
+        default="standard",
+        key="{}",
+    )
+    log_every: int = _original(
+        "Steps between two rows of a run's history.", "steps", default=100, column=False
+    )
+    evaluate_every: int = _original(
+        "Steps between two test losses; the end always has one.", "steps", default=1000, column=False
+    )
+    test_sequences: int = axis(
+        "Windows of the test set over which a test loss is the mean, the same for every run.",
+        "sequences",
+        default=1000,
+        column=False,
+        original=True,
+    )
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
@@ -250,7 +229,7 @@ class Training:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@with_axes()
 class Run(Keyed):
     """One training run on a corpus. It belongs to no study: studies that ask for the same run share it.
 
@@ -258,23 +237,18 @@ class Run(Keyed):
         budget: what its steps follow from; None where they are given.
     """
 
-    corpus: Annotated[
-        str, Axis("Name of a corpus: that of `corpus`, or one of `corpora`.", words="{}", synonyms="dataset")
-    ]
+    corpus: str = axis(
+        "Name of a corpus: that of `corpus`, or one of `corpora`.", words="{}", synonyms="dataset"
+    )
     shape: Shape
     training: Training
-    seed: Annotated[
-        int,
-        Axis(
-            "Of initial weights and batches.",
-            ge=0,
-            synonyms="random_seed rng_seed manual_seed replicate repeat repetition",
-            splits=False,
-        ),
-    ]
-    budget: Annotated[Budget | None, Axis("What its steps follow from.", words="{}", null="equal steps")] = (
-        None
+    seed: int = axis(
+        "Of initial weights and batches.",
+        ge=0,
+        synonyms="random_seed rng_seed manual_seed replicate repeat repetition",
+        splits=False,
     )
+    budget: Budget | None = axis("What its steps follow from.", default=None, words="{}", null="equal steps")
 
     @property
     def steps(self) -> int:
@@ -368,8 +342,8 @@ def recipe_sentence(shape: Shape, training: Training) -> str:
 
 AXES = axes_of(Run)
 _KEYED, _LATER = (
-    {spec: {name: axis for name, axis in axes_of(spec).items() if wanted(axis)} for spec in (Shape, Training)}
-    for wanted in (lambda axis: axis.key, lambda axis: not axis.original)
+    {spec: {name: one for name, one in axes_of(spec).items() if wanted(one)} for spec in (Shape, Training)}
+    for wanted in (lambda one: one.key, lambda one: not one.original)
 )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from shapelaw.specs.axes import Axis, axes_of
+from shapelaw.specs.axes import axes_of, axis, with_axes
 
 BLOCKS = {"gpt2": "GPT-2's block", "llama": "Llama's block", "printed": "the printed block"}
 EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
@@ -35,7 +35,7 @@ Gelu = Literal["tanh", "erf"]
 Block = Literal["gpt2", "llama", "printed"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@with_axes(kw_only=True)
 class Shape:
     """A decoder of GPT-2's or Llama's pre-norm blocks, or of those that a paper prints, with a full-rank classifier.
 
@@ -47,151 +47,118 @@ class Shape:
     no more rank. The order of the fields is that of a run's key.
     """
 
-    vocab_size: Annotated[
-        int,
-        Axis(
-            "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
-            key="V{}",
-            title="vocabulary",
-            symbol="V",
-            synonyms="n_vocab",
-        ),
-    ]
-    context_length: Annotated[
-        int, Axis("Tokens in a window. Default: 128.", synonyms="seq_len seq_length n_ctx max_seq_len")
-    ]
-    depth: Annotated[
-        int,
-        Axis(
-            "Number of blocks, L.",
-            key="L{}",
-            symbol="L",
-            synonyms="n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers",
-        ),
-    ]
-    width: Annotated[
-        int,
-        Axis(
-            "Width of the network, d.",
-            key="d{}",
-            symbol="d",
-            synonyms="d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel",
-        ),
-    ]
-    embedding_rank: Annotated[
-        int | None,
-        Axis(
-            "Rank of factored token embeddings, at most V; null is one matrix.",
-            key="r{}",
-            symbol="r",
-            null="full rank",
-            follows=True,
-            original=True,
-        ),
-    ] = None
-    heads: Annotated[
-        int,
-        Axis(
-            "Attention heads; they divide the width unless `head_dim` is given too. Default: 2.",
-            key="H{}",
-            symbol="H",
-            synonyms="n_head n_heads num_heads num_attention_heads",
-            follows=True,
-        ),
-    ]
-    attention_dim: Annotated[
-        int,
-        Axis(
-            "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
-            "`equal_params` gives attention of a degree as many weights as softmax attention has.",
-            key="a{}",
-            title="head dimension",
-            synonyms="head_dim d_head head_size",
-            follows=True,
-        ),
-    ]
-    ff_width: Annotated[
-        int | None,
-        Axis(
-            "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `4 * heads * attention_dim` "
-            "follows the heads, as in T5.",
-            key="f{}",
-            title="feed-forward width",
-            synonyms="d_ff ffn_dim intermediate_size ffn_hidden_size",
-            follows=True,
-        ),
-    ] = None
-    positional_rank: Annotated[
-        int | None,
-        Axis(
-            "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
-            key="p{}",
-            words="positional r = {:,}",
-            null="full rank",
-            follows=True,
-            original=True,
-        ),
-    ] = None
-    attention_degree: Annotated[
-        int | None,
-        Axis(
-            "Degree of linear attention (block-degree note, eq. 2); null is softmax attention.",
-            ge=2,
-            key="k{}",
-            null="softmax",
-        ),
-    ] = None
-    gelu: Annotated[
-        Gelu, Axis("GELU of GPT-2's block: its approximation by `tanh`, or the exact `erf`.", key="{}")
-    ] = "tanh"
-    block: Annotated[Block, Axis("Blocks: `gpt2`, `llama` or `printed`.", key="{}", words="{}")] = "gpt2"
-    kv_heads: Annotated[
-        int | None,
-        Axis(
-            "Heads of keys and values of Llama's block (Ainslie et al. 2023); null is as many as heads.",
-            key="kv{}",
-            title="key heads",
-            synonyms="n_kv_heads num_key_value_heads n_query_groups",
-            follows=True,
-        ),
-    ] = None
-    tied: Annotated[
-        bool,
-        Axis(
-            "The classifier is the token embedding.",
-            key="tied",
-            synonyms="tie_word_embeddings tied_embeddings",
-        ),
-    ] = False
-    patch_embedding: Annotated[
-        bool, Axis("Tokens are patches of images, with an embedding of their numbers.", key="patch")
-    ] = False
-    loops: Annotated[
-        int,
-        Axis(
-            "Times that all blocks are passed, one after another and with the same weights (looped Transformers, "
-            "Dehghani et al. 2019): r times their FLOPs, no further parameters.",
-            key="x{}",
-            synonyms="n_loops num_loops n_recurrences",
-        ),
-    ] = 1
-    base_width: Annotated[
-        int | None,
-        Axis(
-            "Width from which rates, initialisation and logits are scaled (muP, Yang et al. 2022); null: none.",
-            key="mu{}",
-            words="scaled from {:g}",
-            null="one rate for all widths",
-        ),
-    ] = None
-    base_attention_dim: Annotated[
-        int | None,
-        Axis(
-            "Dimension of a head at `base_width`, from which scores are scaled; null: that of this decoder.",
-            splits=False,
-            column=False,
-        ),
-    ] = None
+    vocab_size: int = axis(
+        "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
+        key="V{}",
+        title="vocabulary",
+        symbol="V",
+        synonyms="n_vocab",
+    )
+    context_length: int = axis(
+        "Tokens in a window. Default: 128.", synonyms="seq_len seq_length n_ctx max_seq_len"
+    )
+    depth: int = axis(
+        "Number of blocks, L.",
+        key="L{}",
+        symbol="L",
+        synonyms="n_layer n_layers layers num_layers num_hidden_layers n_blocks num_blocks nlayers",
+    )
+    width: int = axis(
+        "Width of the network, d.",
+        key="d{}",
+        symbol="d",
+        synonyms="d_model n_embd hidden_size n_embed embed_dim model_dim hidden_dim dim dmodel",
+    )
+    embedding_rank: int | None = axis(
+        "Rank of factored token embeddings, at most V; null is one matrix.",
+        default=None,
+        key="r{}",
+        symbol="r",
+        null="full rank",
+        follows=True,
+        original=True,
+    )
+    heads: int = axis(
+        "Attention heads; they divide the width unless `head_dim` is given too. Default: 2.",
+        key="H{}",
+        symbol="H",
+        synonyms="n_head n_heads num_heads num_attention_heads",
+        follows=True,
+    )
+    attention_dim: int = axis(
+        "The same as `head_dim`, as the tables call it; or a rule: `{ratio: 4}` makes all heads together 4 d wide, "
+        "`equal_params` gives attention of a degree as many weights as softmax attention has.",
+        key="a{}",
+        title="head dimension",
+        synonyms="head_dim d_head head_size",
+        follows=True,
+    )
+    ff_width: int | None = axis(
+        "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d; `4 * heads * attention_dim` "
+        "follows the heads, as in T5.",
+        default=None,
+        key="f{}",
+        title="feed-forward width",
+        synonyms="d_ff ffn_dim intermediate_size ffn_hidden_size",
+        follows=True,
+    )
+    positional_rank: int | None = axis(
+        "Rank of factored positional embeddings; null is one matrix, and `embedding_rank` that of the tokens.",
+        default=None,
+        key="p{}",
+        words="positional r = {:,}",
+        null="full rank",
+        follows=True,
+        original=True,
+    )
+    attention_degree: int | None = axis(
+        "Degree of linear attention (block-degree note, eq. 2); null is softmax attention.",
+        default=None,
+        ge=2,
+        key="k{}",
+        null="softmax",
+    )
+    gelu: Gelu = axis(
+        "GELU of GPT-2's block: its approximation by `tanh`, or the exact `erf`.", default="tanh", key="{}"
+    )
+    block: Block = axis("Blocks: `gpt2`, `llama` or `printed`.", default="gpt2", key="{}", words="{}")
+    kv_heads: int | None = axis(
+        "Heads of keys and values of Llama's block (Ainslie et al. 2023); null is as many as heads.",
+        default=None,
+        key="kv{}",
+        title="key heads",
+        synonyms="n_kv_heads num_key_value_heads n_query_groups",
+        follows=True,
+    )
+    tied: bool = axis(
+        "The classifier is the token embedding.",
+        default=False,
+        key="tied",
+        synonyms="tie_word_embeddings tied_embeddings",
+    )
+    patch_embedding: bool = axis(
+        "Tokens are patches of images, with an embedding of their numbers.", default=False, key="patch"
+    )
+    loops: int = axis(
+        "Times that all blocks are passed, one after another and with the same weights (looped Transformers, "
+        "Dehghani et al. 2019): r times their FLOPs, no further parameters.",
+        default=1,
+        key="x{}",
+        synonyms="n_loops num_loops n_recurrences",
+    )
+    base_width: int | None = axis(
+        "Width from which rates, initialisation and logits are scaled (muP, Yang et al. 2022); null: none.",
+        default=None,
+        key="mu{}",
+        words="scaled from {:g}",
+        null="one rate for all widths",
+    )
+    base_attention_dim: int | None = axis(
+        "Dimension of a head at `base_width`, from which scores are scaled; null: that of this decoder.",
+        default=None,
+        splits=False,
+        column=False,
+    )
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
