@@ -189,6 +189,7 @@ def test_a_build_is_for_cpus_when_it_has_neither_cuda_nor_hip(
     tmp_path: Path, cuda: str, hip: str, expected: str | None
 ) -> None:
     (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").touch()
     (tmp_path / "torch/version.py").write_text(VERSION.format(local="+x", cuda=cuda, hip=hip))
     assert plan.cpu_build(tmp_path) == expected
 

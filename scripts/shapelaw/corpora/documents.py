@@ -276,9 +276,6 @@ class HashTable:
         self._recent: dict[int, int] = {}
         self._runs = [np.empty(0, np.uint64).data for _ in range(_RUNS)]
 
-    def __len__(self) -> int:
-        return len(self._recent) + sum(map(len, self._runs))
-
     def get(self, number: int) -> int | None:
         """The value of a hash; None if the table lacks it."""
         value = self._recent.get(number)

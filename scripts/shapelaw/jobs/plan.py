@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from shapelaw.jobs.resources import (
@@ -220,14 +220,10 @@ def cpu_build(site: Path | None = None) -> str | None:
     Args:
         site: the folder with `torch/`; this Python's own by default.
     """
-    spec = None if site is not None else find_spec("torch")
-    folder = (
-        site / "torch" if site is not None else Path(spec.origin).parent if spec and spec.origin else None
-    )
-    try:
-        text = (folder / "version.py").read_text(encoding="utf-8") if folder else ""
-    except OSError:
+    found = PathFinder.find_spec("torch", None if site is None else [str(site)])
+    if found is None or found.origin is None:
         return None
+    text = Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
     version = _VERSION.search(text)
     return version[1] if version and not _GPU.search(text) else None
 

@@ -43,10 +43,6 @@ class Keyed(ABC):
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
 
-    @abstractmethod
-    def flat(self) -> dict[str, Any]:
-        """The run without sections, with the sizes that follow from it."""
-
     @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
@@ -223,11 +219,6 @@ class Training:
         original=True,
     )
 
-    @cached_property
-    def values(self) -> Mapping[str, Any]:
-        """The fields by name; many runs share a recipe, so they are read once."""
-        return asdict(self)
-
 
 @with_axes()
 class Run(Keyed):
@@ -357,7 +348,7 @@ def _key_parts(part: Shape | Training) -> dict[str, str]:
     return {
         name: axis.key.format(_decimal(value) if isinstance(value, float) else value)
         for name, axis in _KEYED[type(part)].items()
-        if (value := part.values[name]) != axis.default
+        if (value := getattr(part, name)) != axis.default
     }
 
 

@@ -9,10 +9,8 @@ numbers of a patch (Wies et al. 2021, eqs. 2 and 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from shapelaw.specs.axes import axes_of, axis, with_axes
 
@@ -159,11 +157,6 @@ class Shape:
         splits=False,
         column=False,
     )
-
-    @cached_property
-    def values(self) -> Mapping[str, Any]:
-        """The fields by name; the seeds of a network share its shape, so they are read once."""
-        return asdict(self)
 
     @property
     def embedding_inputs(self) -> int:
