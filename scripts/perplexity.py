@@ -147,7 +147,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))
-    scores, encode = evaluation.scores_of(network), encoder_of(tokenizer)
+    scores, encode = network.logits, encoder_of(tokenizer)
     return Model(name, scores, encode, start, run.shape.context_length, device)
 
 

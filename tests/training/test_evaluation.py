@@ -85,7 +85,7 @@ def ours() -> evaluation.Scores:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(8)  # so that tokens and positions matter
-    return evaluation.scores_of(model)
+    return model.logits
 
 
 def transformers_gpt2() -> evaluation.Scores:

@@ -8,6 +8,7 @@ Dimensions in names: B sequences, T tokens, D width, H heads, G heads of keys, K
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -83,19 +84,6 @@ class _RMSNorm(torch.autograd.Function):
         return grad_x_BTD, grad_weight_D
 
 
-class FactoredEmbedding(nn.Module):
-    """An embedding table `entries` x `width` of rank at most `rank`: lookup (entries x rank), then a linear map."""
-
-    def __init__(self, entries: int, rank: int, width: int) -> None:
-        super().__init__()
-        self.down = nn.Embedding(entries, rank)
-        self.up = nn.Linear(rank, width, bias=False)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        out: Tensor = self.up(self.down(ids))
-        return out
-
-
 class PatchEmbedding(nn.Module):
     """The embedding of patches of an image: a linear map, of rank at most `rank`, of the numbers of each."""
 
@@ -116,7 +104,10 @@ class PatchEmbedding(nn.Module):
 
 
 def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
-    return nn.Embedding(entries, width) if rank is None else FactoredEmbedding(entries, rank, width)
+    """An embedding table, or one of rank at most `rank`: lookup (entries x rank), then a linear map."""
+    if rank is None:
+        return nn.Embedding(entries, width)
+    return nn.Sequential(OrderedDict(down=nn.Embedding(entries, rank), up=nn.Linear(rank, width, bias=False)))
 
 
 class Attention(nn.Module):
@@ -273,9 +264,9 @@ class Decoder(nn.Module):
         out: Tensor = self.norm(x_BTD)
         return out if self.shape.base_width is None else out * self.shape.width_ratio
 
-    def logits(self, ids_BT: Tensor) -> Tensor:
-        """Scores of every next token, [B, T, V]."""
-        out: Tensor = self.classifier(self.features(ids_BT))
+    def logits(self, ids_BT: Tensor, last: int = 0) -> Tensor:
+        """Scores of every next token, [B, T, V], or of so many last ones."""
+        out: Tensor = self.classifier(self.features(ids_BT)[:, -last:])
         return out
 
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:

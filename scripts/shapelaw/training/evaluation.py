@@ -76,16 +76,6 @@ def evaluate(model: Decoder, test_set: EvaluationSet, batch: int, ranks: Ranks) 
     return ranks.sum(float(total)) / test_set.tokens
 
 
-def scores_of(model: Decoder) -> Scores:
-    """The scores of one of our decoders."""
-
-    def scores(ids_BT: Tensor, last: int) -> Tensor:
-        out: Tensor = model.classifier(model.features(ids_BT)[:, -last:])
-        return out
-
-    return scores
-
-
 @torch.no_grad()
 def document_nats(scores: Scores, ids_T: Tensor, context: int, batch: int) -> Tensor:
     """Cross-entropy of each token of a document in nats, [T - 1], in float64.
