@@ -100,7 +100,7 @@ def our_step(setting: Setting, way: str, folder: Path) -> Step:
     stores, ranks = (setting.store, setting.store), hardware.Ranks(0, 1, setting.device)
     trainer = Trainer(run, stores, folder / "none", runtime, ranks)
     for block in trainer.model.blocks:
-        block.attention.way = attention or "auto"
+        block.attention.by_products = None if attention is None else attention == "products"
     return trainer.step
 
 

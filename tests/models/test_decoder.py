@@ -195,9 +195,9 @@ def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) ->
     initialise(model, 0)
     ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
     found = []
-    for way in ("products", "fused"):
+    for by_products in (True, False):
         for block in model.blocks:
-            block.attention.way = way
+            block.attention.by_products = by_products
         found.append(losses_and_gradients(model, model, ids))
     for products, fused in zip(*found, strict=True):
         torch.testing.assert_close(products, fused)

@@ -162,7 +162,7 @@ def test_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert used_by(llama(dropout=0.1)) == {"_RMSNormBackward"}
     forced = llama()
     for block in forced.blocks:
-        block.attention.way = "products"
+        block.attention.by_products = True
     assert "_AttentionBackward" not in used_by(forced)
     monkeypatch.setattr(functions, "PRODUCTS_UP_TO", 8)
     assert "_AttentionBackward" not in used_by(llama())

@@ -11,7 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -35,7 +35,6 @@ from shapelaw.specs.shapes import INPUTS, Gelu, Shape, numbers_of_ids
 INIT_STD = 0.02  # GPT-2's
 RMS_EPS = 1e-5  # Llama 2's
 BASE_DEPTH = 1  # blocks at which CompleteP scales nothing
-AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "tokens.kernel.weight", "positions.weight")
 
@@ -123,7 +122,7 @@ class Attention(nn.Module):
         self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
         self.kv_heads = shape.key_heads
         self.attention_dim, self.scale = shape.attention_dim, shape.score_scale
-        self.way: AttentionWay = "auto"
+        self.by_products: bool | None = None  # None: where that is faster
         biased = shape.block == "gpt2"
         self.qkv = nn.Linear(shape.width, shape.maps_width, bias=biased)
         queries, keys = shape.attention_width, self.kv_heads * shape.attention_dim
@@ -140,16 +139,16 @@ class Attention(nn.Module):
         if self.degree is not None:
             return attend_linearly(maps_BTE, self.heads, self.degree)
         dropout = self.dropout if self.training else 0.0
-        products = takes_products(maps_BTE.device.type, maps_BTE.shape[1], self.attention_dim)
+        products = self.by_products
+        if products is None:
+            products = takes_products(maps_BTE.device.type, maps_BTE.shape[1], self.attention_dim)
         if self.rotary is not None:
-            if self.by_kernel and self.way == "auto" and products and not dropout:
+            if self.by_kernel and self.by_products is None and products and not dropout:
                 heads = kernels.Heads(self.heads, self.kv_heads, self.scale)
                 turns_2Tk = self.rotary.turns_of_head(maps_BTE.shape[1])
                 if kernels.takes(maps_BTE, turns_2Tk, heads):
                     return kernels.attend(maps_BTE, turns_2Tk, heads)
             maps_BTE = self.rotary(maps_BTE)
-        if self.way != "auto":
-            products = self.way == "products"
         attend = attend_by_products if products else attend_fused
         return attend(maps_BTE, self.heads, self.kv_heads, self.scale, dropout)
 
