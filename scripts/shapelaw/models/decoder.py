@@ -52,14 +52,12 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        y_BTD: Tensor
         if self.by_kernel and not kernels.is_plain(x_BTD, self.weight):
-            y_BTD = kernels.rms_norm(x_BTD, self.weight, RMS_EPS)
-        elif x_BTD.device.type == "cpu" and not torch.compiler.is_compiling():
-            y_BTD = _RMSNorm.apply(x_BTD, self.weight)  # type: ignore[no-untyped-call]
-        else:
-            y_BTD = F.rms_norm(x_BTD, self.weight.shape, self.weight, RMS_EPS)
-        return y_BTD
+            return kernels.rms_norm(x_BTD, self.weight, RMS_EPS)
+        if x_BTD.device.type == "cpu" and not torch.compiler.is_compiling():
+            y_BTD: Tensor = _RMSNorm.apply(x_BTD, self.weight)  # type: ignore[no-untyped-call]
+            return y_BTD
+        return F.rms_norm(x_BTD, self.weight.shape, self.weight, RMS_EPS)
 
 
 class _RMSNorm(torch.autograd.Function):

@@ -6,17 +6,15 @@ layer is best?
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from shapelaw.errors import UserError
-from shapelaw.specs.runs import Keyed, without_later
+from shapelaw.specs.runs import Keyed
 
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
 CONVERGED_VERSION = 2  # of runs until_converged
-KIND = "degree"
 Target = Literal["separable", "signs", "digits"]
 Activation = Literal["none", "relu", "gelu"]
 Normalization = Literal["example", "batch"]
@@ -32,7 +30,6 @@ CONVERGED = 0.05
 LEAST = 1 / 4  # of the most steps, before which nothing has converged: some losses begin on a plateau
 FALL = 0.25  # of the steps before, in which the rate then falls
 BLOCK = ("activation", "residual", "normalization", "heads")  # options of a layer
-LATER = ("initial_share", *BLOCK, "mixer_tokens")  # options that older specs lack
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -74,6 +71,7 @@ class ProductShape:
     mixer_tokens: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "degrees", tuple(self.degrees))  # of JSON a list
         N = self.mixer_tokens
         if N and (self.inputs % N or self.width**2 % N):
             raise UserError(
@@ -150,6 +148,10 @@ class DegreeRun(Keyed):
     warmup: float = 0.05
     evaluate_every: int = 250
     until_converged: bool = False
+    KIND = "degree"
+    VERSION = DEGREE_VERSION
+    PARTS: ClassVar = {"network": ProductShape}
+    LATER = ("until_converged", "initial_share", *BLOCK, "mixer_tokens")
 
     @property
     def label(self) -> str:
@@ -211,10 +213,8 @@ class DegreeRun(Keyed):
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
-        network = without_later(self.network, LATER) | {"degrees": list(self.network.degrees)}
-        values = without_later(self, ("until_converged",)) | {"network": network}
-        version = CONVERGED_VERSION if self.until_converged else DEGREE_VERSION
-        return {"kind": KIND, "training_version": version, **values}
+        version = {"training_version": CONVERGED_VERSION} if self.until_converged else {}
+        return super().to_dict() | version
 
     def flat(self) -> dict[str, Any]:
         """The run without sections, with the sizes that follow from it."""
@@ -223,17 +223,6 @@ class DegreeRun(Keyed):
         degrees = ".".join(map(str, n.degrees))
         later = {"until_converged": self.until_converged}
         return spec | asdict(n) | later | {"degrees": degrees, "layer_params": n.layer_params}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; unknown keys of the run are ignored.
-
-        Raises:
-            KeyError, TypeError: a field is missing, or one of the network's is unknown.
-        """
-        names = cls.__dataclass_fields__.keys() & values.keys()
-        network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
-        return cls(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
 
 
 def block_words(activation: Activation, residual: bool, normalization: Normalization, heads: int) -> str:

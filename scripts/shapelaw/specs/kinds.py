@@ -131,7 +131,7 @@ LANGUAGE = Kind(
     ),
 )
 MEMORIZATION = Kind(
-    memorizers.KIND,
+    MemorizationRun.KIND,
     MemorizationRun,
     history=PACKED_HISTORY,
     params=_fields(
@@ -157,7 +157,7 @@ MEMORIZATION = Kind(
     filled_up=memorizers.of_one_shape,
 )
 DEGREE = Kind(
-    degrees.KIND,
+    DegreeRun.KIND,
     DegreeRun,
     history=PACKED_HISTORY,
     params=_fields(  # `degrees` of the layers, such as 3.3.3.3; `initial_share` of a mixture, null: half
@@ -219,6 +219,6 @@ def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
     """The run of any kind whose `to_dict` gave these values.
 
     Raises:
-        KeyError, TypeError: a field is missing or unknown.
+        KeyError, TypeError: the kind is unknown, or a field is missing or unknown.
     """
     return KINDS[values.get("kind")].run.from_dict(values)

@@ -6,15 +6,14 @@ Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transform
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
-from shapelaw.specs.runs import Keyed, without_later
+from shapelaw.specs.runs import Keyed
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
-KIND = "memorization"
 # a head is saturated for an example if its largest softmax coefficient is above (appendix H)
 SATURATED_WEIGHT = 0.99
 Task = Literal["classification", "regression"]
@@ -96,6 +95,10 @@ class MemorizationRun(Keyed):
     precision: str = "float32"
     keep_attention: bool = False
     last_batch: LastBatch = "filled"
+    KIND = "memorization"
+    VERSION = MEMORIZER_VERSION
+    PARTS: ClassVar = {"memorizer": Memorizer}
+    LATER = ("last_batch",)
 
     @property
     def label(self) -> str:
@@ -159,29 +162,12 @@ class MemorizationRun(Keyed):
         head_dim = m.head_dim if m.logit_scale == "head_dim" else 1
         return replace(m, heads=1, context=1, head_dim=head_dim), *self.group[1:]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The run as plain JSON values."""
-        values = without_later(self, ("last_batch",)) | {"memorizer": asdict(self.memorizer)}
-        return {"kind": KIND, "training_version": MEMORIZER_VERSION, **values}
-
     def flat(self) -> dict[str, Any]:
         """The run without sections, with the sizes that follow from it."""
         m = self.memorizer
         spec = self.to_dict() | {"total_params": self.total_params}
         flat = spec | {**spec.pop("memorizer"), "value_dim": m.values, "last_batch": self.last_batch}
         return flat | {"classes": flat.pop("outputs")}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; unknown keys of the run are ignored.
-
-        Raises:
-            KeyError, TypeError: a field is missing, or one of the memorizer's is unknown.
-        """
-        names = cls.__dataclass_fields__.keys() & values.keys()
-        return cls(
-            **{**{name: values[name] for name in names}, "memorizer": Memorizer(**values["memorizer"])}
-        )
 
 
 def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:

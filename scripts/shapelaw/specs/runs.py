@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from shapelaw.specs.axes import axes_of, axis, with_axes
 from shapelaw.specs.making import depth_scaling_sentence
@@ -26,22 +26,52 @@ def digest_of(spec: Mapping[str, Any]) -> str:
 
 
 def without_later(spec: Any, later: Container[str]) -> dict[str, Any]:
-    """The fields of a dataclass, but `later` ones at their defaults: what lacks them keeps its digest."""
+    """The fields of a dataclass and of its parts, without `later` ones at their defaults: older digests stay."""
     found = ((field, getattr(spec, field.name)) for field in fields(spec))
-    return {field.name: value for field, value in found if field.name not in later or value != field.default}
+    return {
+        field.name: without_later(value, later) if is_dataclass(value) else value
+        for field, value in found
+        if field.name not in later or value != field.default
+    }
 
 
 class Keyed(ABC):
-    """A run's key and digest, which follow from its label and its spec."""
+    """A run's key and digest, which follow from its label and its spec.
+
+    Attributes:
+        KIND: the `kind` in its spec; None for language models, whose specs have no such key.
+        VERSION: raised when a change of the code changes what a spec trains to.
+        PARTS: the classes of the fields that are specs themselves.
+        LATER: options that came later than the first records, those of its parts among them: a spec has them only where
+            they are used, so that the digests of older runs stay.
+    """
+
+    KIND: ClassVar[str | None] = None
+    VERSION: ClassVar[int]
+    PARTS: ClassVar[Mapping[str, Callable[..., Any]]]
+    LATER: ClassVar[Container[str]]
 
     @property
     @abstractmethod
     def label(self) -> str:
         """What a person looks for; two runs can share it."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
+        kind = {} if self.KIND is None else {"kind": self.KIND}
+        return {**kind, "training_version": self.VERSION, **without_later(self, self.LATER)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; other keys, such as the version, are ignored.
+
+        Raises:
+            TypeError: a field is missing, or one of a part's is unknown.
+        """
+        spec: Any = cls
+        given = {one.name: values[one.name] for one in fields(spec) if one.name in values}
+        parts = {name: part(**given[name]) for name, part in cls.PARTS.items() if name in given}
+        return cls(**given | parts)
 
     @cached_property
     def digest(self) -> str:
@@ -240,6 +270,8 @@ class Run(Keyed):
         splits=False,
     )
     budget: Budget | None = axis("What its steps follow from.", default=None, words="{}", null="equal steps")
+    VERSION = TRAINING_VERSION
+    PARTS: ClassVar = {"shape": Shape, "training": Training, "budget": Budget}
 
     @property
     def steps(self) -> int:
@@ -276,21 +308,6 @@ class Run(Keyed):
             parts["budget"] = self.budget.tag
         return "-".join([*parts.values(), f"t{self.training.steps}", f"s{self.seed}"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The run as plain JSON values.
-
-        Options that came later than the first records are left out where they are not used, so that the digests of
-        older runs stay.
-        """
-        values: dict[str, Any] = {
-            "training_version": TRAINING_VERSION,
-            "corpus": self.corpus,
-            "shape": without_later(self.shape, _LATER[Shape]),
-            "training": without_later(self.training, _LATER[Training]),
-            "seed": self.seed,
-        }
-        return values if self.budget is None else values | {"budget": asdict(self.budget)}
-
     def flat(self) -> dict[str, Any]:
         """The run without sections, with the sizes that follow from it; None is a full rank or an unused option."""
         values = self.to_dict()
@@ -305,21 +322,6 @@ class Run(Keyed):
             "step_flops": self.step_flops,
         }
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; other keys, such as the version, are ignored.
-
-        Raises:
-            KeyError, TypeError: a field is missing or unknown.
-        """
-        return cls(
-            corpus=values["corpus"],
-            shape=Shape(**values["shape"]),
-            training=Training(**values["training"]),
-            seed=values["seed"],
-            budget=Budget(**values["budget"]) if "budget" in values else None,
-        )
-
 
 def recipe_sentence(shape: Shape, training: Training) -> str:
     """A sentence, without its full stop, where a shape can't be trained by a recipe; else empty."""
@@ -332,10 +334,8 @@ def recipe_sentence(shape: Shape, training: Training) -> str:
 
 
 AXES = axes_of(Run)
-_KEYED, _LATER = (
-    {spec: {name: one for name, one in axes_of(spec).items() if wanted(one)} for spec in (Shape, Training)}
-    for wanted in (lambda one: one.key, lambda one: not one.original)
-)
+Run.LATER = {name for name, one in AXES.items() if not one.original}
+_KEYED = {spec: {name: one for name, one in axes_of(spec).items() if one.key} for spec in (Shape, Training)}
 
 
 def phrase_of(axis: str) -> str:
