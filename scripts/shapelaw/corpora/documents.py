@@ -32,9 +32,8 @@ SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("te
 ROW_GROUP_BYTES = 4 * 2**20  # of text; one process encodes a row group at a time
 _PROGRESS_BYTES = 200_000_000
 _HASH_BYTES = 8
-_OUTER = (
-    "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
-)  # all white space, and the byte order mark
+# all white space, and the byte order mark
+_OUTER = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
 
 @dataclass(frozen=True)

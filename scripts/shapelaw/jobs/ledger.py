@@ -209,9 +209,8 @@ class _Names:
     def new(self, study: str, tasks: Sequence[Task]) -> str:
         """The name of a job with these tasks."""
         keys = [run.key for task in tasks for run in task]
-        parts = zip(
-            *(key.split("-")[1:-1] for key in keys), strict=False
-        )  # without the corpus and the digits
+        # without the corpus and the digits
+        parts = zip(*(key.split("-")[1:-1] for key in keys), strict=False)
         alike = [same[0] for same in takewhile(lambda same: len(set(same)) == 1, parts)]
         digits = hashlib.sha256("\n".join(keys).encode()).hexdigest()[:8]
         return "-".join([study, *alike, f"{next(self._numbers):03d}", digits])

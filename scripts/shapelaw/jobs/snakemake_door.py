@@ -180,9 +180,8 @@ class Door:
     def largest(self, rule: str) -> tuple[int, int]:
         """The threads and the megabytes of the largest job of a rule among those that are to run."""
         jobs = [job for job in self._look("dag.needrun_jobs", tuple)() if job.rule.name == rule]
-        memory = [
-            mb for job in jobs if isinstance(mb := job.resources.get("mem_mb"), int)
-        ]  # else known later
+        # else known later
+        memory = [mb for job in jobs if isinstance(mb := job.resources.get("mem_mb"), int)]
         return max(int(job.threads) for job in jobs), max(memory, default=0)
 
     def failed_jobs(self) -> list[Job]:

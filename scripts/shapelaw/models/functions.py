@@ -56,11 +56,8 @@ class Rotary(nn.Module):
         """Queries, keys and values of all heads side by side, [B, T, E], with their positions."""
         cos_Te, sin_Te = self.turns_2Te[:, : maps_BTE.shape[1]].unbind(0)
         pairs_BTe2 = maps_BTE.view(*maps_BTE.shape[:2], -1, 2)
-        if (
-            maps_BTE.device.type == "cpu"
-            and maps_BTE.dtype == cos_Te.dtype
-            and not torch.compiler.is_compiling()
-        ):
+        is_plain = maps_BTE.device.type == "cpu" and maps_BTE.dtype == cos_Te.dtype
+        if is_plain and not torch.compiler.is_compiling():
             turned_BTe = torch.view_as_complex(pairs_BTe2) * torch.complex(cos_Te, sin_Te)  # one pass
             return torch.view_as_real(turned_BTe).flatten(-2)
         a_BTe, b_BTe = pairs_BTe2.unbind(-1)

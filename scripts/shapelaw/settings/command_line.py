@@ -24,13 +24,8 @@ def command_line_problems(arguments: Sequence[str]) -> list[str]:
     pairs = list(values_of(arguments, _CONFIG))
     unquoted = " ".join(pairs)
     key, equals, value = unquoted.partition("=")
-    if (
-        len(pairs) > 1
-        and equals
-        and "=" not in value
-        and value.startswith(("{", "["))
-        and not _yaml_problem(value)
-    ):
+    is_one_pair = len(pairs) > 1 and equals and "=" not in value
+    if is_one_pair and value.startswith(("{", "[")) and not _yaml_problem(value):
         return [f"--config has spaces; put quotes around them: --config {key}='{value}'"]
     problems = [problem for pair in pairs for problem in _pair_problems(pair)]
     keys = [pair.partition("=")[0] for pair in pairs]

@@ -274,10 +274,10 @@ def source_problems(key: str, line: str, root: Path) -> list[str]:
             return []
         folder = root / source.path
         if not folder.is_dir():
-            commas = (
-                "; an option is text_column=COLUMN, other commas belong to the name" if "," in line else ""
-            )
-            return [f"{key} has {line!r}, but there is no folder {folder}{commas}"]
+            problem = f"{key} has {line!r}, but there is no folder {folder}"
+            if "," in line:
+                problem += "; an option is text_column=COLUMN, other commas belong to the name"
+            return [problem]
         if all(kind for _, kind in files_below(folder)):
             return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     except UserError as error:

@@ -105,10 +105,8 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
     for axis in axes_of(spec).values():
         bounds: Any = axis.bounds
         extra: Any = {"unit": axis.unit} if axis.unit else None
-        keys[axis.name] = (
-            axis.annotation,
-            Field(axis.default, description=axis.meaning, json_schema_extra=extra, **bounds),
-        )
+        field = Field(axis.default, description=axis.meaning, json_schema_extra=extra, **bounds)
+        keys[axis.name] = (axis.annotation, field)
     return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
 
 

@@ -138,9 +138,8 @@ Parametrization = Literal["standard", "completep"]
 FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
 
 
-_original = partial(
-    axis, splits=False, original=True
-)  # of the recipe, and in the first records: no new axis is
+# of the recipe, and in the first records: no new axis is
+_original = partial(axis, splits=False, original=True)
 
 
 @with_axes()
@@ -326,9 +325,8 @@ class Run(Keyed):
 def recipe_sentence(shape: Shape, training: Training) -> str:
     """A sentence, without its full stop, where a shape can't be trained by a recipe; else empty."""
     scaled = "base_width" if shape.base_width is not None else "parametrization"
-    if training.optimizer == "muon" and (
-        shape.base_width is not None or training.parametrization != "standard"
-    ):
+    is_scaled = shape.base_width is not None or training.parametrization != "standard"
+    if training.optimizer == "muon" and is_scaled:
         return f"optimizer is muon, and {scaled} scales the rates of Adam; leave one of them out"
     return depth_scaling_sentence(shape.block, training.parametrization)
 

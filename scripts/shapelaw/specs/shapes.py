@@ -18,9 +18,8 @@ BLOCKS = {"gpt2": "GPT-2's block", "llama": "Llama's block", "printed": "the pri
 EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
 STATE_BYTES = 16  # of a parameter in training: itself, its gradient and two moments of AdamW, in float32
 MLP_RATIO = 4  # feed-forward width over the residual width, unless given, as in GPT-2
-SWIGLU_MULTIPLE = (
-    8  # the hidden width of SwiGLU, 8/3 d, is rounded up to a multiple of this (Llama 7B: of 256)
-)
+# the hidden width of SwiGLU, 8/3 d, is rounded up to a multiple of this (Llama 7B: of 256)
+SWIGLU_MULTIPLE = 8
 # images as text: a letter for each patch of pixels
 SIDE, LEVELS = 2, 3  # pixels along a side of a patch; levels of grey
 NUMBERS = SIDE * SIDE  # of a patch

@@ -288,13 +288,10 @@ def converged_at(rows: Sequence[Sequence[float]], least: float) -> int | None:
         rows: rows of the history: step, training loss, rate, held-out loss, accuracy.
         least: steps before which nothing has converged.
     """
-    for place, (step, _, _, loss, _) in enumerate(rows):
+    for place, (step, *_) in enumerate(rows):
         before = [one[3] for one in rows[:place] if 2 * one[0] <= step]
-        if (
-            step >= least
-            and before
-            and min(loss, *(one[3] for one in rows[:place])) > (1 - CONVERGED) * min(before)
-        ):
+        lowest = min(one[3] for one in rows[: place + 1])
+        if step >= least and before and lowest > (1 - CONVERGED) * min(before):
             return int(step)
     return None
 

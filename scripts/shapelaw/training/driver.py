@@ -7,7 +7,6 @@ A task is some runs as one computation: a decoder is a task of one run, a pack a
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -189,8 +188,6 @@ class Driver:
             task = self._resumed_pack(packed, left, folder, mark, device)
         with hardware.compiling_in(folder / "compiled", device):
             TrainingTask(task, left, folder, mark, self.runtime, self.stop, ranks).train()
-        if not isinstance(run, Run):
-            shutil.rmtree(folder)
 
     def _resumed_pack(
         self, runs: Sequence[PackedRun], left: Collection[str], folder: Path, mark: str, device: torch.device
@@ -220,9 +217,8 @@ class Driver:
             say(f"resumed a pack of {len(members)} at step {pack.step_number}")
         else:
             members = [run for run in runs if run.key in left]
-            members.sort(
-                key=lambda run: found[run.key].step if run.key in found else 0
-            )  # equal steps side by side
+            # equal steps side by side
+            members.sort(key=lambda run: found[run.key].step if run.key in found else 0)
             pack = _pack_of(members, device, compiled)
             # its checkpoints must count as newer than those in its folder, even when the models ahead are done
             pack.step_number = checkpoint.newest_step(folder)
@@ -376,9 +372,8 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
         if not isinstance(error, Stopped):
             return 1 if isinstance(error, TrainingFailed | WriteFailed) else 2
         if error.exit_code == 128 + signal.SIGTERM and linger_seconds:
-            signal.signal(
-                signal.SIGTERM, signal.SIG_IGN
-            )  # schedulers and their wrappers send SIGTERM more than once
+            # schedulers and their wrappers send SIGTERM more than once
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(linger_seconds)
         return error.exit_code
     return 0

@@ -22,9 +22,8 @@ from shapelaw.corpora.token_store import TokenStore, evaluation_starts, gather_w
 from shapelaw.models.decoder import Decoder
 from shapelaw.training.hardware import Ranks
 
-Scores = Callable[
-    [Tensor, int], Tensor
-]  # ids [B, T] and a number n -> scores of the last n next tokens, [B, n, V]
+# ids [B, T] and a number n -> scores of the last n next tokens, [B, n, V]
+Scores = Callable[[Tensor, int], Tensor]
 
 _MOST_SCORES = 2**28  # numbers at once: a gigabyte of float32, of which the loss takes some copies
 _PROBED = 8  # tokens, of which each has a large part in what the others of an encoder see

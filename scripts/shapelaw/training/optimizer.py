@@ -95,7 +95,10 @@ class Batches:
         self.store, self.context_length, self.device = store, context_length, device
         self.windows = len(windows(store, context_length))
         self._tokens: Tensor | None = None
-        if _has_room(len(store.tokens), device) if resident is None else resident:
+        if resident is None and device.type == "cuda":  # a CPU reads the memory map
+            free = torch.cuda.mem_get_info(device)[0]
+            resident = _TOKEN_BYTES * len(store.tokens) <= DEVICE_SHARE * free
+        if resident:
             self._tokens = torch.from_numpy(store.tokens.astype(np.int32)).to(device)
             self._offsets = torch.arange(context_length + 1, device=device)
 
@@ -106,13 +109,6 @@ class Batches:
             return torch.from_numpy(batch).to(self.device, non_blocking=True)
         places = torch.from_numpy(starts).to(self.device, non_blocking=True)[:, None] + self._offsets
         return self._tokens[places].long()
-
-
-def _has_room(tokens: int, device: torch.device) -> bool:
-    """True if a GPU can spare the memory; a CPU reads the memory map."""
-    return (
-        device.type == "cuda" and _TOKEN_BYTES * tokens <= DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]
-    )
 
 
 EPS = 1e-8  # torch.optim's

@@ -49,12 +49,8 @@ def has_llama() -> bool:
 
 def is_plain(x: Tensor, y: Tensor) -> bool:
     """True where PyTorch does the work: not in float32 on one thread of a CPU."""
-    return (
-        x.device.type != "cpu"
-        or not x.dtype == y.dtype == torch.float32
-        or torch.get_num_threads() > 1
-        or torch.is_autocast_enabled("cpu")
-    )
+    is_other = x.device.type != "cpu" or not x.dtype == y.dtype == torch.float32
+    return is_other or torch.get_num_threads() > 1 or torch.is_autocast_enabled("cpu")
 
 
 def _values_and_gradients(
