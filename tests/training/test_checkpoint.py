@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,19 +119,19 @@ def test_the_two_newest_are_kept(tmp_path: Path) -> None:
 def test_one_process_at_a_time_has_the_lock(tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / ".step-0000000007.pt.half.tmp").touch()  # of a process that was killed
-    with checkpoint.only_process(tmp_path, 0, said.append, lambda: False) as mine:
-        assert mine
+    with checkpoint.only_process(tmp_path, 0, said.append, lambda: None):
         assert not list(tmp_path.glob(".*.tmp"))
-        refused = checkpoint.only_process(tmp_path, 0, said.append, lambda: False)
+        refused = checkpoint.only_process(tmp_path, 0, said.append, lambda: None)
         with pytest.raises(UserError, match=rf"Another process .* \(process {os.getpid()} on "), refused:
             pass
         assert said == []
-        with checkpoint.only_process(tmp_path, 60, said.append, lambda: True) as other:
-            assert not other  # it was told to stop while it waited
+        stopped = checkpoint.only_process(tmp_path, 60, said.append, lambda: sys.exit("stop"))
+        with pytest.raises(SystemExit, match="stop"), stopped:
+            pass
         assert len(said) == 1
         assert f"waiting for another process that trains the run of {tmp_path}" in said[0]
-    with checkpoint.only_process(tmp_path, 0, said.append, lambda: False) as mine:
-        assert mine
+    with checkpoint.only_process(tmp_path, 0, said.append, lambda: None):
+        pass
 
 
 def test_a_file_system_without_locks_is_said(
@@ -142,7 +143,7 @@ def test_a_file_system_without_locks_is_said(
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(checkpoint.fcntl, "flock", no_locks)
-    with checkpoint.only_process(tmp_path, 0, print, lambda: False):
+    with checkpoint.only_process(tmp_path, 0, print, lambda: None):
         pass
     assert "has no locks ([Errno 38] Function not implemented)" in capsys.readouterr().out
 

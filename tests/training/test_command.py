@@ -29,7 +29,7 @@ def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores
 
 
 def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp_path: Path) -> None:
-    with checkpoint.only_process(checkpoints_of(tmp_path, small_run()), 0, print, lambda: False):
+    with checkpoint.only_process(checkpoints_of(tmp_path, small_run()), 0, print, lambda: None):
         process = start_warm(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
         assert "waiting for another process" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)

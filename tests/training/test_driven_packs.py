@@ -224,7 +224,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
     runs = [replace(RUN, seed=seed) for seed in range(3)]
     held = tmp_path / "checkpoints" / runs[1].key
     with (
-        checkpoint.only_process(held, 0, print, lambda: False),
+        checkpoint.only_process(held, 0, print, lambda: None),
         pytest.raises(UserError, match="Another process is training"),
     ):
         train([runs], tmp_path)

@@ -236,7 +236,7 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
     with pytest.raises(UserError, match="test_sequences"):
         train(small_run(test_sequences=10**6), stores, tmp_path)
     with (
-        only_process(checkpoints_of(tmp_path, RUN), 0, print, lambda: False),
+        only_process(checkpoints_of(tmp_path, RUN), 0, print, lambda: None),
         pytest.raises(UserError, match="Another process is training"),
     ):
         train(RUN, stores, tmp_path)

@@ -120,7 +120,7 @@ def test_two_processes_wait_for_another_one_and_give_the_loss_curve_of_one(
 ) -> None:
     run, folder = small(steps=20), tmp_path / "two"
     line = [*LAUNCHERS[launcher], *command(run, stores, folder, "--wait-minutes", "10")]
-    with checkpoint.only_process(checkpoints_of(folder, run), 0, print, lambda: False):
+    with checkpoint.only_process(checkpoints_of(folder, run), 0, print, lambda: None):
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
         for said in process.stderr:
             if "waiting for another process" in said:

@@ -201,17 +201,14 @@ def _check(path: Path) -> None:
 
 @contextmanager
 def only_process(
-    directory: Path, wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
-) -> Iterator[bool]:
+    directory: Path, wait_seconds: float, warn: Callable[[str], None], waiting: Callable[[], None]
+) -> Iterator[None]:
     """Hold the directory's lock: one process at a time trains a run. The system releases it when the process dies.
 
     Args:
         wait_seconds: how long to wait for another process.
         warn: receives a sentence on a process that is waited for, and on a file system without locks.
-        give_up: called while waiting; True ends the wait.
-
-    Yields:
-        True, or False if the wait was given up while another process holds the lock.
+        waiting: called while waiting; what it raises ends the wait.
 
     Raises:
         UserError: another process still holds the lock after that time.
@@ -226,9 +223,7 @@ def only_process(
             except FileNotFoundError:  # the process before deleted the folder
                 continue
         with file:
-            if not _lock(file, wait_seconds, warn, give_up):
-                yield False
-                return
+            _lock(file, wait_seconds, warn, waiting)
             if not _is_at(path, file):  # the process before deleted it, and another one may hold a new one
                 continue
             with disk_errors(path):
@@ -236,7 +231,7 @@ def only_process(
                 os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode())
             delete_leftovers(directory)
             try:
-                yield True
+                yield
             finally:
                 with suppress(OSError):
                     path.unlink()  # while it is held
@@ -253,14 +248,14 @@ def _is_at(path: Path, file: IO[str]) -> bool:
 
 
 def _lock(
-    file: IO[str], wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
-) -> bool:
-    """Take the lock of an open file; False if the wait was given up."""
+    file: IO[str], wait_seconds: float, warn: Callable[[str], None], waiting: Callable[[], None]
+) -> None:
+    """Take the lock of an open file."""
     directory, ends, told = Path(file.name).parent, time.monotonic() + wait_seconds, False
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+            return
         except BlockingIOError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
@@ -272,11 +267,10 @@ def _lock(
             if not told:
                 warn(f"waiting for another process that trains the run of {directory} ({holder})")
                 told = True
-            if give_up():
-                return False
+            waiting()
             time.sleep(_BUSY_POLL)
         except OSError as error:  # some network file systems
             warn(
                 f"the file system of {directory} has no locks ({error}); make sure that no other process trains the run"
             )
-            return True
+            return

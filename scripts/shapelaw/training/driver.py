@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -134,7 +134,11 @@ class Driver:
         journals = {run.key: self._journal(run) for run in runs}
         with ExitStack() as held, memory_errors():
             for key in sorted(journals) if self.ranks.first else ():
-                held.enter_context(self._locked(journals[key]))
+                waiting = partial(self._heed_stop, key)
+                lock = checkpoint.only_process(
+                    journals[key].checkpoints, self.runtime.wait_seconds, say, waiting
+                )
+                held.enter_context(lock)
             left = {key: journal for key, journal in journals.items() if not self._is_finished(journal)}
             if left and begins and self.ranks.first:
                 print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {begins}", flush=True)
@@ -154,17 +158,11 @@ class Driver:
         named = dict(zip(("train_store", "test_store"), stores, strict=True))
         return Journal(run, identity(run, *stores), named, out, checkpoints, self.runtime.tags)
 
-    @contextmanager
-    def _locked(self, journal: Journal) -> Iterator[None]:
-        """Hold the lock on a run, waiting for another process as long as `execution` says."""
-        with checkpoint.only_process(
-            journal.checkpoints, self.runtime.wait_seconds, say, lambda: self.stop.received is not None
-        ) as mine:
-            if not mine:
-                number = int(self.stop.received or 0)
-                sentence = f"was stopped by signal {number} while it waited for another process."
-                raise Stopped(f"{journal.run.key} {sentence}", number)
-            yield
+    def _heed_stop(self, key: str) -> None:
+        """End the wait for another process that trains a run where a signal came."""
+        if number := int(self.stop.received or 0):
+            sentence = f"was stopped by signal {number} while it waited for another process."
+            raise Stopped(f"{key} {sentence}", number)
 
     def _is_finished(self, journal: Journal) -> bool:
         return bool(self.ranks.max(int(self.ranks.first and journal.is_finished())))
