@@ -19,7 +19,7 @@ from small import listed
 from snakemake_executor_plugin_slurm import Executor
 
 from shapelaw.jobs import slurm, snakemake_door
-from shapelaw.jobs.executor import Refusal, SlurmExecutor, reason, refusal_of
+from shapelaw.jobs.executor import SlurmExecutor, reason, refusal_of
 from shapelaw.jobs.resources import Attempt, Attempts
 from shapelaw.jobs.snakemake_door import LOST
 
@@ -304,4 +304,4 @@ def test_a_limit_on_jobs_and_a_busy_controller_pass_and_a_wrong_job_does_not(
     lines = "\n".join(f"sbatch: error: {line}" for line in said)
     message = f"SLURM sbatch failed. The error message was '{lines}'.\n    sbatch call:\n        sbatch --submit x\n"
     expected = "; ".join(line.removeprefix("Batch job submission failed: ") for line in said)
-    assert refusal_of(message) == Refusal(expected, passes)
+    assert refusal_of(message) == (expected, passes)

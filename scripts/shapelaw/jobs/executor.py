@@ -12,7 +12,6 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -105,20 +104,20 @@ class SlurmExecutor(PluginExecutor):
         Of jobs that it took, `_report_failure` tells.
         """
         job: Any = job_info.job
-        refusal = refusal_of(msg or "")
-        if not refusal.passes:
-            self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
-            self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
-            note_ending(job.log, f"Slurm did not take it ({refusal.reason})")
+        refusal, passes = refusal_of(msg or "")
+        if not passes:
+            self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal}).")
+            self._tell(job, f"Slurm did not take it ({refusal}); it has not run.")
+            note_ending(job.log, f"Slurm did not take it ({refusal})")
             count(job, math.inf)  # another attempt would be refused likewise
             super().report_job_error(job_info)
             return
         self._is_full = True
         self._held.append(job)
-        if refusal.reason not in self._reasons:
-            self._reasons.add(refusal.reason)
+        if refusal not in self._reasons:
+            self._reasons.add(refusal)
             self.logger.warning(
-                f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
+                f"Slurm takes no more jobs now ({refusal}); the others wait here and are submitted as jobs end. "
                 "They have not failed; this workflow can also be stopped, and the same command goes on later."
             )
 
@@ -228,23 +227,10 @@ def reason(state: str, said: str) -> str:
     return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A refusal of a submission.
-
-    Attributes:
-        reason: what sbatch said, a clause.
-        passes: the same job may well be taken later.
-    """
-
-    reason: str
-    passes: bool
-
-
-def refusal_of(message: str) -> Refusal:
-    """The refusal in the plugin's message on a submission that failed."""
+def refusal_of(message: str) -> tuple[str, bool]:
+    """What sbatch said, in the plugin's message on a submission that failed; whether the job may be taken later."""
     found = _SAID.search(message)
     text = found[1] if found else message
     lines = list(dict.fromkeys(line.strip().rstrip(".") for line in _ERROR.findall(text)))
     reason = "; ".join(lines) or " ".join(text.split())
-    return Refusal(reason, _PASSES.search(reason) is not None)
+    return reason, _PASSES.search(reason) is not None
