@@ -184,16 +184,8 @@ def _read_hugging_face(source: sections.HuggingFace) -> Iterator[Document]:
     import datasets  # type: ignore[import-untyped]
 
     try:
-        rows = enumerate(
-            datasets.load_dataset(
-                source.name,
-                source.config,
-                split=source.split,
-                data_files=source.data_files,
-                revision=source.revision,
-                streaming=True,
-            )
-        )
+        asked = {"split": source.split, "data_files": source.data_files, "revision": source.revision}
+        rows = enumerate(datasets.load_dataset(source.name, source.config, **asked, streaming=True))
         while group := list(islice(rows, source.rows_per_document)):
             texts = [_row_text(row, source) for _, row in group]
             text = "\n".join(text for text in texts if text is not None)

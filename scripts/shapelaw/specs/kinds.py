@@ -67,14 +67,11 @@ LANGUAGE_PARAMS = (  # null is an axis's default, or a size that is as usual
     Column("step_flops", int),
 )
 LANGUAGE_METRICS = (
-    Column("test_loss", float),  # nats per token, at the end, as are all of these
-    Column("bits_per_byte", float),
-    Column("train_loss", float),
+    *_columns(float, "test_loss", "bits_per_byte", "train_loss"),  # at the end, as are all of these
     Column("tokens_trained", int),
     Column("tokens_per_second", float),
     Column("peak_memory_bytes", int),
-    Column("wall_seconds", float),
-    Column("model_flops_utilisation", float),
+    *_columns(float, "wall_seconds", "model_flops_utilisation"),
     DIVERGED,
 )
 

@@ -167,11 +167,10 @@ class Trainer:
 
     def _is_worth_a_kernel(self) -> bool:
         """True for a long run of Llama's blocks on one thread of a CPU."""
-        training, shape = self.run.training, self.run.shape
-        flops = training.steps * shape.step_flops(training.batch_size)
-        is_long = flops >= _KERNEL_FLOPS or training.steps >= _KERNEL_STEPS
+        run = self.run
+        is_long = run.steps * run.step_flops >= _KERNEL_FLOPS or run.steps >= _KERNEL_STEPS
         one_thread = self.ranks.device.type == "cpu" and torch.get_num_threads() == 1
-        return shape.block == "llama" and one_thread and is_long
+        return run.shape.block == "llama" and one_thread and is_long
 
     def _resume(self) -> None:
         """Resume from the newest checkpoint; rank 0 chooses it, so that all ranks resume from the same one.
