@@ -326,31 +326,17 @@ class ParameterGroup(NamedTuple):
     muon_rows: list[list[int]] | None = None
 
 
-def muon_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup]:
-    """The blocks' matrices, which Muon updates, and for AdamW the other matrices and the vectors.
-
-    Queries, keys and values are maps of their own, as in Jordan et al. 2024.
-    """
-    hidden = [p for p in model.blocks.parameters() if p.ndim >= 2]
-    stacked = {
-        module.qkv.weight: module.maps for module in model.blocks.modules() if isinstance(module, Attention)
-    }
-    of_blocks = set(hidden)
-    others = [p for p in model.parameters() if p.ndim >= 2 and p not in of_blocks]
-    return [
-        ParameterGroup(hidden, weight_decay, muon_rows=[stacked.get(p, [len(p)]) for p in hidden]),
-        ParameterGroup(others, weight_decay),
-        ParameterGroup([p for p in model.parameters() if p.ndim < 2], 0.0),
-    ]
-
-
-def parameter_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup]:
+def parameter_groups(model: Decoder, weight_decay: float, by_muon: bool = False) -> list[ParameterGroup]:
     """Parameters with their weight decay and the factors of their learning rate and of Adam's epsilon.
 
     Matrices and embeddings decay, biases and norms do not. With a base width the rate of the blocks' matrices has the
     factor base / width (muP's rule for Adam, Yang et al. 2022, table 8). CompleteP (Dey et al. 2025, table 1 at
     alpha = 1) has it too and divides their decay by it; epsilon in the blocks has it and the factor of the depth, which
     no rate follows.
+
+    Args:
+        by_muon: Muon updates the blocks' matrices; queries, keys and values are maps of their own, as in Jordan et al.
+            2024.
     """
     ratio, inside = model.shape.width_ratio, set(model.blocks.parameters())
     hidden, others, of_blocks, free = (
@@ -367,11 +353,16 @@ def parameter_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup
             ParameterGroup(free, 0.0),
         ]
     vectors = [p for p in model.parameters() if p.ndim < 2]
-    if ratio == 1.0:
+    rows = None
+    if by_muon:
+        attentions = (module for module in model.blocks.modules() if isinstance(module, Attention))
+        stacked = {attention.qkv.weight: attention.maps for attention in attentions}
+        rows = [stacked.get(p, [len(p)]) for p in hidden]
+    elif ratio == 1.0:
         matrices = [p for p in model.parameters() if p.ndim >= 2]
         return [ParameterGroup(matrices, weight_decay), ParameterGroup(vectors, 0.0)]
     return [
-        ParameterGroup(hidden, weight_decay, ratio),
+        ParameterGroup(hidden, weight_decay, ratio, muon_rows=rows),
         ParameterGroup(others, weight_decay),
         ParameterGroup(vectors, 0.0),
     ]

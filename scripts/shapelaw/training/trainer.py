@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, reason_of, say
-from shapelaw.models.decoder import Decoder, initialise, muon_groups, parameter_groups
+from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.specs.runs import Run, Training
 from shapelaw.storage.records import history_schema, padded
 from shapelaw.training import checkpoint, hardware
@@ -382,9 +382,8 @@ def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
 
 def make_optimizer(model: Decoder, training: Training) -> Optimizer:
     """The recipe's optimizer over all parameters, in the groups of the model's parametrization."""
-    groups_of = muon_groups if training.optimizer == "muon" else parameter_groups
     return Optimizer(
-        groups_of(model, training.weight_decay),
+        parameter_groups(model, training.weight_decay, training.optimizer == "muon"),
         training.optimizer != "adam",
         training.learning_rate,
         (training.beta1, training.beta2),
