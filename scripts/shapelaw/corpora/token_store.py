@@ -87,7 +87,8 @@ def write_token_store(
     Raises:
         UserError: `header_path` does not end in .json, or the batches hold no document.
     """
-    _check_suffix(header_path)
+    if header_path.suffix != ".json":
+        raise UserError(f"{header_path} can't be the header of a token store; its name must end in .json.")
     dtype = token_dtype(len(token_bytes))
     digest = hashlib.sha256()
     tokens = text_bytes = documents = 0
@@ -133,7 +134,6 @@ def open_token_store(header_path: Path, *, verify: bool | None = None) -> TokenS
         UserError: a file is missing, isn't a token store, has another schema version, is longer or shorter than
             its header says, or has other content.
     """
-    _check_suffix(header_path)
     header = read_header(header_path)
     dtype = _DTYPES[header["dtype"]]
     data_path = header_path.with_suffix(".bin")
@@ -219,11 +219,6 @@ def evaluation_starts(store: TokenStore, context_length: int, sequences: int) ->
 def window_bytes(store: TokenStore, targets: NDArray[np.integer[Any]]) -> int:
     """UTF-8 bytes of text that the ids `targets` (of any shape) stand for: the divisor of bits per byte."""
     return int(store.token_bytes[targets].sum())
-
-
-def _check_suffix(header_path: Path) -> None:
-    if header_path.suffix != ".json":
-        raise UserError(f"{header_path} can't be the header of a token store; its name must end in .json.")
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -246,7 +246,7 @@ def _place(folders: Sequence[Path]) -> str:
     if len(notes) != 1:
         return ""
     ((folder, note),) = notes.items()
-    steps = [int(path.stem[5:]) for path in folder.glob("step-*.pt") if path.stem[5:].isdigit()]
+    steps = [int(path.stem[5:]) for path in folder.glob("step-*.pt")]
     runs = [one for one in folders if one.parent.name == RUNS]
     done = sum((one / "summary.json").is_file() for one in runs)
     of_job = f" of run {done + 1} of {len(runs)}" if len(runs) > 1 else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import re
 import socket
 import time
 import zlib
@@ -24,7 +23,6 @@ from shapelaw.storage.records import read_spec
 
 SCHEMA_VERSION = 2
 KEPT = 2
-_NAME = re.compile(r"step-(\d+)\.pt")
 DAMAGED = ".damaged"  # suffix of an unreadable checkpoint, kept for people to look at
 _SUM = b"shapelaw crc32 %08x\n"  # follows PyTorch's zip archive, whose readers skip it
 _SUM_BYTES = len(_SUM % 0)
@@ -58,9 +56,7 @@ def checkpoint_path(directory: Path, step: int) -> Path:
 
 def checkpoint_paths(directory: Path) -> list[Path]:
     """The checkpoints of a directory, newest first."""
-    if not directory.is_dir():
-        return []
-    return sorted((p for p in directory.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+    return sorted(directory.glob("step-*.pt"), reverse=True)
 
 
 def newest_step(directory: Path) -> int:
