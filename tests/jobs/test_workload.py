@@ -23,7 +23,7 @@ from made_runs import (
 
 from shapelaw.errors import UserError
 from shapelaw.jobs import workload
-from shapelaw.jobs.ledger import read_job
+from shapelaw.jobs.ledger import specs_path
 from shapelaw.jobs.resources import level_of, task_minutes
 from shapelaw.jobs.workload import (
     Workload,
@@ -104,8 +104,13 @@ def test_a_job_reads_from_its_file_what_the_start_wrote(
         work.write_jobs(work.jobs)
         for name, job in work.jobs.items():
             assert read_ask(name) == work.ask(name)
-            specs = [tuple(map(spec_from_dict, task)) for task in read_job(name)["tasks"]]
+            specs = [
+                tuple(map(spec_from_dict, task)) for task in json.loads(specs_path(name).read_text())["tasks"]
+            ]
             assert specs == work.tasks(job)
+    specs_path(name).unlink()
+    with pytest.raises(UserError, match=f"{name}.json, the specs of the job {name}, can't be read"):
+        read_ask(name)
     by_kind = {
         type(work.pool[job.keys[0]]): work.ask(name) for work in (gpus,) for name, job in gpus.jobs.items()
     }

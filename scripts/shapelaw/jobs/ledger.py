@@ -220,19 +220,3 @@ def job_content(tasks: Iterable[Sequence[AnyRun]], **asks: object) -> str:
     """The content of a job's file: its specs, which scripts/train.py reads, and what it asks for."""
     specs = [[run.to_dict() for run in task] for task in tasks]
     return json.dumps({**asks, "tasks": specs}, allow_nan=False) + "\n"
-
-
-def read_job(name: str, folder: Path = FOLDER) -> dict[str, object]:
-    """The content of a job's file.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
-    path = folder / f"{name}.json"
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path}, the specs of the job {name}, can't be read ({error}); each start of snakemake writes it "
-            "(without --no-hooks)."
-        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shapelaw.errors import UserError
-from shapelaw.jobs.ledger import Job, Ledger, State, assigned, done_path, job_content, read_job, specs_path
+from shapelaw.jobs.ledger import Job, Ledger, State, assigned, done_path, job_content, specs_path
 from shapelaw.jobs.resources import LEVELS, JobResources, Level, Task, formed_jobs, job_resources
 from shapelaw.settings.sections import Corpus, Execution, Folder, Perplexity, parse_source
 from shapelaw.specs.cost import Speed
@@ -50,8 +51,15 @@ def read_ask(name: str) -> JobAsk:
     Raises:
         UserError: the file is missing or damaged.
     """
-    found: dict[str, object] = read_job(name)
-    return JobAsk(JobResources(**found["first"]), found["cpus"], found["gpus"], found["stores"])  # type: ignore[arg-type]
+    path = specs_path(name)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}, the specs of the job {name}, can't be read ({error}); each start of snakemake writes it "
+            "(without --no-hooks)."
+        ) from error
+    return JobAsk(JobResources(**found["first"]), found["cpus"], found["gpus"], found["stores"])
 
 
 @dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
