@@ -223,7 +223,6 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.dropout, self.parametrization = shape, dropout, parametrization
-        multiplier = self.depth_ratio
         embed = PatchEmbedding if shape.patch_embedding else _embedding
         self.tokens: nn.Module = embed(shape.vocab_size, rank=shape.embedding_rank, width=shape.width)
         if shape.block != "llama":
@@ -237,7 +236,9 @@ class Decoder(nn.Module):
             rotary, kept = None, shape.key_heads
             if shape.block == "llama":
                 rotary = Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
-            self.blocks = nn.ModuleList(Block(shape, dropout, multiplier, rotary) for _ in range(shape.depth))
+            self.blocks = nn.ModuleList(
+                Block(shape, dropout, self.depth_ratio, rotary) for _ in range(shape.depth)
+            )
             self.norm = _norm(shape)
         self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
         if shape.tied:
