@@ -97,7 +97,7 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
     """A section whose keys are the axes of a spec, each with its meaning, unit and bounds.
 
     Args:
-        spec: a dataclass of annotated fields.
+        spec: a dataclass whose fields are axes.
         base: base class of the section, with its methods.
         name: name of the section's model.
     """
