@@ -315,20 +315,8 @@ class SurfaceDraws:
             log_tokens: log of the number of tokens.
             shift: (D,) what the surface is moved by in log depth, which is rounded to `STEP`.
         """
-        x = self.size_of(log_blocks, log_depth)
-        moves = np.round(np.broadcast_to(shift, len(self)) / STEP).astype(int)
-        found = np.empty((len(self), len(x)))
-        first = 0
-        for one in self.surface.forms:
-            mine = moves[first : first + len(one.drawn_theta)]
-            for move in np.unique(mine):
-                rows = np.flatnonzero(mine == move)
-                theta, coefficients = one.drawn_theta[rows], one.drawn_coefficients[rows]
-                found[first + rows] = one.form.model.values(
-                    theta, coefficients, x, log_depth - STEP * float(move)
-                )
-            first += len(mine)
-        return found
+        moves = STEP * np.round(np.asarray(shift) / STEP)
+        return self.surface.losses(self.size_of(log_blocks, log_depth), log_depth, moves)
 
     def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
         """(p,) losses in nats by the forms' own fits, which noise bends less than their draws."""

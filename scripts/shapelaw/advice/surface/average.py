@@ -9,7 +9,8 @@ bootstrap: new losses are drawn about the form's fit, with the noise of seeds an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,35 +18,14 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.evidence.losses import lowest, power
 from shapelaw.advice.evidence.separable import Separable, best_fit, ridged, sensitivities, solve
-from shapelaw.advice.surface.forms import (
-    FLAT,
-    FREE,
-    LEFT,
-    LEVEL,
-    NARROW,
-    POINTED,
-    SKEWED,
-    SYMMETRIC,
-    WALL,
-    Form,
-    Frame,
-    Shapes,
-    Smooth,
-    SurfaceStatus,
-    draw_smooth,
-    fit_smooth,
-    mean_smooth,
-    spread_about_polynomial,
-    surface_forms,
-    why_no_surface,
-)
+from shapelaw.advice.surface import forms
+from shapelaw.advice.surface.forms import Form, Frame, Shapes, SurfaceStatus
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, Scatter, scatter_about
+from shapelaw.fits.noise import Noise, scatter_about
 from shapelaw.fits.projection import predictive_weights
 
 # chance of so large a gain by depth where depth changes nothing, above which no best depth is told
 TOLD = 0.05
-FAMILIES = (SYMMETRIC, SKEWED, LEVEL, WALL, FLAT, POINTED, FREE)
 DROWNED = 8.0  # residuals of so many times the seed noise replace it
 PERMUTED = 999  # times that depths are permuted
 OVERLAP = 0.1  # of the shapes that both halves have
@@ -66,14 +46,14 @@ class FittedForm:
     form: Form
     theta: Floats
     coefficients: Floats
-    weight: float
     log_density: float
     left_out: float
     scatter: float
-    drawn_theta: Floats
-    drawn_coefficients: Floats
     levels: Floats
     halves: tuple[Floats, Floats] | None = None
+    weight: float = 0.0
+    drawn_theta: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    drawn_coefficients: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def covariance(self) -> Floats | None:
@@ -143,14 +123,19 @@ class Surface:
         levels = sum(one.weight * one.levels for one in self.forms)
         return np.asarray(self.shapes.loss - self.shapes.levels @ levels)
 
-    def losses(self, x: Floats, z: Floats) -> Floats:
-        """(draws, p) losses at (p,) points, form after form."""
-        parts = [
-            one.form.model.values(one.drawn_theta, one.drawn_coefficients, x, z)
-            for one in self.forms
-            if len(one.drawn_theta)
-        ]
-        return np.concatenate(parts)
+    def losses(self, x: Floats, z: Floats, moves: Floats | float = 0.0) -> Floats:
+        """(draws, p) losses at (p,) points, form after form; (draws,) `moves` of the surface are in log depth."""
+        moved = np.broadcast_to(moves, self.draws)
+        found = np.empty((self.draws, len(x)))
+        first = 0
+        for one in self.forms:
+            mine = moved[first : first + len(one.drawn_theta)]
+            for move in np.unique(mine):
+                rows = np.flatnonzero(mine == move)
+                drawn = one.drawn_theta[rows], one.drawn_coefficients[rows]
+                found[first + rows] = one.form.model.values(*drawn, x, z - move)
+            first += len(mine)
+        return found
 
     def fitted(self, x: Floats, z: Floats) -> Floats:
         """(p,) losses at (p,) points: the weighted mean of the forms."""
@@ -182,7 +167,7 @@ def halves_of(shapes: Shapes) -> npt.NDArray[np.bool_] | None:
 
 def _usual_depth(shapes: Shapes) -> Floats:
     """(n,) the log depth that shapes of this size have: a line in the log size, or the mean of one size."""
-    degree = 1 if np.ptp(shapes.x) > NARROW else 0
+    degree = 1 if np.ptp(shapes.x) > forms.NARROW else 0
     return np.asarray(np.polyval(np.polyfit(shapes.x, shapes.z, degree), shapes.x))
 
 
@@ -192,7 +177,7 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     Without a noise estimate the residuals are the noise. The status is "too few shapes" with fewer than
     `LEAST_SHAPES` shapes, and "not identifiable" where the depth is a function of the size.
     """
-    refused = why_no_surface(shapes)
+    refused = forms.why_no_surface(shapes)
     if refused is not None:
         return Surface(shapes, noise, *refused)
     frame = Frame.of(shapes.x, shapes.z)
@@ -200,42 +185,35 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     halves = halves_of(shapes)
     fits = [
         _fit(form, shapes, unit, dof, halves)
-        for form in surface_forms(frame)
+        for form in forms.surface_forms(frame)
         if len(shapes) >= form.free + shapes.levels.shape[1] + SPARE
     ]
-    smooth = fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof, shapes.levels)
-    densities = [*(one.log_density for one in fits), smooth.log_density - math.log(unit)]
-    families = [*(one.form.family for one in fits), FREE]  # they start with equal shares
-    start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
-    weights = predictive_weights(np.array(densities), np.array(start))
-    counts = _shares(weights, draws)
+    fits.append(_fit_smooth(frame, shapes, unit, dof))
+    families = [one.fitted.form.family for one in fits]  # they start with equal shares
+    start = [1.0 / (len(forms.FAMILIES) * families.count(family)) for family in families]
+    weights = predictive_weights(np.array([one.log_density for one in fits]), np.array(start))
     rng = np.random.default_rng(seed)
-    done = [
-        _drawn(one, shapes, unit, float(weight), int(count), rng)
-        for one, weight, count in zip(fits, weights[:-1], counts[:-1], strict=True)
-    ]
-    done.append(_drawn_smooth(smooth, shapes, unit, float(weights[-1]), int(counts[-1]), rng))
+    done = []
+    for one, weight, count in zip(fits, weights, _shares(weights, draws), strict=True):
+        theta, coefficients = one.draw(int(count), rng)
+        weighted = replace(one.fitted, weight=float(weight))
+        done.append(replace(weighted, drawn_theta=theta, drawn_coefficients=coefficients))
     message = f"{len(shapes)} shapes, {len(done)} forms"
-    forms = tuple(sorted(done, key=lambda one: -one.weight))
+    by_weight = tuple(sorted(done, key=lambda one: -one.weight))
     chance = chance_without_depth(shapes, noise)
-    return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, forms, chance)
+    return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, by_weight, chance)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """The best fit of a form before its draws.
+    """A form's best fit before it has a weight and draws.
 
-    `model` is the form's with the columns of levels, whose coefficients are the last ones.
+    `log_density` (n,) is that of each left-out loss, and `draw` gives so many theta and coefficients.
     """
 
-    form: Form
-    model: Separable
-    theta: Floats
-    coefficients: Floats
-    noise: Scatter
+    fitted: FittedForm
     log_density: Floats
-    left_out: float
-    halves: tuple[Floats, Floats] | None
+    draw: Callable[[int, np.random.Generator], tuple[Floats, Floats]]
 
 
 def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
@@ -244,7 +222,7 @@ def _unit(shapes: Shapes, noise: Noise | None) -> tuple[float, float]:
     These are 0 where the noise comes from residuals alone: with no seeds repeated, or with residuals so far above the
     seeds' noise that it says nothing.
     """
-    residual = max(spread_about_polynomial(shapes), 1e-9)
+    residual = max(forms.spread_about_polynomial(shapes), 1e-9)
     if noise is None or residual > DROWNED * noise.std:
         return residual, 0.0
     return noise.std, noise.dof
@@ -258,14 +236,15 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArra
     for _ in range(3):  # the noise follows from the residuals, and the residuals from the noise
         theta, coefficients = best_fit(model, x, z, y, err, start)
         design = sensitivities(model, x, z, theta, coefficients)
-        off = y - model.values(theta, coefficients, x, z)
+        fitted = model.values(theta, coefficients, x, z)
+        off = y - fitted
         noise = scatter_about(_independent(design), off / unit, shapes.seeds, dof)
         err, start = np.maximum(noise.std(shapes.seeds) * unit, 1e-9), theta[None, :]
     white = design / err[:, None]
     prior = np.zeros(design.shape[1])
     prior[form.linear + shapes.levels.shape[1] :] = model.std**-2.0
     hat = np.einsum("nk,nk->n", white, np.linalg.solve(ridged(white.T @ white) + np.diag(prior), white.T).T)
-    left = np.maximum(1.0 - hat, LEFT)
+    left = np.maximum(1.0 - hat, forms.LEFT)
     density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
     of_halves = None
     if halves is not None:
@@ -273,7 +252,34 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float, halves: npt.NDArra
         found = solve(model, x, z, np.broadcast_to(y, halves.shape), half_err, np.tile(theta, (2, 1)))
         of_halves = found.theta, found.coefficients[:, : form.linear]
     error = float(np.sqrt(np.mean((off / left) ** 2)))
-    return _Fit(form, model, theta, coefficients, noise, density, error, of_halves)
+    scatter, linear = noise.scale * unit, form.linear
+    # a form that predicts left-out shapes worse than it fits is wider: with 12 shapes its own residuals are too small
+    wider = math.sqrt(max(error / scatter, 1.0))
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        errors = np.maximum(wider * unit * noise.draw(count, rng), 1e-9)
+        losses = fitted + errors * rng.standard_normal((count, len(shapes)))
+        found = solve(model, x, z, losses, errors, np.tile(theta, (count, 1)), steps=15)
+        return found.theta, found.coefficients[:, :linear]
+
+    quality = float(density.sum()), error, scatter
+    best = FittedForm(form, theta, coefficients[:linear], *quality, coefficients[linear:], of_halves)
+    return _Fit(best, density, draw)
+
+
+def _fit_smooth(frame: Frame, shapes: Shapes, unit: float, dof: float) -> _Fit:
+    smooth = forms.fit_smooth(frame, shapes.x, shapes.z, shapes.loss / unit, shapes.seeds, dof, shapes.levels)
+    own = slice(smooth.form.linear, smooth.design.shape[1])  # coefficients of levels
+    coefficients, density = unit * forms.mean_smooth(smooth), smooth.log_density - math.log(unit)
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        drawn = unit * forms.draw_smooth(smooth, count, rng)
+        return np.zeros((count, 0)), np.delete(drawn, own, axis=1)
+
+    total = float(smooth.log_density.sum()) - len(shapes) * math.log(unit)
+    quality = total, unit * smooth.left_out_error(), unit * smooth.scatter()
+    mean = np.delete(coefficients, own)
+    return _Fit(FittedForm(smooth.form, np.zeros(0), mean, *quality, coefficients[own]), density, draw)
 
 
 def _with_levels(model: Separable, levels: Floats) -> Separable:
@@ -296,7 +302,7 @@ def chance_without_depth(shapes: Shapes, noise: Noise | None) -> float:
     frame = Frame.of(shapes.x, shapes.z)
     x, z, y = shapes.x - frame.x, shapes.z - frame.z, shapes.loss
     err = 1.0 / np.sqrt(shapes.seeds)
-    sized = frame.x_span > NARROW
+    sized = frame.x_span > forms.NARROW
     alpha = _exponent(x, y, _unit(shapes, noise)[0] * err, shapes.levels)
     slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
     law = power(np.asarray(alpha), x)
@@ -341,30 +347,3 @@ def _shares(weights: Floats, draws: int) -> npt.NDArray[np.int64]:
     """Whole numbers of draws in proportion to the weights, `draws` in all."""
     ends = np.round(np.cumsum(weights / weights.sum()) * draws).astype(np.int64)
     return np.diff(ends, prepend=0)
-
-
-def _drawn(
-    one: _Fit, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
-) -> FittedForm:
-    fit, linear = one.model.values(one.theta, one.coefficients, shapes.x, shapes.z), one.form.linear
-    # a form that predicts left-out shapes worse than it fits is wider: with 12 shapes its own residuals are too small
-    wider = math.sqrt(max(one.left_out / (one.noise.scale * unit), 1.0))
-    err = np.maximum(wider * unit * one.noise.draw(count, rng), 1e-9)
-    losses = fit + err * rng.standard_normal((count, len(shapes)))
-    start = np.tile(one.theta, (count, 1))
-    found = solve(one.model, shapes.x, shapes.z, losses, err, start, steps=15)
-    quality = weight, float(one.log_density.sum()), one.left_out, one.noise.scale * unit
-    drawn, levels = (found.theta, found.coefficients[:, :linear]), one.coefficients[linear:]
-    return FittedForm(one.form, one.theta, one.coefficients[:linear], *quality, *drawn, levels, one.halves)
-
-
-def _drawn_smooth(
-    smooth: Smooth, shapes: Shapes, unit: float, weight: float, count: int, rng: np.random.Generator
-) -> FittedForm:
-    own = slice(smooth.form.linear, smooth.design.shape[1])  # coefficients of levels
-    coefficients = unit * mean_smooth(smooth)
-    density = float(smooth.log_density.sum()) - len(shapes) * math.log(unit)
-    quality = weight, density, unit * smooth.left_out_error(), unit * smooth.scatter()
-    drawn = np.zeros((count, 0)), np.delete(unit * draw_smooth(smooth, count, rng), own, axis=1)
-    mean, levels = np.delete(coefficients, own), coefficients[own]
-    return FittedForm(smooth.form, np.zeros(0), mean, *quality, *drawn, levels)

@@ -143,6 +143,7 @@ def spread_about_polynomial(shapes: Shapes) -> float:
 # families: forms that share an assumption about the penalty share its weight before the data speak
 SYMMETRIC, SKEWED, LEVEL, WALL = "symmetric", "skewed", "level", "one wall"
 FLAT, POINTED, FREE = "flat", "pointed", "free"
+FAMILIES = (SYMMETRIC, SKEWED, LEVEL, WALL, FLAT, POINTED, FREE)
 # half of a valley's width in log depth, at k = 0: within it a flat one's penalty grows with the fourth power, and
 # beyond it a pointed one's with the first
 VALLEY = 0.4
