@@ -11,8 +11,15 @@ from commands import output_of
 from small import REPOSITORY
 
 from shapelaw.advice.models.architectures import make_architecture
-from shapelaw.advice.models.bottlenecks import Finding, findings_of, sentences
-from shapelaw.advice.models.measured import Basis, Estimate, known_redundancies, published_redundancies
+from shapelaw.advice.models.bottlenecks import (
+    Basis,
+    Estimate,
+    Finding,
+    findings_of,
+    known_redundancies,
+    published_redundancies,
+    sentences,
+)
 from shapelaw.studies.study import REFERENCE
 
 PUBLISHED = published_redundancies()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer.sizes import Counting, big, shape_of_size, size_of
-from shapelaw.advice.own_runs.size_rule import size_rule
+from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.errors import UserError
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.sizes import SizeAxis

@@ -21,7 +21,7 @@ from scattered_shapes import (
 from shapelaw.advice.answer.costs import Question
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock
-from shapelaw.advice.own_runs.size_rule import size_rule
+from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.advice.surface import answers
 from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import listed
 
-from shapelaw.advice.models.measured import (
+from shapelaw.advice.models.bottlenecks import (
     AS_GPT,
     AS_T5,
     OTHER,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from golden_tables import golden
 
-from shapelaw.advice.models.measured import AS_T5, MEASURED, RANK, RATIO, TOKENS, Basis, known_redundancies
+from shapelaw.advice.models.bottlenecks import AS_T5, MEASURED, RANK, RATIO, TOKENS, Basis, known_redundancies
 from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.decoders.redundancies import Drawn, compared_redundancy, redundancy_figure

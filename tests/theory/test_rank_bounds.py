@@ -12,9 +12,6 @@ from shapelaw.advice.models.architectures import (
     Architecture,
     Binding,
     Bottleneck,
-    attention_ratio,
-    bindings,
-    input_rank,
     make_architecture,
 )
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
@@ -249,8 +246,8 @@ def test_the_input_s_bottleneck_is_the_least_limit_and_attention_binds_where_hea
 ) -> None:
     limits = {Bottleneck.VOCABULARY: a.vocabulary, Bottleneck.RANK: a.embedding_rank or a.width}
     least = min(*limits.values(), a.width)
-    assert input_rank(a) == least
-    found = [one for one in bindings(a) if one.bottleneck is not Bottleneck.ATTENTION]
+    assert a.input_rank == least
+    found = [one for one in a.bindings if one.bottleneck is not Bottleneck.ATTENTION]
     assert (found == []) == (least == a.width)
     for one in found:  # at most one, by the first limit that is the least
         first = next(kind for kind, limit in limits.items() if limit == least)
@@ -258,9 +255,9 @@ def test_the_input_s_bottleneck_is_the_least_limit_and_attention_binds_where_hea
         assert one == Binding(expected, a.width / least)
     assert len(found) <= 1
 
-    found = [one for one in bindings(a) if one.bottleneck is Bottleneck.ATTENTION]
+    found = [one for one in a.bindings if one.bottleneck is Bottleneck.ATTENTION]
     wider = a.heads is not None and a.heads * (a.attention_dim or 0) > a.width
-    assert [one.strength for one in found] == ([attention_ratio(a)] if wider else [])
+    assert [one.strength for one in found] == ([a.attention_ratio] if wider else [])
 
 
 @pytest.mark.parametrize(
@@ -284,4 +281,4 @@ def test_the_input_s_bottleneck_is_the_least_limit_and_attention_binds_where_hea
     ],
 )
 def test_the_paper_s_own_examples(sizes: dict[str, int], expected: list[Binding]) -> None:
-    assert bindings(make_architecture("x", **sizes)) == tuple(expected)
+    assert make_architecture("x", **sizes).bindings == tuple(expected)

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.advice.answer.answer import Transitions, transitions_of
+from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.advice.own_runs.columns import NATS, PER_NAT
-from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.advice.surface.answers import OwnSurface
 from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import Shapes

@@ -23,9 +23,8 @@ from shapelaw.advice.evidence import clocks, losses
 from shapelaw.advice.evidence.clocks import Clock, polynomial, shuffled_scores
 from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws, Floats
 from shapelaw.advice.models import fields
-from shapelaw.advice.models.bottlenecks import redundancy_text
+from shapelaw.advice.models.bottlenecks import RANK, Series, estimate, rank_setting, redundancy_text
 from shapelaw.advice.models.config_json import FIELDS
-from shapelaw.advice.models.measured import RANK, Series, estimate, rank_setting
 from shapelaw.report.tables import picked
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest

@@ -26,7 +26,7 @@ from shapelaw.advice.evidence.public import (
     published_law,
     shipped_models,
 )
-from shapelaw.advice.models.measured import published_redundancies
+from shapelaw.advice.models.bottlenecks import published_redundancies
 from shapelaw.errors import command_line, exit_code
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
 from shapelaw.storage.files import write_text

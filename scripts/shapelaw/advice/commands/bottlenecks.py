@@ -31,11 +31,11 @@ from shapelaw.advice.models.bottlenecks import (
     aligned,
     findings_of,
     full_table,
+    known_redundancies,
     readable_table,
     sentences,
 )
 from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_text
-from shapelaw.advice.models.measured import known_redundancies
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.inputs import read_table, refuse, require_columns

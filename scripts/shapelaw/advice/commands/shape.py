@@ -36,7 +36,7 @@ from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, servi
 from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, option_whole, shape_of_size
 from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
-from shapelaw.advice.models.architectures import Architecture, bindings, make_architecture
+from shapelaw.advice.models.architectures import Architecture, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
@@ -382,11 +382,11 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
         shape, counting = found.advised.shape, found.question.counting
         numbers = {name: getattr(shape, name) for name in OF_SHAPE}
         asked.insert(0, _architecture("The shape below", counting, numbers))
-    binding = [one for one in asked if bindings(one)]
+    binding = [one for one in asked if one.bindings]
     said = []
     if binding:
-        from shapelaw.advice.models.bottlenecks import findings_of, sentences  # pandas, and our measurements
-        from shapelaw.advice.models.measured import known_redundancies
+        # which imports pandas
+        from shapelaw.advice.models.bottlenecks import findings_of, known_redundancies, sentences
 
         measured = known_redundancies()
         said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]

@@ -82,6 +82,30 @@ class Architecture:
         embedding = self.vocabulary * self.width if rank is None else rank * (self.vocabulary + self.width)
         return self.depth * self.width * (4 * attention + 2 * feed_forward) + embedding
 
+    @property
+    def input_rank(self) -> int:
+        """The most rank that the embedding can have, min(V, r, d): the width that counts."""
+        return min(self.vocabulary, self.width, self.embedding_rank or self.width)
+
+    @property
+    def attention_ratio(self) -> float | None:
+        """H d_a / d; None where the heads are not known."""
+        return None if self.attention_width is None else self.attention_width / self.width
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The bottlenecks that bind: at most one of the input (V where V equals r), then that of the attention."""
+        found, rank, ratio = [], self.input_rank, self.attention_ratio
+        if rank < self.width:
+            if rank < self.vocabulary:
+                kind = Bottleneck.RANK
+            else:
+                kind = Bottleneck.VOCABULARY if self.patch is None else Bottleneck.PATCH
+            found.append(Binding(kind, self.width / rank))
+        if ratio is not None and ratio > 1:
+            found.append(Binding(Bottleneck.ATTENTION, ratio))
+        return tuple(found)
+
 
 NUMBERS = tuple(field.name for field in fields(Architecture) if field.name not in ("name", "source"))
 
@@ -168,31 +192,3 @@ class Binding:
 
     bottleneck: Bottleneck
     strength: float
-
-
-def input_rank(architecture: Architecture) -> int:
-    """The most rank that the embedding can have, min(V, r, d): the width that counts."""
-    rank = architecture.embedding_rank
-    found = min(architecture.vocabulary, architecture.width)
-    return found if rank is None else min(found, rank)
-
-
-def attention_ratio(architecture: Architecture) -> float | None:
-    """H d_a / d; None where the heads are not known."""
-    attention = architecture.attention_width
-    return None if attention is None else attention / architecture.width
-
-
-def bindings(architecture: Architecture) -> tuple[Binding, ...]:
-    """The bottlenecks that bind: at most one of the input (V where V equals r), then that of the attention."""
-    found, rank = [], input_rank(architecture)
-    if rank < architecture.width:
-        if rank < architecture.vocabulary:
-            kind = Bottleneck.RANK
-        else:
-            kind = Bottleneck.VOCABULARY if architecture.patch is None else Bottleneck.PATCH
-        found.append(Binding(kind, architecture.width / rank))
-    ratio = attention_ratio(architecture)
-    if ratio is not None and ratio > 1:
-        found.append(Binding(Bottleneck.ATTENTION, ratio))
-    return tuple(found)

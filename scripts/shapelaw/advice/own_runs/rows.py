@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from shapelaw.advice.own_runs.budgets import budget_labels
+from shapelaw.advice.own_runs.budgets import budget_labels, size_rule
 from shapelaw.advice.own_runs.columns import (
     HELPERS,
     ROLES,
@@ -23,7 +23,6 @@ from shapelaw.advice.own_runs.columns import (
     settings_of,
 )
 from shapelaw.advice.own_runs.exports import LAST
-from shapelaw.advice.own_runs.size_rule import size_rule
 from shapelaw.errors import UserError
 from shapelaw.fits import inputs
 from shapelaw.fits.projection import standard_params

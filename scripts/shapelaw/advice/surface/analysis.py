@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from shapelaw.advice.answer.costs import WITHIN, Costs
-from shapelaw.advice.own_runs.budgets import Budget
+from shapelaw.advice.own_runs.budgets import Budget, SizeRule, size_rule
 from shapelaw.advice.own_runs.columns import NATS
-from shapelaw.advice.own_runs.size_rule import SizeRule, size_rule
 from shapelaw.advice.surface.answers import (
     BestDepth,
     Overtaking,

@@ -31,7 +31,7 @@ from shapelaw.advice.answer.costs import (
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence.clocks import Clock, log_blocks_at
 from shapelaw.advice.evidence.losses import lowest
-from shapelaw.advice.own_runs.size_rule import SizeRule
+from shapelaw.advice.own_runs.budgets import SizeRule
 from shapelaw.advice.surface.average import Surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.errors import UserError
