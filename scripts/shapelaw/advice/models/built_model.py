@@ -133,7 +133,7 @@ def layer_kinds(lists: Sequence[Any]) -> Counter[tuple[bool, bool]]:
     )
 
 
-def attention_width(lists: Sequence[Any], width: int) -> int | None:
+def attention_width(lists: Sequence[Any], width: int | None) -> int | None:
     """H d_a: the inputs of the map out of attention, to the width or to a narrower one in the block (MobileBERT's)."""
     maps = [
         matrix

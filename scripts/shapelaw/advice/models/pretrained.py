@@ -16,23 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shapelaw.advice.models.built_model import (
-    attention_width,
-    attentions,
-    block_lists,
-    ff_width_of,
-    field_of,
-    head_dim_of,
-    is_tied,
-    key_dim_of,
-    kv_heads_of,
-    layer_kinds,
-    learned_positions,
-    mixture_of,
-    text_config,
-    token_embedding,
-    whole,
-)
+from shapelaw.advice.models import built_model as built
+from shapelaw.advice.models.built_model import field_of, whole
 from shapelaw.advice.models.config_json import FIELDS, NESTED, read_config, without
 from shapelaw.advice.models.described import Kind, Model
 from shapelaw.advice.models.fields import by_fields, check_heads, plain_model
@@ -144,7 +129,7 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
             settings._attn_implementation = "eager"
             model = _class_of(known, settings, family, config.get("architectures") or (), notes)(settings)
     except Exception as error:  # whatever another library's code raises at numbers that it doesn't expect
-        text = settings and text_config(settings)
+        text = settings and built.text_config(settings)
         if text and text.model_type != family and text.model_type in known.CONFIG_MAPPING:
             return _noted(
                 _built(known, text.to_dict(), name, source),
@@ -199,39 +184,40 @@ def _described(
     known: Any, model: Any, config: Mapping[str, Any], name: str, source: str, notes: list[str]
 ) -> Model:
     """The numbers of a model that was built."""
-    tokens = token_embedding(model)
+    tokens = built.token_embedding(model)
     reads = _reads(model, tokens)
-    seen = field_of(model.config, "vision_config") if reads == "images" and tokens is None else None
-    text = seen or text_config(model.config)
+    is_image = reads == "images" and tokens is None
+    seen = field_of(model.config, "vision_config") if is_image else None
+    text = seen or built.text_config(model.config)
     depth, width = whole(text, "num_hidden_layers"), whole(text, "hidden_size")
-    lists = block_lists(model, depth, reads)
+    lists = built.block_lists(model, depth, reads)
     blocks = [block for one in lists for block in one]
-    kinds = layer_kinds(lists)
+    kinds = built.layer_kinds(lists)
     other = sum(count for (_, recurs), count in kinds.items() if recurs)
-    attention = next((found for part in lists for found in attentions(part)), None)
+    attention = next((found for part in lists for found in built.attentions(part)), None)
     params = sum(one.numel() for one in model.parameters())
-    experts, chosen, active = mixture_of(model, text, config, params)
+    experts, chosen, active = built.mixture_of(model, text, config, params)
     heads = None if other == kinds.total() and attention is None else whole(text, "num_attention_heads")
-    head_dim = head_dim_of(text, width, heads, None if width is None else attention_width(lists, width))
+    head_dim = built.head_dim_of(text, width, heads, built.attention_width(lists, width))
     found = Model(
-        _kind(model, reads, experts, other, _looks_back(known, model, text, attention)),
+        _kind(model, is_image, experts, other, _looks_back(known, model, text, attention)),
         name,
         source,
         str(model.config.model_type),
         params=params,
         active_params=active,
         block_params=sum(one.numel() for one in {p for part in lists for p in part.parameters()}),
-        tied=is_tied(model, tokens, text),
+        tied=built.is_tied(model, tokens, text),
         embedding_rank=None if tokens is None or width in (None, tokens.shape[1]) else int(tokens.shape[1]),
         depth=depth,
         width=width,
         heads=heads,
-        kv_heads=kv_heads_of(text, heads),
+        kv_heads=built.kv_heads_of(text, heads),
         head_dim=head_dim,
-        key_dim=key_dim_of(text, head_dim),
-        ff_width=ff_width_of(text, () if other or experts else blocks, width),
+        key_dim=built.key_dim_of(text, head_dim),
+        ff_width=built.ff_width_of(text, () if other or experts else blocks, width),
         vocab_size=None if tokens is None else int(tokens.shape[0]),
-        context=learned_positions(model),
+        context=built.learned_positions(model),
         experts=experts,
         experts_per_token=chosen,
         reads=reads,
@@ -269,8 +255,8 @@ def _reads(model: Any, tokens: Tensor | None) -> str:
     )
 
 
-def _kind(model: Any, reads: str, experts: int | None, other: int, causal: bool) -> Kind:
-    if reads == "images" and not (model.config.is_encoder_decoder and token_embedding(model) is not None):
+def _kind(model: Any, is_image: bool, experts: int | None, other: int, causal: bool) -> Kind:
+    if is_image:
         return Kind.IMAGE
     if experts is not None:
         return Kind.MIXTURE
@@ -291,10 +277,7 @@ def _looks_back(known: Any, model: Any, text: Any, attention: Any) -> bool:
         return False
     if family in tables.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return False
-    decoders = (
-        tables.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        tables.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-    )
+    decoders = (tables.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, tables.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
     if any(family in table for table in decoders) or "CausalLM" in name or "ForConditional" in name:
         return True
     return getattr(attention, "is_causal", None) is True
