@@ -39,27 +39,9 @@ def config_of(shape: Shape, name: str, context: int) -> str:
     return make(shape, context)
 
 
-def _hf(shape: Shape, context: int) -> str:
-    if shape.block == "llama":
-        return _transformers(shape, context, "llama", "LlamaForCausalLM")
-    numbers = {
-        "architectures": ["GPT2LMHeadModel"],
-        "model_type": "gpt2",
-        "n_embd": shape.width,
-        "n_layer": shape.depth,
-        "n_head": shape.heads,
-        "n_inner": shape.hidden_width,
-        "n_positions": context,
-        "vocab_size": shape.vocab_size,
-        "tie_word_embeddings": shape.tied,
-    }
-    return json.dumps(numbers, indent=2)
-
-
 def _transformers(shape: Shape, context: int, family: str, builds: str) -> str:
+    """A config.json; a shape of GPT-2's block is GPT-2's, whatever family is asked for."""
     numbers = {
-        "architectures": [builds],
-        "model_type": family,
         "hidden_size": shape.width,
         "num_hidden_layers": shape.depth,
         "num_attention_heads": shape.heads,
@@ -67,10 +49,18 @@ def _transformers(shape: Shape, context: int, family: str, builds: str) -> str:
         "head_dim": shape.attention_dim,
         "intermediate_size": shape.hidden_width,
         "max_position_embeddings": context,
-        "vocab_size": shape.vocab_size,
-        "tie_word_embeddings": shape.tied,
     }
-    return json.dumps(numbers, indent=2)
+    if shape.block != "llama":
+        family, builds = "gpt2", "GPT2LMHeadModel"
+        numbers = {
+            "n_embd": shape.width,
+            "n_layer": shape.depth,
+            "n_head": shape.heads,
+            "n_inner": shape.hidden_width,
+            "n_positions": context,
+        }
+    tables = {"vocab_size": shape.vocab_size, "tie_word_embeddings": shape.tied}
+    return json.dumps({"architectures": [builds], "model_type": family} | numbers | tables, indent=2)
 
 
 def _litgpt(shape: Shape, context: int) -> str:
@@ -115,7 +105,7 @@ def _torchtitan(shape: Shape, context: int) -> str:
 
 # what a library is called, and its config
 FORMATS: Mapping[str, tuple[str, Callable[[Shape, int], str]]] = {
-    "hf": ("transformers", _hf),
+    "hf": ("transformers", partial(_transformers, family="llama", builds="LlamaForCausalLM")),
     # nanochat's own `GPTConfig` has n_layer, n_embd, n_head and n_kv_head of these
     "nanochat": ("nanochat", partial(_transformers, family="nanochat", builds="NanoChatForCausalLM")),
     "litgpt": ("litgpt", _litgpt),

@@ -16,15 +16,11 @@ from shapelaw.advice.answer.text import ends, paragraph
 def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The answer's numbers; costs in nats, None for what is not known."""
     question = found.question
-    counting = question.counting
     flat = found.costs.flat()
     return {
         "size": question.size,
         "size_means": _means(question),
-        "vocab_size": counting.vocab_size,
-        "tied": counting.tied,
-        "block": counting.block,
-        "kv_heads": counting.kv_heads,
+        **_fields(question.counting, "vocab_size", "tied", "block", "kv_heads"),
         "tokens": question.tokens,
         "best": {
             **_depths(found.best),
@@ -35,24 +31,19 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
         "nearest_told": None if found.nearest is None else _nearest(found.nearest),
         "with_more_tokens": None if found.enough is None else _nearest(found.enough),
         "within": {"nats": question.within, "low": flat[0], "high": flat[1]} if found.rows else None,
-        "shape": None
-        if found.advised is None
-        else found.advised.numbers
-        | {"size": found.advised.size, "block_params": found.advised.shape.block_params}
-        | _memory(found.advised),
+        "shape": None if found.advised is None else _advised(found.advised),
         "costs": [
             row.sized.numbers
-            | {"size": row.sized.size}
-            | {"cost": row.cost.value, "low": row.cost.low, "high": row.cost.high}
-            | {"params_worth": row.cost.params_worth, "time": row.time}
+            | {"size": row.sized.size, "cost": row.cost.value}
+            | _fields(row.cost, "low", "high", "params_worth")
+            | {"time": row.time}
             | _served(row, question)
             for row in found.rows
         ],
         "given": None if found.given is None else _priced(found.given),
         "witnesses": [
             {
-                "name": one.name,
-                "block": one.block,
+                **_fields(one, "name", "block"),
                 **{name: finite(getattr(one, name)) for name in ("depth", "low", "high")},
                 "block_params": list(one.sizes),
                 "times_outside": one.beyond,
@@ -97,9 +88,11 @@ def _served(row: Row, question: Question) -> dict[str, float]:
     return dict(zip(names, question.serving.of(row.sized.shape), strict=True))
 
 
-def _memory(sized: SizedShape) -> dict[str, float]:
-    """The bytes that training takes."""
-    return dict(zip(("state_bytes", "activation_bytes_per_token"), training_memory(sized.shape), strict=True))
+def _advised(sized: SizedShape) -> dict[str, float]:
+    """A shape, and the bytes that training it takes."""
+    state, each = training_memory(sized.shape)
+    sizes = {"size": sized.size, "block_params": sized.shape.block_params}
+    return {**sized.numbers, **sizes, "state_bytes": state, "activation_bytes_per_token": each}
 
 
 def _verdict(verdict: Verdict, within: float) -> dict[str, Any]:
@@ -124,10 +117,8 @@ def _priced(priced: Priced) -> dict[str, Any]:
     return {
         "name": one.name,
         "year": one.year or None,
-        "vocab_size": one.counting.vocab_size,
-        "tied": one.counting.tied,
-        "depth": one.depth,
-        "width": one.width,
+        **_fields(one.counting, "vocab_size", "tied"),
+        **_fields(one, "depth", "width"),
         "size": one.size(),
         "tokens": one.tokens,
         "origin": one.origin or None,
@@ -137,3 +128,7 @@ def _priced(priced: Priced) -> dict[str, Any]:
         "params_worth": cost and cost.params_worth,
         "best_depth": priced.own and priced.own.best.depth,
     }
+
+
+def _fields(one: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in names}
