@@ -43,19 +43,20 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   const ratios = [strip + ROW * intervals.length + GAP, strip + ROW * intervals.length + GAP + HIGH_RATIOS];
   figure.setAttribute("viewBox", `0 0 ${wide} ${ratios[1] + 48}`);
   const y = (cost) => costs[1] - ((costs[1] - costs[0]) * Math.min(cost, TOP_COST)) / TOP_COST;
+  const write = (px, py, text, anchor = "start", kind = "tick") => add("text", { class: kind, x: px, y: py, "text-anchor": anchor }, text);
   const line = (value, from, to, kind) => add("line", { class: kind, x1: from, x2: to, y1: value, y2: value });
 
   for (const depth of DEPTH_TICKS.filter((one) => one >= shown[0] && one <= shown[1])) {
     add("line", { class: "grid", x1: x(depth), x2: x(depth), y1: costs[0], y2: ratios[1] });
-    add("text", { class: "tick", x: x(depth), y: ratios[1] + 18, "text-anchor": "middle" }, String(depth));
+    write(x(depth), ratios[1] + 18, String(depth), "middle");
   }
-  add("text", { x: (LEFT + right) / 2, y: ratios[1] + 40, "text-anchor": "middle" }, "layers");
+  write((LEFT + right) / 2, ratios[1] + 40, "layers", "middle", "");
   const drawn = Array.from({ length: 121 }, (_, i) => shown[0] * (shown[1] / shown[0]) ** (i / 120));
 
   if (found.told) {
     for (let cost = 0; cost <= TOP_COST + 1e-9; cost += 0.01) {
       line(y(cost), LEFT, right, "grid");
-      add("text", { class: "tick", x: LEFT - 6, y: y(cost) + 4, "text-anchor": "end" }, cost.toFixed(2));
+      write(LEFT - 6, y(cost) + 4, cost.toFixed(2), "end");
     }
     line(y(C.WITHIN), LEFT, right, "within");
     const band = found.band(drawn.map(Math.log)).map((one, i) => [x(drawn[i]), ...one.map(y)]);
@@ -64,7 +65,7 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
       d: `${path(band.map((one) => [one[0], one[2]]))}${path(band.map((one) => [one[0], one[3]]).reverse()).replace("M", "L")}Z`,
     });
     add("path", { class: "curve", d: path(band.map((one) => [one[0], one[1]]).filter((one) => one[1] > costs[0])) });
-    add("text", { class: "tick", x: LEFT + 4, y: costs[0] + 12 }, "excess loss, nats");
+    write(LEFT + 4, costs[0] + 12, "excess loss, nats");
     const point = (kind, name, depth, cost, title) => ({ kind, name, cost, title, x: x(depth), y: y(cost) });
     const priced = asked.equalTime ? [] : models.filter((one) => one.cost !== null);
     const points = priced.map((one) => {
@@ -75,17 +76,14 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
       const [{ depth }, [cost]] = [judged, judged.cost];
       points.unshift(point("you", model === null ? "" : "your model", depth, cost, `${layers(depth)}: ${cost.toFixed(3)} nats`));
     }
-    drawPoints(add, points, [LEFT, right, strip - 14]);
+    drawPoints(add, write, points, [LEFT, right, strip - 14]);
   }
 
   intervals.forEach((one, i) => {
     const top = strip + ROW * i;
     const range = one.blocks && wide >= 500 ? `, from ${one.blocks.map(short).join(" to ")} in blocks` : "";
-    add(
-      "text",
-      { class: one.blocks ? "tick" : "", x: LEFT, y: top + 12 },
-      `${one.name}: ${one.blocks ? saidBy(one, asked) : ends(one).join(" to ")}${range}`,
-    );
+    const said = one.blocks ? saidBy(one, asked) : ends(one).join(" to ");
+    write(LEFT, top + 12, `${one.name}: ${said}${range}`, "start", one.blocks ? "tick" : "");
     line(top + 24, x(one.low), x(one.high), `interval ${one.kind ?? ""}`);
     add("circle", { class: `best ${one.kind ?? ""}`, cx: x(one.depth), cy: top + 24, r: 5 });
   });
@@ -100,14 +98,10 @@ function draw({ asked, found, beside, judged, sources, models, rows }) {
   for (const value of RATIO_TICKS.filter((one) => one >= low && one <= high)) {
     if (last - atRatio(value) < 14) continue;
     line(atRatio(value), LEFT, right, "grid");
-    add("text", { class: "tick", x: LEFT - 6, y: atRatio(value) + 4, "text-anchor": "end" }, String(value));
+    write(LEFT - 6, atRatio(value) + 4, String(value), "end");
     last = atRatio(value);
   }
-  add(
-    "text",
-    { class: "tick", x: LEFT, y: ratios[0] - 8 },
-    `${asked.equalTime ? "parameters" : "training time per token"}, over that of the best`,
-  );
+  write(LEFT, ratios[0] - 8, `${asked.equalTime ? "parameters" : "training time per token"}, over that of the best`);
   add("path", { class: "time", d: path(drawn.map((depth, i) => [x(depth), atRatio(relative[i])])) });
   describe({ asked, found, judged, rows });
 }
@@ -135,7 +129,7 @@ function describe({ asked, found, judged, rows }) {
 }
 
 // Points with their names where there is room: to the right, to the left, above or below.
-function drawPoints(add, points, [left, right, bottom]) {
+function drawPoints(add, write, points, [left, right, bottom]) {
   const inside = points.filter((one) => one.x > left && one.x < right);
   const taken = inside.map((one) => [one.x - 6, one.y - 6, one.x + 6, one.y + 6]);
   const free = (box) =>
@@ -145,11 +139,8 @@ function drawPoints(add, points, [left, right, bottom]) {
     && box[3] < bottom
     && taken.every((one) => box[0] > one[2] || one[0] > box[2] || box[1] > one[3] || one[1] > box[3]);
   for (const one of inside) {
-    const text = add(
-      "text",
-      { class: one.kind === "you" ? "" : "tick", "text-anchor": "middle" },
-      one.cost > TOP_COST ? `${one.name} (${one.cost.toFixed(2)})` : one.name,
-    );
+    const name = one.cost > TOP_COST ? `${one.name} (${one.cost.toFixed(2)})` : one.name;
+    const text = write(0, 0, name, "middle", one.kind === "you" ? "" : "tick");
     const long = text.getComputedTextLength() + 4;
     const sides = [[8, -7], [-8 - long, -7], ...[-22, 8, -36, 22, -50, 36].map((down) => [-long / 2, down])];
     const box = sides.map(([dx, dy]) => [one.x + dx, one.y + dy, one.x + dx + long, one.y + dy + 14]).find(free);

@@ -122,29 +122,25 @@ function leaveOut(shape = null) {
 
 // ---- the question, from the fields ----
 
+function refuse(id, name, wanted, more = "") {
+  const said = get(id) === "" ? "is empty" : `is ${get(id)}`;
+  throw new UserError(`${name} ${said}; give a ${wanted}, such as ${byId(id).dataset.such}${more}.`);
+}
+
 function read(id, name, [least, most], { optional = false, integer = true } = {}) {
-  const text = get(id);
-  const value = numberOf(text);
-  if (optional && text === "") return null;
+  const value = numberOf(get(id));
+  if (optional && get(id) === "") return null;
   if (!(value >= least && value <= most) || (integer && !Number.isInteger(value))) {
-    throw new UserError(
-      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a ${integer ? "whole " : ""}number from ${short(least)} `
-        + `to ${short(most)}, such as ${byId(id).dataset.such} (commas separate thousands; use a point for decimals).`,
-    );
+    const wanted = `${integer ? "whole " : ""}number from ${short(least)} to ${short(most)}`;
+    refuse(id, name, wanted, " (commas separate thousands; use a point for decimals)");
   }
   return value;
 }
 
 function withUnit(id, name, units) {
-  const text = get(id);
-  const unit = Object.keys(units).find((one) => text.endsWith(one));
-  const value = unit ? numberOf(text.slice(0, -unit.length)) : NaN;
-  if (!(value > 0)) {
-    throw new UserError(
-      `${name} ${text === "" ? "is empty" : `is ${text}`}; give a positive number with its unit `
-        + `(${Object.keys(units).join(", ")}), such as ${byId(id).dataset.such}.`,
-    );
-  }
+  const unit = Object.keys(units).find((one) => get(id).endsWith(one));
+  const value = unit ? numberOf(get(id).slice(0, -unit.length)) : NaN;
+  if (!(value > 0)) refuse(id, name, `positive number with its unit (${Object.keys(units).join(", ")})`);
   return value * units[unit];
 }
 
