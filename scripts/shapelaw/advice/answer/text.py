@@ -6,15 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from shapelaw.advice.answer.answer import (
-    ENOUGH_TOKENS,
-    Priced,
-    Row,
-    ShapeAnswer,
-    Witness,
-    times,
-    whole,
-)
+from shapelaw.advice.answer.answer import ENOUGH_TOKENS, Priced, Row, ShapeAnswer, Witness, times, whole
 from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
 from shapelaw.advice.answer.serving import LATENCY, training_memory
 from shapelaw.advice.answer.sizes import big

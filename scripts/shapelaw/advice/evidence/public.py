@@ -98,9 +98,7 @@ def public_allocation(counting: Counting, flops: float, within: float) -> Alloca
 
 
 def public_answer(
-    question: Question,
-    own: Transitions | OwnSurface | None = None,
-    given: Network | None = None,
+    question: Question, own: Transitions | OwnSurface | None = None, given: Network | None = None
 ) -> ShapeAnswer:
     """The answer by the committed fits and the published law.
 

@@ -253,9 +253,7 @@ def _law_depth(from_middle: Floats, middle: Floats, log_growth: Floats) -> Float
     """Solve log N = log 12 + log L + 2 a + 2 b L for log L: with r from the middle size, s + 2g (e^s - 1) = r."""
     growth = 2.0 * np.exp(np.clip(log_growth, -6.0, 4.0))
     s = np.where(
-        from_middle > 0,
-        np.log1p(np.maximum(from_middle, 0.0) / (growth + 1.0)),
-        from_middle / (growth + 1.0),
+        from_middle > 0, np.log1p(np.maximum(from_middle, 0.0) / (growth + 1.0)), from_middle / (growth + 1.0)
     )
     for _ in range(8):
         risen = growth * np.exp(s)

@@ -18,12 +18,7 @@ from shapelaw.advice.answer.numbers import finite
 from shapelaw.advice.answer.text import aligned
 from shapelaw.advice.evidence.losses import lowest
 from shapelaw.advice.surface.analysis import AVERAGE, SurfaceAnalysis
-from shapelaw.advice.surface.answers import (
-    BestDepth,
-    Penalty,
-    new_run,
-    tried_depths,
-)
+from shapelaw.advice.surface.answers import BestDepth, Penalty, new_run, tried_depths
 from shapelaw.advice.surface.average import FittedForm, Surface
 from shapelaw.advice.surface.forms import SurfaceStatus
 from shapelaw.fits.line import Floats
@@ -299,10 +294,7 @@ def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
         loss = f"{row['loss']:.4f} ({row['loss_low']:.4f} to {row['loss_high']:.4f})"
         rows.append((f"{row['depth']}", width, cost, f"{more}{row['params_worth']:.0%}", loss, row["is"]))
     others = "" if len(analysis.costs) == 1 else " (the other sizes: costs.csv)"
-    return [
-        f"Excess loss of each depth at size {short_number(size)}{others}:",
-        *aligned(rows).splitlines(),
-    ]
+    return [f"Excess loss of each depth at size {short_number(size)}{others}:", *aligned(rows).splitlines()]
 
 
 def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
@@ -368,10 +360,7 @@ def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
         Points((shapes.width / shapes.depth)[near], own[near], words, INK, "o", more=small),
         Across(0, label="the best of this size", more={"linewidth": 0.7}),
     ]
-    x_axis, y_axis = (
-        Span("aspect ratio, width / depth", "log"),
-        Span(f"excess loss ({analysis.unit})"),
-    )
+    x_axis, y_axis = Span("aspect ratio, width / depth", "log"), Span(f"excess loss ({analysis.unit})")
     return Panel(marks, x_axis, y_axis, f"{short_number(size)} {SIZE_LABELS[analysis.axis]}")
 
 
