@@ -21,8 +21,8 @@ from small import REPOSITORY
 
 from shapelaw.advice.answer.costs import Costs, Question, ask
 from shapelaw.advice.answer.page import page_of
-from shapelaw.advice.answer.serving import Serving
 from shapelaw.advice.answer.sizes import Counting
+from shapelaw.advice.evidence.clocks import Serving
 from shapelaw.advice.evidence.public import machine_clock, public_evidence
 from shapelaw.advice.models.fields import PLAIN, plain_model
 from shapelaw.errors import UserError

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, read_law
-from shapelaw.advice.answer.serving import Serving
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.clocks import Clock, as_quick, log_blocks_at, log_work, read_clock
+from shapelaw.advice.evidence.clocks import Clock, Serving, as_quick, log_blocks_at, log_work, read_clock
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL

@@ -12,8 +12,8 @@ import torch
 from commands import script, sentence_of
 
 from shapelaw.advice.answer import speed
-from shapelaw.advice.answer.serving import Serving, roofline_of, serving_of
 from shapelaw.advice.answer.speed import DoesNotFit, Setting, median_and_ends, step_times, tokens_for
+from shapelaw.advice.evidence.clocks import Serving, roofline_of, serving_of
 from shapelaw.errors import UserError
 from shapelaw.specs.making import make_shape
 

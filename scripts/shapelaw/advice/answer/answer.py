@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapelaw.advice.answer.costs import OUTSIDE, Best, Cost, Costs, Evidence, Question, ask, outside
-from shapelaw.advice.answer.serving import Times
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
-from shapelaw.advice.evidence.clocks import log_blocks_at
+from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import FEW_TOKENS, Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis

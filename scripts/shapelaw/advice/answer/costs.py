@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from shapelaw.advice.answer.serving import Serving, Times
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence import clocks
+from shapelaw.advice.evidence.clocks import Serving, Times
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, TABLE, Draws, Floats, draws_of, lowest
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis

@@ -8,9 +8,9 @@ from typing import Any
 
 from shapelaw.advice.answer.answer import Priced, Row, ShapeAnswer, Verdict, whole
 from shapelaw.advice.answer.costs import Best, Costs, Question
-from shapelaw.advice.answer.serving import training_memory
 from shapelaw.advice.answer.sizes import SizedShape
 from shapelaw.advice.answer.text import ends, paragraph
+from shapelaw.advice.evidence.clocks import training_memory
 
 
 def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:

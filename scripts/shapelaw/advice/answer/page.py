@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shapelaw.advice.answer import costs, serving
+from shapelaw.advice.answer import costs
 from shapelaw.advice.answer.answer import Network, Transitions
 from shapelaw.advice.answer.costs import Evidence
 from shapelaw.advice.evidence import clocks, losses
@@ -83,8 +83,8 @@ def content_of(
             "of_total": draws.of_total.astype(int),
         },
         "constants": {"NEAR": NEAR}
-        | _constants(clocks, costs, fields, losses, serving)
-        | {"NUMBER_BYTES": serving.Serving.number_bytes},
+        | _constants(clocks, costs, fields, losses)
+        | {"NUMBER_BYTES": clocks.Serving.number_bytes},
         "grid": [grid[0], grid[-1], len(grid)],
         "evidence": {
             **picked(evidence, "name", "blocks", "totals", "tokens", "depths", "least_tokens", "most_tokens"),

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shapelaw.advice.answer.serving import Serving
+from shapelaw.advice.evidence.clocks import Serving
 from shapelaw.models.decoder import Attention, Decoder
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import STATE_BYTES, Shape

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from shapelaw.advice.answer.answer import ENOUGH_TOKENS, Priced, Row, ShapeAnswer, Witness, times, whole
 from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
-from shapelaw.advice.answer.serving import LATENCY, training_memory
 from shapelaw.advice.answer.sizes import big
-from shapelaw.advice.evidence.clocks import SEVERAL_SIZES
+from shapelaw.advice.evidence.clocks import LATENCY, SEVERAL_SIZES, training_memory
 from shapelaw.advice.evidence.losses import FEW_TOKENS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.specs.sizes import SizeAxis

@@ -32,9 +32,9 @@ from shapelaw.advice.answer.answer import Network, ShapeAnswer, whole
 from shapelaw.advice.answer.costs import CONTEXT, LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
-from shapelaw.advice.answer.serving import LATENCY, LAYER_SECONDS, SERVED, serving_of
 from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, option_whole, shape_of_size
 from shapelaw.advice.answer.text import text_of
+from shapelaw.advice.evidence.clocks import LATENCY, LAYER_SECONDS, SERVED, serving_of
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
 from shapelaw.advice.models.architectures import Architecture, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_text, why_not_judged
@@ -95,18 +95,17 @@ def _config(arguments: argparse.Namespace, found: ShapeAnswer, given: Architectu
     Raises:
         UserError: there is none, or the library can't have it.
     """
-    question = found.question
-    context = arguments.context or question.context
+    question, library = found.question, arguments.format
     if given is not None and arguments.width is not None:
-        return config_of(_shape_of(given, question.counting), arguments.format, context)
-    if given is None and found.advised is None:
+        shape = _shape_of(given, question.counting)
+    elif given is None and found.advised is None:
         raise UserError(
             "No best depth is told at this size, so there is no shape to format; give its --depth."
         )
-    depth = arguments.depth or whole(found.best.depth)
-    return config_of(
-        shape_for(arguments.format, question.size, depth, question.counting), arguments.format, context
-    )
+    else:
+        depth = arguments.depth or whole(found.best.depth)
+        shape = shape_for(library, question.size, depth, question.counting)
+    return config_of(shape, library, arguments.context or question.context)
 
 
 def _flops(arguments: argparse.Namespace) -> float | None:
@@ -351,8 +350,6 @@ def _given(
             raise UserError("--model is a shape to price, and so are --depth and --width; give one of them.")
         if why_not_judged(model):
             return None
-        if model.depth is None or model.width is None:
-            raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
         return architecture_of(model)
     if arguments.depth is None and arguments.width is not None:
         raise UserError("--width needs --depth: together they name the shape to price.")

@@ -25,8 +25,9 @@ from typing import Any, get_args
 
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, option_whole, shape_of_size
 from shapelaw.advice.answer.text import aligned
+from shapelaw.advice.evidence.clocks import decoding_weights, roofline_of
 from shapelaw.errors import UserError, command_line, exit_code, say
-from shapelaw.specs.shapes import Block
+from shapelaw.specs.shapes import Block, Shape
 from shapelaw.storage.files import check_writable, replacing
 
 DEPTHS = "12,16,24,32,48"
@@ -52,8 +53,6 @@ def main() -> None:
     counted = f"shapelaw shape {given.size} --vocab {given.vocab} --block {given.block}"
     counted += " --tied" if given.tied else ""
     if given.decode:
-        from shapelaw.advice.answer.serving import roofline_of
-
         print(f"As a roofline: {counted} --size latency --serve {roofline_of(rows)}")
     else:
         print(f"Loss against time: {counted} --speed {given.out}")
@@ -138,7 +137,6 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
     """
     import torch
 
-    from shapelaw.advice.answer.serving import decoding_weights
     from shapelaw.advice.answer.speed import DoesNotFit, median_and_ends, step_times
     from shapelaw.training.hardware import device_name
 
@@ -177,14 +175,7 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
                 **one.numbers,
                 "total_params": one.size,
                 "block_params": shape.block_params,
-                **(
-                    {
-                        "read_bytes": f"{setting.bytes_read(shape, decoding_weights(shape)):.6g}",
-                        "number_bytes": setting.dtype.itemsize,
-                    }
-                    if setting.decodes
-                    else {}
-                ),
+                **(_decoded(shape, setting) if setting.decodes else {}),
                 "tokens_per_step": setting.tokens,
                 "context_length": setting.context,
                 "steps": len(seconds),
@@ -202,6 +193,12 @@ def measured(shapes: Sequence[SizedShape], given: argparse.Namespace) -> list[di
             }
         )
     return rows
+
+
+def _decoded(shape: Shape, setting: Any) -> dict[str, Any]:
+    """What a step of decoding reads, for a roofline."""
+    read = setting.bytes_read(shape, decoding_weights(shape))
+    return {"read_bytes": f"{read:.6g}", "number_bytes": setting.dtype.itemsize}
 
 
 def setting_of(shapes: Sequence[SizedShape], given: argparse.Namespace) -> Any:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from shapelaw.advice.answer.allocation import PUBLISHED, Allocation, Law, allocation
 from shapelaw.advice.answer.answer import Network, ShapeAnswer, Transitions, answer, transitions_of
 from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
-from shapelaw.advice.answer.serving import Times
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.clocks import Clock, read_clock
+from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json

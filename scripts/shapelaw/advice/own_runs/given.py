@@ -27,21 +27,12 @@ from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, order_of, tables_
 from shapelaw.studies.study_runs import sentences_of, without_diverged
 
 
-class _Given(argparse.Action):
-    """Keeps what is given; where nothing is, what the option `--runs` said stays."""
-
-    def __call__(
-        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
-    ) -> None:
-        if values is not None:
-            setattr(namespace, self.dest, values)
-
-
 def add_runs(group: argparse._ActionsContainer) -> None:
     """Add where runs come from, a table or MLflow, to a group whose options exclude each other."""
     about = "one row per run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B"
-    group.add_argument("runs", nargs="?", action=_Given, metavar="RUNS", type=Path, help=about)
-    group.add_argument("--runs", dest="runs", type=Path, help=argparse.SUPPRESS)
+    # where the position is empty, what --runs said stays
+    group.add_argument("runs", nargs="?", default=argparse.SUPPRESS, metavar="RUNS", help=about)
+    group.add_argument("--runs", help=argparse.SUPPRESS)
     group.add_argument(
         "--mlflow",
         metavar="URI",
@@ -101,9 +92,8 @@ def add_run_options(parser: argparse.ArgumentParser, ending: str) -> None:
 
 def out_folder(arguments: argparse.Namespace, ending: str) -> Path:
     """The folder that results go to."""
-    known = arguments.runs or getattr(arguments, "transitions", None)
-    given = known or Path(arguments.experiment or "mlflow")
-    return arguments.out or Path(f"{given.stem}{ending}")
+    known = arguments.runs or getattr(arguments, "transitions", None) or arguments.experiment or "mlflow"
+    return arguments.out or Path(f"{Path(known).stem}{ending}")
 
 
 @dataclass(frozen=True)
@@ -324,7 +314,7 @@ def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str]:
     if arguments.mlflow is None:
         if arguments.experiment is not None:
             raise UserError("--experiment needs the store that it is in: --mlflow URI.")
-        return read_runs(arguments.runs), str(arguments.runs)
+        return read_runs(Path(arguments.runs)), str(Path(arguments.runs))
     if arguments.experiment is None:
         raise UserError("--mlflow needs the name of an experiment: --experiment NAME.")
     from shapelaw.advice.own_runs.experiments import read_experiment  # late: MLflow takes seconds to import

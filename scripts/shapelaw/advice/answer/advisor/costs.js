@@ -1,5 +1,5 @@
 // The answer to a question, computed as `shapelaw shape` does and under the same names: the loss surface (losses.py),
-// sizes (sizes.py), times (clocks.py, serving.py), and what depths cost (costs.py). DATA holds the draws and constants.
+// sizes (sizes.py), times (clocks.py), and what depths cost (costs.py). DATA holds the draws and constants.
 // Arrays over draws and points are flat, a draw after the other: number d * points + p.
 
 const COUNT = DATA.draws.alpha.length;
