@@ -24,7 +24,7 @@ from shapelaw.advice.answer.page import page_of
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Serving
 from shapelaw.advice.evidence.public import machine_clock, public_evidence
-from shapelaw.advice.models.fields import PLAIN, plain_model
+from shapelaw.advice.models.config_json import PLAIN, plain_model
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 

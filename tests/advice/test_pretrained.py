@@ -14,7 +14,7 @@ from small import REPOSITORY
 
 from shapelaw.advice.models import described
 from shapelaw.advice.models.architectures import Architecture
-from shapelaw.advice.models.fields import PLAIN, plain_model
+from shapelaw.advice.models.config_json import PLAIN, plain_model
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError
 

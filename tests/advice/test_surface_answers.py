@@ -23,10 +23,9 @@ from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock
 from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.advice.surface import answers
-from shapelaw.advice.surface.analysis import Options, analyse_surface
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
-from shapelaw.advice.surface.results import penalty_figure, present_surface
+from shapelaw.advice.surface.results import Options, analyse_surface, penalty_figure, present_surface
 from shapelaw.specs.sizes import SizeAxis
 
 CLOCK = Clock(1.0, np.array([0.0, 6.0]), np.zeros(2), "none")

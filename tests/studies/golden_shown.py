@@ -34,8 +34,7 @@ from transition_runs import analysed as of_depths
 from transition_runs import analysed_series as of_vocabularies
 from transition_runs import of_series, refitted, todays_runs, undertraining_runs, vocabulary_runs
 
-from shapelaw.advice.surface import analysis as surface
-from shapelaw.advice.surface.results import present_surface
+from shapelaw.advice.surface import results as surface
 from shapelaw.fits.inputs import check_runs
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
@@ -86,7 +85,7 @@ def by_size(size: SizeAxis) -> Results:
 def of_surface(count: int) -> Results:
     """A surface of so many shapes, at a size of theirs and beyond; not its rule of sizes: zeros but for rounding."""
     options = surface.Options(sizes=(3e8, 1e10), draws=300)
-    found = present_surface(surface.analyse_surface(budget_of(Design(count)), options))
+    found = surface.present_surface(surface.analyse_surface(budget_of(Design(count)), options))
     return replace(found, fit={name: one for name, one in found.fit.items() if name != "size_rule"})
 
 

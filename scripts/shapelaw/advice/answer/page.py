@@ -1,8 +1,8 @@
 """A page that answers as `shapelaw shape` does: a template with its style, its scripts, and the numbers in it.
 
-Its scripts (`advisor/costs.js`, `advisor/config.js`) compute what `costs.py` and `fields.py` do, from the same draws
-and constants under the same names, so the page has no answers in it but what they follow from. Numbers of draws have
-the digits of the committed fits, and normal scores six.
+Its scripts (`advisor/costs.js`, `advisor/config.js`) compute what `costs.py` and `config_json.py` do, from the same
+draws and constants under the same names, so the page has no answers in it but what they follow from. Numbers of draws
+have the digits of the committed fits, and normal scores six.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from shapelaw.advice.answer.costs import Evidence
 from shapelaw.advice.evidence import clocks, losses
 from shapelaw.advice.evidence.clocks import Clock, polynomial, shuffled_scores
 from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws, Floats
-from shapelaw.advice.models import fields
+from shapelaw.advice.models import config_json
 from shapelaw.advice.models.bottlenecks import RANK, Series, estimate, rank_setting, redundancy_text
-from shapelaw.advice.models.config_json import FIELDS
 from shapelaw.report.tables import picked
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
@@ -83,7 +82,7 @@ def content_of(
             "of_total": draws.of_total.astype(int),
         },
         "constants": {"NEAR": NEAR}
-        | _constants(clocks, costs, fields, losses)
+        | _constants(clocks, costs, config_json, losses)
         | {"NUMBER_BYTES": clocks.Serving.number_bytes},
         "grid": [grid[0], grid[-1], len(grid)],
         "evidence": {
@@ -96,7 +95,6 @@ def content_of(
         "normals": _rounded(shuffled_scores(len(draws), 2 + depths).T),
         "laws": laws,
         "models": models,
-        "experts": FIELDS["experts"],
         "redundancies": redundancies_of(series),
     }
 
@@ -105,7 +103,9 @@ def _constants(*modules: ModuleType) -> dict[str, Any]:
     """The numbers and tables of modules, whose names are capitals."""
     every = (named for module in modules for named in vars(module).items())
     kinds = int, float, tuple, dict
-    return {name: value for name, value in every if name.isupper() and type(value) in kinds}
+    return {
+        name: value for name, value in every if name.isupper() and name[0] != "_" and type(value) in kinds
+    }
 
 
 def _machine(clock: Clock) -> dict[str, Any]:

@@ -23,9 +23,8 @@ import sys
 from shapelaw.advice.answer.costs import WITHIN
 from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import add_run_options, add_runs, given_budgets, given_columns, out_folder
-from shapelaw.advice.surface.analysis import Options, analyse_surface, check_options, sizes_of
 from shapelaw.advice.surface.forms import LEAST_SHAPES
-from shapelaw.advice.surface.results import present_surface
+from shapelaw.advice.surface.results import Options, analyse_surface, check_options, present_surface, sizes_of
 from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import show_results
 from shapelaw.specs.sizes import SizeAxis

@@ -1,8 +1,8 @@
 """What somebody's model is, by its config.json alone: kind, parameters, heads, embedding.
 
-Where formulas of `fields.py` count a family, its fields are enough. Else the library transformers builds the model on
-PyTorch's meta device: exact numbers of parameters, the defaults of its config classes, and no memory, weights, or
-network. Code in the model's folder (`auto_map`, trust_remote_code) never runs; of a family that transformers doesn't
+Where `config_json.py` counts a family by formulas, its fields are enough. Else the library transformers builds the
+model on PyTorch's meta device: exact numbers of parameters, the defaults of its config classes, and no memory, weights,
+or network. Code in the model's folder (`auto_map`, trust_remote_code) never runs; of a family that transformers doesn't
 know, the fields are read and nothing is counted. Both libraries are imported by `read_model` alone, and only then.
 """
 
@@ -18,9 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from shapelaw.advice.models import built_model as built
 from shapelaw.advice.models.built_model import field_of, whole
-from shapelaw.advice.models.config_json import FIELDS, NESTED, read_config, without
+from shapelaw.advice.models.config_json import (
+    FIELDS,
+    NESTED,
+    by_fields,
+    check_heads,
+    plain_model,
+    read_config,
+    without,
+)
 from shapelaw.advice.models.described import Kind, Model
-from shapelaw.advice.models.fields import by_fields, check_heads, plain_model
 from shapelaw.errors import UserError, reason_of
 
 if TYPE_CHECKING:

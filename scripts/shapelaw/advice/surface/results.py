@@ -1,33 +1,149 @@
-"""The best shape of a size, and what each trained shape gives away, from shapes that lie anywhere: the results.
+"""One smooth surface through the shapes of a token budget, everything that is asked of it, and the results.
 
-The tables, sentences and figures of one smooth surface through all shapes (`advice/surface/average.py`).
+The results are tables, sentences and figures: the best shape of a size, and what each trained shape gives away, from
+shapes that lie anywhere (`advice/surface/average.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from shapelaw.advice.answer.costs import WITHIN, Costs
 from shapelaw.advice.answer.numbers import finite
 from shapelaw.advice.answer.text import aligned
 from shapelaw.advice.evidence.losses import lowest
-from shapelaw.advice.surface.analysis import AVERAGE, SurfaceAnalysis
-from shapelaw.advice.surface.answers import BestDepth, Penalty, new_run, tried_depths
-from shapelaw.advice.surface.average import FittedForm, Surface
-from shapelaw.advice.surface.forms import SurfaceStatus
+from shapelaw.advice.own_runs.budgets import Budget, SizeRule, size_rule
+from shapelaw.advice.own_runs.columns import NATS
+from shapelaw.advice.surface import answers
+from shapelaw.advice.surface.answers import BestDepth, Overtaking, Penalty
+from shapelaw.advice.surface.average import FittedForm, Surface, fit_surface
+from shapelaw.advice.surface.forms import SurfaceStatus, shapes_of
+from shapelaw.errors import Parts, UserError
+from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import INTERVAL, chance_words
+from shapelaw.fits.noise import INTERVAL, Noise, chance_words, pooled_noise
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, PAGE, SECOND, short_number
 from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Results, TableOf, assembled
-from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis, number_of
+
+AVERAGE = "average"
+ENOUGH_DRAWS = 100  # of a form, to show its own answer
+
+
+@dataclass(frozen=True)
+class Options:
+    """`size`: the size that compared shapes share. `sizes`: sizes to answer for; none: five of the shapes' own.
+
+    `noise`: a run's loss std over seeds, in place of the pooled one. `draws`, `seed`: of the bootstrap.
+    `within`: what counts as nothing, in the `unit` of the losses, nats or bits.
+    """
+
+    size: SizeAxis = SizeAxis.BLOCK
+    sizes: tuple[float, ...] = ()
+    noise: float | None = None
+    draws: int = 2000
+    seed: int = 0
+    within: float = WITHIN
+    unit: str = NATS
+
+
+@dataclass(frozen=True)
+class SurfaceAnalysis:
+    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface.
+
+    `parts` has what of it failed.
+    """
+
+    surface: Surface
+    axis: SizeAxis
+    budget: Budget
+    rule: SizeRule
+    sizes: tuple[float, ...]
+    within: float
+    unit: str
+    best: tuple[tuple[str, BestDepth], ...] = ()
+    penalties: tuple[Penalty, ...] = ()
+    overtakings: tuple[Overtaking, ...] = ()
+    parts: Parts = field(default_factory=Parts)
+
+    @cached_property
+    def costs(self) -> tuple[Costs, ...]:
+        """What depths cost at each of `sizes`, where the surface can tell a best one."""
+        best = (one for model, one in self.best if model == AVERAGE)
+        found = (answers.costs_of_size(self.surface, one, self.within) for one in best)
+        return tuple(one for one in found if one is not None)
+
+    @property
+    def size_column(self) -> str:
+        return SIZE_COLUMNS[self.axis]
+
+
+def check_options(options: Options) -> None:
+    """Refuse sizes, a cost that is none, a noise or a number of draws that nothing can be done with.
+
+    Raises:
+        UserError: one of them is not above zero, or there are too few draws.
+    """
+    for size in options.sizes:
+        if not 0 < size < math.inf:
+            raise UserError(f"--sizes has {size:g}; a size is a number above zero, such as 3e8.")
+    if not 0 < options.within < 1:
+        raise UserError(
+            f"--within is {options.within:g}; give {options.unit} between 0 and 1, such as {WITHIN:g}."
+        )
+    check_bootstrap(options.noise, options.draws)
+
+
+def sizes_of(text: str) -> tuple[float, ...]:
+    """The sizes of a list such as `6e7,3e8,1.3B`.
+
+    Raises:
+        UserError: the list is empty, or a part of it is no number.
+    """
+    sizes = []
+    for part in text.split(","):
+        try:
+            sizes.append(number_of(part))
+        except ValueError:
+            raise UserError(f"--sizes has {part.strip()!r}; write numbers, such as 6e7,300M,1.3B.") from None
+    return tuple(sizes)
+
+
+def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
+    """Fit the surface of one token budget and ask it everything."""
+    shapes = shapes_of(budget.runs, options.size, budget.ratio > 0)
+    # one number: the surface takes its noise from its residuals as well, which follow the size as they like
+    given = None if options.noise is None else Noise(options.noise, math.inf)
+    noise = given or pooled_noise(budget.runs, by_width=False)
+    surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
+    rule = size_rule(shapes.depth, shapes.width, shapes.size)
+    sizes = options.sizes or tuple(float(size) for size in answers.middle_sizes(shapes))
+    found = SurfaceAnalysis(surface, options.size, budget, rule, sizes, options.within, options.unit)
+    if not surface.usable:
+        return found
+    best = [(AVERAGE, answers.best_depth(surface, size)) for size in sizes]
+    for one in surface.forms:
+        if len(one.drawn_theta) >= ENOUGH_DRAWS:
+            alone = replace(surface, forms=(one,))
+            asked = partial(_best_depths, alone, sizes)
+            best += found.parts.attempt(f"best depth by the form {one.form.name}", asked) or []
+    costs, over = tuple(answers.penalties(surface)), tuple(answers.overtakings(surface))
+    return replace(found, best=tuple(best), penalties=costs, overtakings=over)
+
+
+def _best_depths(alone: Surface, sizes: Sequence[float]) -> list[tuple[str, BestDepth]]:
+    """The best depths by the one form of a surface, with its name."""
+    return [(alone.forms[0].form.name, answers.best_depth(alone, size)) for size in sizes]
+
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
@@ -128,7 +244,7 @@ def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
             cost, width = costs.at(depth), float(analysis.rule.width(depth, size))
             worth = cost.params_worth, costs.worth_more(cost.value)
             said = "best" if depth == int(costs.best.depth) else "flat" if low <= depth <= high else ""
-            run = new_run(analysis.surface, size, depth)
+            run = answers.new_run(analysis.surface, size, depth)
             rows.append((size, depth, width, cost.value, cost.low, cost.high, *worth, *run, said))
     columns = [analysis.size_column, *("depth", "width", "cost", "cost_low", "cost_high", "params_worth")]
     return pd.DataFrame(rows, columns=[*columns, "worth_more", "loss", "loss_low", "loss_high", "is"])
@@ -347,7 +463,7 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
 def _penalties(analysis: SurfaceAnalysis, size: float, own: Floats) -> Panel:
     """What an aspect ratio costs at one size; `own` is the cost of each shape at its own."""
     surface, shapes, x = analysis.surface, analysis.surface.shapes, float(np.log(size))
-    grid = np.linspace(*tried_depths(shapes, x), DEPTHS)
+    grid = np.linspace(*answers.tried_depths(shapes, x), DEPTHS)
     losses = surface.losses(np.full_like(grid, x), grid)
     above = losses - lowest(losses, grid)[1][:, None]
     ratio = analysis.rule.width(np.exp(grid), size) / np.exp(grid)
@@ -374,6 +490,6 @@ def _above_best(analysis: SurfaceAnalysis, x: Floats, loss: Floats) -> Floats:
     surface = analysis.surface
     best = []
     for value in x:
-        grid = np.linspace(*tried_depths(surface.shapes, float(value)), DEPTHS)
+        grid = np.linspace(*answers.tried_depths(surface.shapes, float(value)), DEPTHS)
         best.append(lowest(surface.fitted(np.full_like(grid, value), grid)[None, :], grid)[1][0])
     return np.asarray(loss - np.array(best), dtype=np.float64)

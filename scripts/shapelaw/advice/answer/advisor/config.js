@@ -1,4 +1,4 @@
-// The model of a pasted config.json of transformers: what fields.py counts, by the same table of families.
+// The model of a pasted config.json of transformers: what config_json.py counts, by the same table of families.
 
 const DENSE = ", and the depth that is best was measured for dense decoders";
 
@@ -25,7 +25,7 @@ function refusal(config) {
   const elsewhere = "shapelaw shape --model FOLDER says what it is";
   if (what === "") return "This config names no model_type, such as llama; paste the config.json of a model of transformers.";
   if (config.is_encoder_decoder) return `${what} is an encoder with a decoder${DENSE}.`;
-  if (DATA.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts${DENSE}.`;
+  if (C.FIELDS.experts.some((name) => config[name] > 1)) return `${what} is a mixture of experts${DENSE}.`;
   if (named && !decoder) return `${named} is no causal decoder${DENSE}; ${elsewhere}.`;
   return `Parameters of ${what} are not counted here, but those of ${Object.keys(C.PLAIN).join(", ")}; ${elsewhere}.`;
 }
