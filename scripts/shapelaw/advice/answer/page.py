@@ -21,12 +21,13 @@ from shapelaw.advice.answer.answer import Network, Transitions
 from shapelaw.advice.answer.costs import Evidence
 from shapelaw.advice.evidence import clocks, losses
 from shapelaw.advice.evidence.clocks import Clock, polynomial, shuffled_scores
-from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws, Floats
+from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws
 from shapelaw.advice.models import config_json
 from shapelaw.advice.models.bottlenecks import RANK, Series, estimate, rank_setting, redundancy_text
 from shapelaw.report.tables import picked
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
+DIGITS = 6  # of normal scores after the point, far below what they are known to
 NEAR = 0.3  # log size within which a shipped model is shown
 FOLDER = Path(__file__).with_name("advisor")
 # in the order in which the page runs them
@@ -88,11 +89,11 @@ def content_of(
         "evidence": {
             **picked(evidence, "name", "blocks", "totals", "tokens", "depths", "least_tokens", "most_tokens"),
             "spread": evidence.spread,
-            "normals": _rounded(evidence.normals),
-            "recipes": _rounded(recipes.values[:, p0] - draws.values[:, p0]),
+            "normals": np.round(evidence.normals, DIGITS),
+            "recipes": np.round(recipes.values[:, p0] - draws.values[:, p0], DIGITS),
         },
         "machines": {name: _machine(clock) for name, clock in machines.items()},
-        "normals": _rounded(shuffled_scores(len(draws), 2 + depths).T),
+        "normals": np.round(shuffled_scores(len(draws), 2 + depths).T, DIGITS),
         "laws": laws,
         "models": models,
         "redundancies": redundancies_of(series),
@@ -112,11 +113,6 @@ def _machine(clock: Clock) -> dict[str, Any]:
     """A clock, with the polynomial of depth by the times of its depths: (terms, k) coefficients."""
     depths = clock.log_depth
     return asdict(clock) | {"solved": polynomial(tuple(depths - depths.mean()), min(3, len(depths)))}
-
-
-def _rounded(numbers: Floats) -> Floats:
-    """Numbers with six digits after the point, far below what they are known to."""
-    return np.asarray(np.round(numbers, 6))
 
 
 def redundancies_of(series: Iterable[Series]) -> list[tuple[float, str]]:

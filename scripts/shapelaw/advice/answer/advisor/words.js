@@ -163,13 +163,8 @@ function sayJudged(asked, judged) {
   let said = `${name}: ${excess(judged.cost)} nats above the best ${rival}`;
   if (model !== null) said += `, which has ${layers(depth)}`;
   if (!asked.equalTime) {
-    const blocks = [model === null ? against.blocksAt(judged.depth) : model.block_params, against.blocksAt(depth)];
-    const { counting, machine, context } = asked;
-    const [mine, theirs] = [judged.depth, depth].map((one, i) =>
-      machine.logTime(Math.log(blocks[i]), Math.log(one), counting.vocab_size, context),
-    );
-    const share = Math.expm1(mine - theirs);
-    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time per token to train on ${machine.name}`;
+    const share = trainingTime(asked, against, judged.depth, model?.block_params) / trainingTime(asked, against, depth) - 1;
+    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time per token to train on ${asked.machine.name}`;
   }
   return say("given", `${said}.`);
 }
@@ -226,9 +221,9 @@ function costRows(asked, found) {
   }));
 }
 
-// Seconds a token of training, up to a factor.
-function trainingTime({ machine, counting, context }, found, depth) {
-  return Math.exp(machine.logTime(Math.log(found.blocksAt(depth)), Math.log(depth), counting.vocab_size, context));
+// Seconds a token of training, up to a factor, with the blocks that the size leaves unless others are given.
+function trainingTime({ machine, counting, context }, found, depth, blocks = found.blocksAt(depth)) {
+  return Math.exp(machine.logTime(Math.log(blocks), Math.log(depth), counting.vocab_size, context));
 }
 
 function sayTables(asked, found, rows, sources, models) {
