@@ -18,20 +18,14 @@ from pathlib import Path
 from shapelaw.advice.answer.costs import CONTEXT
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import content_of, page_of
+from shapelaw.advice.evidence import public
 from shapelaw.advice.evidence.clocks import read_clock
-from shapelaw.advice.evidence.public import (
-    MI250X,
-    machine_clock,
-    public_evidence,
-    published_law,
-    shipped_models,
-)
 from shapelaw.advice.models.bottlenecks import published_redundancies
 from shapelaw.errors import command_line, exit_code
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
 from shapelaw.storage.files import write_text
 
-PUBLIC_MACHINES = (MI250X, "h200")
+PUBLIC_MACHINES = (public.MI250X, "h200")
 
 
 def main() -> None:
@@ -49,16 +43,16 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     own_laws = [] if arguments.fit in (None, PUBLISHED) else [own_law(arguments.fit)]
-    evidence = public_evidence()
-    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
+    evidence = public.public_evidence()
+    clocks = {str(name): public.machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
     if arguments.speed:
         own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, evidence.clock)
         clocks = {str(arguments.speed): own} | clocks
     content = content_of(
         evidence,
-        [*own_laws, published_law()],
+        [*own_laws, public.published_law()],
         clocks,
-        shipped_models(SizeAxis.TOTAL),
+        public.shipped_models(SizeAxis.TOTAL),
         published_redundancies(),
     )
     write_text(arguments.out, page_of(content))

@@ -25,16 +25,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from shapelaw.advice.models import bottlenecks
 from shapelaw.advice.models.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
-from shapelaw.advice.models.bottlenecks import (
-    Finding,
-    aligned,
-    findings_of,
-    full_table,
-    known_redundancies,
-    readable_table,
-    sentences,
-)
+from shapelaw.advice.models.bottlenecks import Finding
 from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_text
 from shapelaw.advice.models.pretrained import read_model
 from shapelaw.errors import UserError, command_line, exit_code
@@ -78,15 +71,15 @@ def main() -> None:
     given = parser().parse_args()
     if given.out is not None and given.out.suffix not in (".csv", ".md"):
         raise UserError(f"--out is {given.out}; its name must end in .csv or .md.")
-    series = known_redundancies(SizeAxis(given.size), given.fit)
+    series = bottlenecks.known_redundancies(SizeAxis(given.size), given.fit)
     model = None if given.model is None else read_model(given.model)
     asked = architectures(given, model)
-    found = [one for architecture in asked for one in findings_of(architecture, series)]
+    found = [one for architecture in asked for one in bottlenecks.findings_of(architecture, series)]
     if given.out is not None:
         write(found, given.out)
     if given.json:
         said = {} if model is None else {"model": asdict(model)}
-        print(json.dumps([row | said for row in plain_rows(full_table(found))], indent=2))
+        print(json.dumps([row | said for row in plain_rows(bottlenecks.full_table(found))], indent=2))
     else:
         before = "" if model is None else f"{model_text(model)}{elsewhere(model)}\n\n"
         print(before + text_of(found))
@@ -217,16 +210,17 @@ def write(found: Sequence[Finding], path: Path) -> None:
     """Write the table: every number as .csv, the readable one as .md."""
     with replacing(path) as temporary:
         if path.suffix == ".csv":
-            full_table(found).to_csv(temporary, index=False)
+            bottlenecks.full_table(found).to_csv(temporary, index=False)
         else:
-            temporary.write_text(aligned(readable_table(found), "pipe") + "\n", encoding="utf-8")
+            markdown = bottlenecks.aligned(bottlenecks.readable_table(found), "pipe")
+            temporary.write_text(f"{markdown}\n", encoding="utf-8")
 
 
 def text_of(found: Sequence[Finding]) -> str:
     """The readable table, and below it sentences for a few architectures, or the sources for many."""
-    lines = [aligned(readable_table(found), "plain"), ""]
+    lines = [bottlenecks.aligned(bottlenecks.readable_table(found), "plain"), ""]
     if len(found) <= FEW:
-        lines += [sentences(one) for one in found]
+        lines += [bottlenecks.sentences(one) for one in found]
     else:
         known = [one.redundancy for one in found if one.redundancy is not None]
         sources = [f"  {source}" for source in dict.fromkeys(one.source for one in known)]

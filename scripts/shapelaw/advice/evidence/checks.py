@@ -17,17 +17,8 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, Spread, outside
-from shapelaw.advice.evidence.fit import (
-    HEAVY,
-    SETS,
-    Fitted,
-    Group,
-    Losses,
-    as_draws,
-    fit_evidence,
-    place,
-    scale_spread,
-)
+from shapelaw.advice.evidence import fit
+from shapelaw.advice.evidence.fit import SETS, Fitted, Group, Losses
 from shapelaw.advice.evidence.losses import TABLE, Draws, Floats, lowest
 from shapelaw.errors import UserError
 
@@ -52,7 +43,7 @@ COLUMNS = (
     *("predictive_interval", "held_predictive", "scale"),
 )
 STUDENT = 1.141  # half the width of Student's central 68% (0.16 to 0.84) with `HEAVY` degrees of freedom
-assert HEAVY == 4
+assert fit.HEAVY == 4
 
 
 @dataclass(frozen=True)
@@ -159,7 +150,7 @@ def costs_between(predicted: Draws, fitted: Fitted, names: Sequence[str]) -> tup
 
 
 def _fitted(group: Group) -> Floats:
-    return group.model.values(group.theta, group.coefficients, *place(group.losses, group.size))
+    return group.model.values(group.theta, group.coefficients, *fit.place(group.losses, group.size))
 
 
 def _cost(draws: Draws, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
@@ -197,7 +188,7 @@ def without_each_shape(fitted: Fitted, names: Sequence[str]) -> dict[str, list[M
     for measure, size, tokens in product(MEASURES, ASKED, BUDGETS):
         at = []
         for shape in range(shapes):
-            each = as_draws([(group, group.without[shape : shape + 1]) for group, *_ in groups])
+            each = fit.as_draws([(group, group.without[shape : shape + 1]) for group, *_ in groups])
             losses = each.losses(log_blocks_at(size, measure), DEPTHS, math.log(tokens))
             at.append(float(lowest((share @ losses)[None] / share.sum(), DEPTHS)[0][0]))
         err = math.sqrt((shapes - 1) / shapes * float(np.sum((np.array(at) - np.mean(at)) ** 2)))
@@ -217,7 +208,7 @@ def beyond(series: Iterable[Losses], fitted: Fitted, draws: int) -> dict[tuple[s
             if len(np.unique(losses.budget[rows])) < 3 or len(np.unique(losses.shape[rows])) < 8:
                 continue
             part = losses.only(rows)
-            predicted = fit_evidence([part], draws).surface((losses.series,))
+            predicted = fit.fit_evidence([part], draws).surface((losses.series,))
             seen = [tokens for tokens in budgets if tokens <= 1.2 * math.exp(losses.log_tokens.max())]
             for measure, size, tokens in product(MEASURES, sizes, seen):
                 out = outside(size, _span(part.log_blocks)) + outside(tokens, _span(part.log_tokens))
@@ -299,7 +290,7 @@ def check(
         growth(sizes),
         growth(tokens),
         growth(lab.values()),
-        scale_spread(),
+        fit.scale_spread(),
     )
     rows: list[dict[str, Any]] = []
     for known, asked in (("full rate", "half rate"), ("half rate", "full rate")):

@@ -24,23 +24,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize, stats  # type: ignore[import-untyped]
 
-from shapelaw.advice.evidence.losses import (
-    COLUMNS,
-    FORMS,
-    MIDDLE_DEPTH,
-    MIDDLE_SIZE,
-    MIDDLE_TOKENS,
-    PENALTIES,
-    SIZES,
-    Draws,
-    Floats,
-    draws_of,
-    few,
-    log_total,
-    penalty,
-    power,
-    slope_terms,
-)
+from shapelaw.advice.evidence import losses as formula
+from shapelaw.advice.evidence.losses import COLUMNS, PENALTIES, Draws, Floats
 from shapelaw.advice.evidence.separable import Columns, Separable, best_fit, solve
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, require_columns
@@ -181,7 +166,7 @@ def losses_of_other(runs: pd.DataFrame, name: str) -> Losses:
     shape, budget, slope = (_counted(values.to_numpy()) for values in groups)
     everything = np.ones(len(runs), dtype=np.bool_)
     losses = runs["loss"].to_numpy(dtype=np.float64)
-    total = log_total(blocks, depth)
+    total = formula.log_total(blocks, depth)
     return Losses(name, shape, budget, slope, everything, blocks, total, depth, tokens, losses)
 
 
@@ -244,7 +229,7 @@ def _log_density(off: Floats, scale: float) -> Floats:
 def place(losses: Losses, size: str) -> tuple[Floats, Floats]:
     """(n,) log sizes and log depths about their middles."""
     log_size = losses.log_total if size == "total" else losses.log_blocks
-    return log_size - MIDDLE_SIZE, losses.log_depth - MIDDLE_DEPTH
+    return log_size - formula.MIDDLE_SIZE, losses.log_depth - formula.MIDDLE_DEPTH
 
 
 def model_of(losses: Losses, form: str) -> Separable:
@@ -263,7 +248,7 @@ def scale_spread() -> float:
 
 
 def _columns(losses: Losses, scale: str, kind: str) -> Columns:
-    u, below = losses.log_tokens - MIDDLE_TOKENS, few(losses.log_tokens)
+    u, below = losses.log_tokens - formula.MIDDLE_TOKENS, formula.few(losses.log_tokens)
     of_budget, of_slope = (
         (index[:, None] == np.arange(index.max() + 1)).astype(np.float64)
         for index in (losses.budget, losses.slope)
@@ -272,11 +257,11 @@ def _columns(losses: Losses, scale: str, kind: str) -> Columns:
     def columns(theta: Floats, x: Floats, z: Floats) -> Floats:
         alpha, alpha_u, c0, c1, c2, c3, p, p_u, scaled = (theta[..., j, None] for j in range(SKEW))
         t = z - (c0 + c1 * x + c2 * u + c3 * below)
-        lost = penalty(kind, t, theta[..., SKEW, None] if theta.shape[-1] > SKEW else 0.0)
+        lost = formula.penalty(kind, t, theta[..., SKEW, None] if theta.shape[-1] > SKEW else 0.0)
         in_nats = scale == "nats"
         factor = np.exp((p * x if in_nats else p) + p_u * u + scaled * losses.other)
         size = x + 0.0 * t if in_nats else x - factor * lost
-        slope = power(alpha + alpha_u * u, size)
+        slope = formula.power(alpha + alpha_u * u, size)
         parts = [np.broadcast_to(of_budget, (*slope.shape, of_budget.shape[1])), slope[..., None] * of_slope]
         if in_nats:
             parts.append((factor * lost)[..., None])
@@ -322,14 +307,14 @@ def _parameters(losses: Losses, form: str, theta: Floats, coefficients: Floats) 
     """(b, 18) parameters in the order of `evidence.COLUMNS`, of (b, k) and (b, m) fitted ones."""
     budgets, in_nats = losses.budgets, form.startswith("nats")
     slopes = np.log(np.maximum(-coefficients[:, budgets : budgets + losses.slope.max() + 1], LEAST))
-    terms = slope_terms(losses.mean_log_tokens(losses.slope), losses.tokens)
+    terms = formula.slope_terms(losses.mean_log_tokens(losses.slope), losses.tokens)
     square = np.linalg.lstsq(terms, slopes.T, rcond=None)[0].T
     scale = np.log(np.maximum(coefficients[:, -1:], LEAST)) if in_nats else theta[:, 6:7]
     scale = scale + theta[:, SCALED:SKEW] / 2.0  # of a recipe in the middle
     others = theta[:, 6:SCALED] if in_nats else np.column_stack([theta[:, 7], np.zeros(len(theta))])
     skew = theta[:, SKEW:] if theta.shape[1] > SKEW else np.zeros((len(theta), 1))
     own = np.unique(losses.budget[~losses.other])
-    u, degree = losses.mean_log_tokens(losses.budget)[own] - MIDDLE_TOKENS, min(3, len(own) - 1)
+    u, degree = losses.mean_log_tokens(losses.budget)[own] - formula.MIDDLE_TOKENS, min(3, len(own) - 1)
     level = np.polynomial.polynomial.polyfit(u, coefficients[:, own].T, degree).T
     level = np.pad(level, ((0, 0), (0, 3 - degree)))
     return np.concatenate([theta[:, :6], scale, others, skew, square, level], axis=1)
@@ -354,7 +339,7 @@ def as_draws(parts: Sequence[tuple[Group, Floats]]) -> Draws:
     """Groups with (d, 18) parameters each as draws of one surface."""
     least, most = zip(*(group.losses.tokens for group, _ in parts), strict=True)
     groups = ((group.form, group.size, values) for group, values in parts)
-    return draws_of(groups, (min(least), max(most)))
+    return formula.draws_of(groups, (min(least), max(most)))
 
 
 def fit_evidence(series: Sequence[Losses], draws: int, seed: int = 0) -> Fitted:
@@ -368,10 +353,10 @@ def fit_evidence(series: Sequence[Losses], draws: int, seed: int = 0) -> Fitted:
     done: list[tuple[Group, float, Floats]] = []
     for index, losses in enumerate(series):
         rng = np.random.default_rng([seed, index])
-        for size in SIZES:
-            mine = [fit_group(losses, form, size) for form in FORMS]
+        for size in formula.SIZES:
+            mine = [fit_group(losses, form, size) for form in formula.FORMS]
             weight = predictive_weights(np.array([group.densities for group in mine]))
-            counts = np.diff(np.round(np.cumsum(weight) * draws / len(SIZES)).astype(int), prepend=0)
+            counts = np.diff(np.round(np.cumsum(weight) * draws / len(formula.SIZES)).astype(int), prepend=0)
             done += [
                 (group, float(one), drawn(group, int(count), rng))
                 for group, one, count in zip(mine, weight, counts, strict=True)
