@@ -35,7 +35,7 @@ LLAMA = Counting(vocab_size=32000)
 def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> answer.ShapeAnswer:
     question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
     laws = more.pop("laws", [LAW])
-    return answer.answer(question, EVIDENCE, CONTENT["block"], laws, shipped_models(counting.axis), **more)
+    return answer.answer(question, EVIDENCE, laws, shipped_models(counting.axis), **more)
 
 
 def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:

@@ -277,7 +277,7 @@ def test_left_out_shapes_that_are_missed_far_are_said(analysis):
 @pytest.fixture(scope="module")
 def drawn(analysis):
     """At five sizes of the shapes' own."""
-    return replace(analysis, sizes=tuple(answers.middle_sizes(analysis.surface.shapes).tolist()))
+    return replace(analysis, sizes=analysis.surface.shapes.middle_sizes)
 
 
 def test_what_cannot_be_drawn_is_said(drawn):

@@ -246,7 +246,6 @@ class ShapeAnswer:
 def answer(
     question: Question,
     evidence: Evidence,
-    evidence_block: str,
     laws: Sequence[Transitions],
     networks: Iterable[Network],
     given: Network | None = None,
@@ -258,7 +257,6 @@ def answer(
     Args:
         question: size, vocabulary, tokens.
         evidence: the fits of public losses.
-        evidence_block: the block of its networks, in words.
         laws: laws of transitions, the user's own first where there is one.
         networks: that were shipped.
         given: a shape to price.
@@ -270,18 +268,19 @@ def answer(
         UserError: the vocabulary leaves no room for blocks.
     """
     costs = ask(evidence, question)
-    witnesses = [_of_evidence(costs, evidence_block), *(_of_law(law, costs) for law in laws)]
+    witnesses = [_of_evidence(costs), *(_of_law(law, costs) for law in laws)]
     if surface is not None:
         witnesses.insert(1, surface.witness(question))
     if question.counting.block == "gpt2":
-        witnesses.sort(key=lambda one: one.block == evidence_block)
+        witnesses.sort(key=lambda one: one.block == evidence.block)
     public, name, tells = costs, evidence.name, partial(_told, evidence)
     if surface is not None and not costs.told:
         mine = partial(surface.costs, per_log_tokens=evidence.spread.per_log_tokens)
         if (found := mine(question)) is not None:
             costs, name, tells = found, surface.source, mine
     best, by = (costs.best, name) if costs.told else _by_own(costs, laws)
-    rows = tuple(_row(costs, depth) for depth in costs.rows()) if costs.told else ()
+    shown = costs.rows() if costs.told else ()
+    rows = tuple(Row(_shape(costs, one), costs.at(one), costs.relative_time(one)) for one in shown)
     advised = _shape(costs, whole(best.depth)) if by else None
     shape = None if advised is None else advised.shape
     told = () if question.equal_time or not costs.told else clocks or (question.clock,)
@@ -380,10 +379,6 @@ def _timed(question: Question, costs: Costs) -> Question:
     return replace(question, size=size, counting=counting, equal_time=True)
 
 
-def _row(costs: Costs, depth: int) -> Row:
-    return Row(_shape(costs, depth), costs.at(depth), costs.relative_time(depth))
-
-
 def _shape(costs: Costs, depth: int) -> SizedShape:
     """The shape of a depth; at equal latency preferably one whose own heads of keys decode as quickly."""
     question, size = costs.question, costs.size_at(depth)
@@ -397,7 +392,7 @@ def _shape(costs: Costs, depth: int) -> SizedShape:
     )
 
 
-def _of_evidence(costs: Costs, block: str) -> Witness:
+def _of_evidence(costs: Costs) -> Witness:
     best, evidence = costs.best, costs.evidence
     beyond = math.exp(outside(costs.blocks, evidence.blocks))
     remarks = []
@@ -407,9 +402,8 @@ def _of_evidence(costs: Costs, block: str) -> Witness:
             f"Its losses are at {low} to {high} tokens; these are {times(math.exp(out))} "
             f"{'fewer' if costs.question.tokens < evidence.tokens[0] else 'more'}, so its intervals are wider."
         )
-    return Witness(
-        evidence.name, block, best.depth, best.own_low, best.own_high, evidence.blocks, beyond, tuple(remarks)
-    )
+    depths = best.depth, best.own_low, best.own_high
+    return Witness(evidence.name, evidence.block, *depths, evidence.blocks, beyond, tuple(remarks))
 
 
 def _of_law(law: Transitions, costs: Costs) -> Witness:
@@ -447,14 +441,9 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
     """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
     tells = tells or partial(_told, costs.evidence)
-    own = None if network.origin else tells(of_own_size(network, costs.question))
+    asked = replace(costs.question, size=network.size(), counting=network.counting, equal_time=False)
+    own = None if network.origin else tells(replace(asked, tokens=network.tokens or asked.tokens))
     return Priced(network, own, None if own is None else own.at(network.depth, network.block_params))
-
-
-def of_own_size(network: Network, question: Question) -> Question:
-    """The same question at a network's own size, vocabulary and, where they are known, tokens."""
-    tokens = network.tokens or question.tokens
-    return replace(question, size=network.size(), counting=network.counting, tokens=tokens, equal_time=False)
 
 
 def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:

@@ -90,6 +90,7 @@ class Evidence:
         blocks, totals, tokens: smallest and largest of the evidence's networks and budgets.
         clock: the public times.
         name: whose they are.
+        block: of their networks, in words.
         grid: (201,) logs of the depths that are compared.
         least_tokens, most_tokens: below and above which nothing follows from them.
         least_size: the smallest size, as the question counts it, whose best loss is known.
@@ -110,6 +111,7 @@ class Evidence:
     least_size: float = 0.0
     few_shapes: bool = False
     depths: tuple[float, float] = (1.0, (DEEPEST - 1) / OUTSIDE)
+    block: str = ""
 
     @cached_property
     def normals(self) -> Floats:
@@ -150,9 +152,10 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     errors = times["work_err"], times["depth_err"] * ends, _works(blocks), times["per_log_work"]
     clock = clocks.Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"], *errors)
     draws, widens = draws_of(groups, levels), Spread(**content["spread"])
-    most = MANY_TOKENS * tokens[1]
+    most, block = MANY_TOKENS * tokens[1], content.get("block", "")
+    spans = blocks, totals, tokens
     return Evidence(
-        draws, widens, blocks, totals, tokens, clock, content["name"], depths=depths, most_tokens=most
+        draws, widens, *spans, clock, content["name"], most_tokens=most, depths=depths, block=block
     )
 
 

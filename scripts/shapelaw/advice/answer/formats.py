@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from shapelaw.advice.answer.sizes import Counting, head_dim_of, head_group, shape_of_size
+from shapelaw.advice.answer.sizes import Counting, head_dim_of, shape_of_size
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import SizeAxis
@@ -120,10 +120,9 @@ def shape_for(name: str, size: float, depth: int, counting: Counting) -> Shape:
     """
     if name != "nanochat":
         return shape_of_size(size, depth, counting).shape
-    group = head_group(counting.kv_heads)
     tables = {SizeAxis.BLOCK: 0, SizeAxis.FLOPS: 1, SizeAxis.TOTAL: 2}[counting.axis]
     shapes = [
-        counting.shape(depth, width, head_dim_of(width, group), 4 * width)
+        counting.shape(depth, width, head_dim_of(width, counting.head_group), 4 * width)
         for width in range(STEP, WIDEST, STEP)
     ]
     sizes = {

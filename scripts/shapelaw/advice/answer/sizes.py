@@ -140,6 +140,11 @@ class Counting:
         )
 
     @property
+    def head_group(self) -> int:
+        """What a number of heads has to be a multiple of, by the heads of keys."""
+        return math.lcm(HEAD_GROUP, self.kv_heads or 1)
+
+    @property
     def fixed(self) -> float:
         """The part of a size that no width changes: the first factor of an embedding in two."""
         return self._terms()[1]
@@ -236,8 +241,7 @@ def shape_of_size(
     least = step * max(1, math.floor(real / step))
     widths = {*range(step * math.ceil(low / step), math.floor(high) + 1, step), least, least + step}
     filled = [_filled(size, depth, width, counting) for width in widths if width]
-    group = head_group(counting.kv_heads)
-    best = min(filled, key=lambda one: (*_dislike(one, group), _away(one.shape, real) + off_by(one.shape)))
+    best = min(filled, key=lambda one: (*_dislike(one, counting), _away(one.shape, real) + off_by(one.shape)))
     if real < WIDTH_STEPS[-1][1] and not best.fits:
         raise UserError(
             f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
@@ -252,9 +256,9 @@ def shape_of_size(
     return best
 
 
-def _dislike(one: SizedShape, group: int) -> tuple[bool, float, bool]:
+def _dislike(one: SizedShape, counting: Counting) -> tuple[bool, float, bool]:
     """What is wrong with a shape, the worst first: its size, and its number of heads."""
-    return not one.fits, 0.0 if one.fits else abs(one.off), one.shape.heads % group > 0
+    return not one.fits, 0.0 if one.fits else abs(one.off), one.shape.heads % counting.head_group > 0
 
 
 def _away(shape: Shape, real: float) -> float:
@@ -265,7 +269,7 @@ def _away(shape: Shape, real: float) -> float:
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:
     """The shape of a depth and width whose feed-forward width brings it nearest to a size, within `FF_RANGE`."""
-    shape_with = partial(counting.shape, depth, width, head_dim_of(width, head_group(counting.kv_heads)))
+    shape_with = partial(counting.shape, depth, width, head_dim_of(width, counting.head_group))
     standard = shape_with(None)
     usual, step = standard.hidden_width, _step(width)
     per_unit = (counting.size(shape_with(usual + step)) - counting.size(standard)) / step
@@ -274,11 +278,6 @@ def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedSha
     hidden = max(step, step * round(min(max(wanted, low), high) / step))
     shape = shape_with(hidden)
     return SizedShape(shape, counting.size(shape), size)
-
-
-def head_group(kv_heads: int | None) -> int:
-    """What a number of heads has to be a multiple of, by the heads of keys."""
-    return HEAD_GROUP if kv_heads is None else math.lcm(HEAD_GROUP, kv_heads)
 
 
 def head_dim_of(width: int, group: int = HEAD_GROUP) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from shapelaw.advice.answer.answer import ENOUGH_TOKENS, Priced, Row, ShapeAnswer, Witness, times, whole
-from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, Question, outside
+from shapelaw.advice.answer.costs import LEAST_TOKENS, MANY_TOKENS, OUTSIDE, Best, Cost, outside
 from shapelaw.advice.answer.sizes import big
 from shapelaw.advice.evidence.clocks import LATENCY, SEVERAL_SIZES, training_memory
 from shapelaw.advice.evidence.losses import FEW_TOKENS
@@ -90,9 +91,19 @@ def _interval(best: Best) -> str:
 def _costs(found: ShapeAnswer) -> str:
     question = found.question
     timed, serving = question.equal_time, question.serving
-    head = ["layers", "width", "heads", "feed-forward", "excess loss, nats (68%)", "wasted"]
-    head += ["size" if timed else "time", *(["KV per token", "per token"] if serving else [])]
-    lines = [aligned([head, *(_cells(row, question) for row in found.rows)])]
+    columns: dict[str, Callable[[Row], str]] = {
+        "layers": lambda row: str(row.sized.shape.depth),
+        "width": lambda row: f"{row.sized.shape.width:,}",
+        "heads": lambda row: f"{row.sized.shape.heads} x {row.sized.shape.attention_dim}",
+        "feed-forward": lambda row: f"{row.sized.shape.hidden_width:,}",
+        "excess loss, nats (68%)": lambda row: cost_text(row.cost),
+        "wasted": lambda row: f"{row.cost.params_worth:.0%}",
+        "size" if timed else "time": lambda row: big(row.sized.size) if timed else f"{row.time:.2f}",
+    }
+    if serving is not None:
+        columns["KV per token"] = lambda row: f"{serving.of(row.sized.shape)[1] / 1024:.4g} KiB"
+        columns["per token"] = lambda row: f"{1e3 * serving.of(row.sized.shape)[2]:.3g} ms"
+    lines = [_table(columns, found.rows)]
     lines += [
         f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
         f"{big(row.sized.size)}."
@@ -129,23 +140,6 @@ def _costs(found: ShapeAnswer) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Row, question: Question) -> tuple[str, ...]:
-    shape, serving = row.sized.shape, question.serving
-    cells = (
-        str(shape.depth),
-        f"{shape.width:,}",
-        f"{shape.heads} x {shape.attention_dim}",
-        f"{shape.hidden_width:,}",
-        cost_text(row.cost),
-        f"{row.cost.params_worth:.0%}",
-        big(row.sized.size) if question.equal_time else f"{row.time:.2f}",
-    )
-    if serving is None:
-        return cells
-    _, cache, seconds = serving.of(shape)
-    return (*cells, f"{cache / 1024:.4g} KiB", f"{1e3 * seconds:.3g} ms")
-
-
 def cost_text(cost: Cost) -> str:
     """`0.006 (0.002 to 0.013)`, in nats."""
     return f"{cost.value:.3f} ({cost.low:.3f} to {cost.high:.3f})"
@@ -155,6 +149,11 @@ def aligned(rows: Sequence[Sequence[str]], put: Callable[[str, int], str] = str.
     """Rows of cells as lines, with columns two spaces apart; `put` fills a cell up to the width of its column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(put, row, widths)).rstrip() for row in rows)
+
+
+def _table(columns: Mapping[str, Callable[[Any], str]], items: Iterable[Any]) -> str:
+    """A row for each item, below the names of the columns."""
+    return aligned([[*columns], *([cell(one) for cell in columns.values()] for one in items)])
 
 
 def _flat(found: ShapeAnswer) -> str:
@@ -306,20 +305,15 @@ def _given(priced: Priced, found: ShapeAnswer) -> str:
 def _shipped(found: ShapeAnswer) -> str:
     shipped, most = found.shipped, found.costs.evidence.tokens[1]
     cost = f"excess loss{' at its own size' if found.question.equal_time else ''}, nats (68%)"
-    rows = [("shipped at this size", "layers", "width", "V", "size", "tokens", cost)]
-    for one in shipped:
-        network = one.network
-        rows.append(
-            (
-                f"{network.name} ({network.year})",
-                str(network.depth),
-                f"{network.width:,}",
-                f"{network.counting.vocab_size:,}{' tied' if network.counting.tied else ''}",
-                big(network.size()),
-                "unknown" if network.tokens is None else big(network.tokens),
-                network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
-            )
-        )
+    columns: dict[str, Callable[[Priced], str]] = {
+        "shipped at this size": lambda one: f"{one.network.name} ({one.network.year})",
+        "layers": lambda one: str(one.network.depth),
+        "width": lambda one: f"{one.network.width:,}",
+        "V": lambda one: f"{one.network.counting.vocab_size:,}{' tied' if one.network.counting.tied else ''}",
+        "size": lambda one: big(one.network.size()),
+        "tokens": lambda one: "unknown" if one.network.tokens is None else big(one.network.tokens),
+        cost: lambda one: one.network.origin or ("can't tell" if one.cost is None else cost_text(one.cost)),
+    }
     far = any(one.cost is not None and (one.network.tokens or 0.0) > most for one in shipped)
     said = [
         "Each is compared with the best of its own size and vocabulary, at its own tokens where they are known"
@@ -329,7 +323,7 @@ def _shipped(found: ShapeAnswer) -> str:
         said.append(
             "A pruned, distilled or upscaled model isn't priced: its loss owes much to the model it came from."
         )
-    return "\n".join([aligned(rows), *said])
+    return "\n".join([_table(columns, shipped), *said])
 
 
 def verdict(found: ShapeAnswer) -> str:

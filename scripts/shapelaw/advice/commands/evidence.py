@@ -189,16 +189,15 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
     fit = least_squares(design, speed.to_numpy())
     centred = design[:, 1:] - design[:, 1:].mean(axis=0)
     both = least_squares(np.column_stack([design, centred.prod(axis=1)]), speed.to_numpy())
-    names = ("work", "work_err", "depth", "depth_err", "per_log_work")
-    numbers = (
-        fit.values[1],
-        fit.errors[1],
-        fit.values[2],
-        fit.errors[2],
-        math.hypot(both.values[3], both.errors[3]),
-    )
-    values = (round(float(number), 3) for number in numbers)
-    return {**dict(zip(names, values, strict=True)), "source": "Gemstones on MI250X, 8 to 64 nodes"}
+    times = {
+        "work": fit.values[1],
+        "work_err": fit.errors[1],
+        "depth": fit.values[2],
+        "depth_err": fit.errors[2],
+    }
+    times["per_log_work"] = math.hypot(both.values[3], both.errors[3])
+    rounded = {name: round(float(number), 3) for name, number in times.items()}
+    return {**rounded, "source": "Gemstones on MI250X, 8 to 64 nodes"}
 
 
 def as_lines(content: dict[str, Any]) -> str:

@@ -120,4 +120,4 @@ def public_answer(
     if question.serving is not None:
         clocks.append(question.serving)
     models = shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given, surface, clocks)
+    return answer(question, public_evidence(), laws, models, given, surface, clocks)

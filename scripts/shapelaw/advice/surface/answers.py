@@ -285,11 +285,6 @@ def _crossing(gap: Floats, grid: Floats) -> Floats:
     return np.where(once, grid[at] + share * (grid[1] - grid[0]), np.nan)
 
 
-def middle_sizes(shapes: Shapes) -> npt.NDArray[np.float64]:
-    """Five sizes evenly spread in log size between the smallest and the largest shape."""
-    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), 5), dtype=np.float64)
-
-
 STEP = 0.02  # log depths to which the moves of draws are rounded
 NO_CLOCK = Clock(1.0, DEPTHS[[0, -1]], np.zeros(2), "no machine")
 SizeOf = Callable[[Floats, Floats], Floats]

@@ -76,6 +76,11 @@ class Shapes:
         return np.asarray(labels[:, None] == others, dtype=np.float64)
 
     @property
+    def middle_sizes(self) -> tuple[float, ...]:
+        """Five sizes evenly spread in log size between the smallest and the largest shape."""
+        return tuple(np.geomspace(self.size.min(), self.size.max(), 5).tolist())
+
+    @property
     def x(self) -> Floats:
         return np.log(self.size)
 
@@ -363,7 +368,7 @@ def fit_smooth(
     waves = _waves(frame, x, z)
     deviations = DEVIATIONS if dof > 0 else DEVIATIONS[:1]
     settings = tuple(
-        _setting(design, waves, y, seeds, dof, amplitude, reach, deviation)
+        _setting(design, waves, y, seeds, dof, (amplitude, reach, deviation))
         for reach in REACHES
         for amplitude in (AMPLITUDES if reach == REACHES[0] else AMPLITUDES[1:])
         for deviation in deviations
@@ -406,16 +411,10 @@ def mean_smooth(smooth: Smooth) -> Floats:
 
 
 def _setting(
-    design: Floats,
-    waves: Floats,
-    y: Floats,
-    seeds: Floats,
-    dof: float,
-    amplitude: float,
-    reach: float,
-    deviation: float,
+    design: Floats, waves: Floats, y: Floats, seeds: Floats, dof: float, choice: tuple[float, float, float]
 ) -> _Setting:
-    n, k = design.shape
+    """A setting by its choice of amplitude, reach and deviation."""
+    (n, k), (amplitude, reach, deviation) = design.shape, choice
     prior_std: Floats = amplitude * np.sqrt(_spectrum(reach))
     noise = np.sqrt(1.0 / seeds + deviation**2)
     covariance = (waves * prior_std**2) @ waves.T + np.diag(noise**2)

@@ -126,7 +126,7 @@ def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
     noise = given or pooled_noise(budget.runs, by_width=False)
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
-    sizes = options.sizes or tuple(float(size) for size in answers.middle_sizes(shapes))
+    sizes = options.sizes or shapes.middle_sizes
     found = SurfaceAnalysis(surface, options.size, budget, rule, sizes, options.within, options.unit)
     if not surface.usable:
         return found
