@@ -24,7 +24,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
 if TYPE_CHECKING:  # needs pandas, which no other answer does
-    from shapelaw.advice.surface.answers import SurfaceDraws
+    from shapelaw.advice.surface.answers import OwnSurface
 
 LOW, HIGH = 0.16, 0.84
 DEEPEST = 512
@@ -77,7 +77,7 @@ class Spread:
 
 
 # draws of a loss surface: those of public losses, or of a surface of one's own
-Drawn: TypeAlias = "Draws | SurfaceDraws"
+Drawn: TypeAlias = "Draws | OwnSurface"
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,9 @@ class SizeRule:
         return np.asarray(table / (self.blocks * depths * widths**2 + self.layers * depths * widths + table))
 
 
+STANDARD = SizeRule(12.0, 0.0, 0.0, 0.0)
+
+
 def size_rule(depth: npt.ArrayLike, width: npt.ArrayLike, size: npt.ArrayLike) -> SizeRule:
     """The rule of least squared relative errors over (n,) shapes."""
     depths, widths, sizes = (np.asarray(values, dtype=np.float64) for values in (depth, width, size))

@@ -7,7 +7,6 @@ question. A surface knows the depths that were tried near a size, so depths are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -31,7 +30,7 @@ from shapelaw.advice.answer.costs import (
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.evidence.clocks import Clock, log_blocks_at
 from shapelaw.advice.evidence.losses import lowest
-from shapelaw.advice.own_runs.budgets import SizeRule
+from shapelaw.advice.own_runs.budgets import STANDARD, SizeRule
 from shapelaw.advice.surface.average import Surface
 from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
 from shapelaw.errors import UserError
@@ -287,35 +286,6 @@ def _crossing(gap: Floats, grid: Floats) -> Floats:
 
 STEP = 0.02  # log depths to which the moves of draws are rounded
 NO_CLOCK = Clock(1.0, DEPTHS[[0, -1]], np.zeros(2), "no machine")
-SizeOf = Callable[[Floats, Floats], Floats]
-
-
-@dataclass(frozen=True)
-class SurfaceDraws:
-    """The draws of a surface; `size_of` gives its (p,) log sizes from (p,) logs of blocks and of depths."""
-
-    surface: Surface
-    size_of: SizeOf
-
-    def __len__(self) -> int:
-        return self.surface.draws
-
-    def losses(
-        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
-    ) -> Floats:
-        """(D, p) losses in nats; tokens change nothing.
-
-        Args:
-            log_blocks, log_depth: (p,) logs of the parameters of the blocks and of the layers.
-            log_tokens: log of the number of tokens.
-            shift: (D,) what the surface is moved by in log depth, which is rounded to `STEP`.
-        """
-        moves = STEP * np.round(np.asarray(shift) / STEP)
-        return self.surface.losses(self.size_of(log_blocks, log_depth), log_depth, moves)
-
-    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
-        """(p,) losses in nats by the forms' own fits, which noise bends less than their draws."""
-        return self.surface.fitted(self.size_of(log_blocks, log_depth), log_depth)
 
 
 def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> Costs | None:
@@ -332,7 +302,7 @@ def costs_of_size(surface: Surface, best: BestDepth, within: float = WITHIN) -> 
     if best.status not in ANSWERED or outside(best.size, span) > math.log(OUTSIDE):
         return None
     along = np.full_like(DEPTHS, math.log(best.size))
-    evidence = _evidence(surface, lambda log_blocks, _: log_blocks, along, span)
+    evidence = OwnSurface(surface).evidence(along, span)
     question = Question(best.size, Counting(SizeAxis.BLOCK), 1.0, NO_CLOCK, within=within)
     found = ask(evidence, question)
     whole = sorted({max(1, math.floor(best.depth)), math.ceil(best.depth)})
@@ -353,7 +323,7 @@ def new_run(surface: Surface, size: float, depth: float) -> tuple[float, float, 
 
 @dataclass(frozen=True)
 class OwnSurface:
-    """A surface of one's own as a witness.
+    """A surface of one's own as a witness, and its draws by logs of blocks and depths.
 
     Attributes:
         surface: fitted, with draws.
@@ -364,10 +334,30 @@ class OwnSurface:
     """
 
     surface: Surface
-    axis: SizeAxis
-    rule: SizeRule
-    tokens: float
-    source: str
+    axis: SizeAxis = SizeAxis.BLOCK
+    rule: SizeRule = STANDARD
+    tokens: float = math.nan
+    source: str = ""
+
+    def __len__(self) -> int:
+        return self.surface.draws
+
+    def losses(
+        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
+    ) -> Floats:
+        """(D, p) losses in nats; tokens change nothing.
+
+        Args:
+            log_blocks, log_depth: (p,) logs of the parameters of the blocks and of the layers.
+            log_tokens: log of the number of tokens.
+            shift: (D,) what the surface is moved by in log depth, which is rounded to `STEP`.
+        """
+        moves = STEP * np.round(np.asarray(shift) / STEP)
+        return self.surface.losses(self._log_size(log_blocks, log_depth), log_depth, moves)
+
+    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
+        """(p,) losses in nats by the forms' own fits, which noise bends less than their draws."""
+        return self.surface.fitted(self._log_size(log_blocks, log_depth), log_depth)
 
     def witness(self, question: Question) -> Witness:
         """What it says about the best depth of a question.
@@ -426,7 +416,7 @@ class OwnSurface:
         along = self._log_size(log_blocks_at(question.size, question.counting, DEPTHS), DEPTHS)
         blocks = self.rule.blocks * shapes.depth * shapes.width**2 if self._converts else shapes.size
         span = float(blocks.min()), float(blocks.max())
-        evidence = _evidence(self.surface, self._log_size, along, span, self.source)
+        evidence = self.evidence(along, span)
         if math.isfinite(self.tokens):
             spread = replace(evidence.spread, per_log_tokens=per_log_tokens, per_log_fewer=per_log_tokens)
             evidence = replace(evidence, spread=spread, tokens=(self.tokens, self.tokens))
@@ -436,6 +426,31 @@ class OwnSurface:
         _, low, high, status = _best_among(self.surface, x, evidence.grid, out > SAME_SIZE)
         found = replace(found, best=_as_wide(found, low, high))
         return found, SurfaceStatus.NOT_IDENTIFIABLE if out > math.log(OUTSIDE) else status
+
+    def evidence(self, along: Floats, span: tuple[float, float]) -> Evidence:
+        """The surface as evidence on the depths that were tried at the (201,) log sizes `along` all of `DEPTHS`."""
+        shapes = self.surface.shapes
+        inside = (along >= shapes.x.min() - SAME_SIZE) & (along <= shapes.x.max() + SAME_SIZE)
+        tried = _tried(self.surface, along, inside)
+        if not inside.any():
+            ends = max(0.0, float(shapes.z.min()) - FARTHER), float(shapes.z.max()) + FARTHER
+        elif np.ptp(along) == 0 or not tried.any():
+            ends = tried_depths(shapes, float(along[inside].mean()))
+        else:
+            ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
+        return Evidence(
+            self,
+            Spread(0.0, 0.0, 0.0, 0.0, 0.0),
+            span,
+            span,
+            (1.0, 1e30),
+            NO_CLOCK,
+            self.source,
+            np.linspace(*ends, len(DEPTHS)),
+            least_tokens=0.0,
+            least_size=float(shapes.size.min()),
+            few_shapes=True,
+        )
 
     @property
     def _converts(self) -> bool:
@@ -459,34 +474,6 @@ def _as_wide(costs: Costs, low: float, high: float) -> Best:
     if costs.block_errors is not None:
         ends = min(ends[0], best.low), max(ends[1], best.high)
     return Best(best.depth, *ends, low, high)
-
-
-def _evidence(
-    surface: Surface, size_of: SizeOf, along: Floats, span: tuple[float, float], name: str = ""
-) -> Evidence:
-    """The surface as evidence on the depths that were tried at the (201,) log sizes `along` all of `DEPTHS`."""
-    shapes = surface.shapes
-    inside = (along >= shapes.x.min() - SAME_SIZE) & (along <= shapes.x.max() + SAME_SIZE)
-    tried = _tried(surface, along, inside)
-    if not inside.any():
-        ends = max(0.0, float(shapes.z.min()) - FARTHER), float(shapes.z.max()) + FARTHER
-    elif np.ptp(along) == 0 or not tried.any():
-        ends = tried_depths(shapes, float(along[inside].mean()))
-    else:
-        ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
-    return Evidence(
-        SurfaceDraws(surface, size_of),
-        Spread(0.0, 0.0, 0.0, 0.0, 0.0),
-        span,
-        span,
-        (1.0, 1e30),
-        NO_CLOCK,
-        name,
-        np.linspace(*ends, len(DEPTHS)),
-        least_tokens=0.0,
-        least_size=float(shapes.size.min()),
-        few_shapes=True,
-    )
 
 
 def _tried(surface: Surface, along: Floats, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
