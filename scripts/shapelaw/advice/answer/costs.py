@@ -458,7 +458,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
     beside = [max(1.0, math.floor(math.exp(middle))), max(1.0, math.ceil(math.exp(middle)))]
     depth = min(beside, key=lambda one: float(np.interp(math.log(one), grid, together)))
-    first, last = (math.exp(one) for one in question.clock.log_depth[[0, -1]])
+    first, last = (math.exp(question.clock.log_depth[end]) for end in (0, -1))
     if question.equal_time and not first / UNTIMED <= depth <= last * UNTIMED:
         raise UserError(
             f"By the times of {question.clock.source}, of {first:.0f} to {last:.0f} layers, the best depth at equal "

@@ -8,7 +8,7 @@ have the digits of the committed fits, and normal scores six.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from shapelaw.advice.answer import costs
-from shapelaw.advice.answer.answer import Network, Transitions
-from shapelaw.advice.answer.costs import Evidence
+from shapelaw.advice.answer.answer import Transitions
 from shapelaw.advice.evidence import clocks, losses
 from shapelaw.advice.evidence.clocks import Clock, polynomial, shuffled_scores
 from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws
-from shapelaw.advice.models import config_json
-from shapelaw.advice.models.bottlenecks import RANK, Series, estimate, rank_setting, redundancy_text
+from shapelaw.advice.evidence.public import public_evidence, published_law, shipped_models
+from shapelaw.advice.models import bottlenecks, config_json
 from shapelaw.report.tables import picked
+from shapelaw.specs.sizes import SizeAxis
 
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 DIGITS = 6  # of normal scores after the point, far below what they are known to
@@ -54,22 +54,14 @@ def _read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def content_of(
-    evidence: Evidence,
-    laws: Sequence[Transitions],
-    machines: Mapping[str, Clock],
-    models: Sequence[Network],
-    series: Iterable[Series],
-) -> dict[str, Any]:
+def content_of(own_laws: Sequence[Transitions], machines: Mapping[str, Clock]) -> dict[str, Any]:
     """The numbers that the page needs, as `page_of` takes them.
 
     Args:
-        evidence: the fits of public losses.
-        laws: sources beside the evidence.
+        own_laws: of the user's own transitions, beside the public evidence and the published law.
         machines: their training times by what `--machine` calls them, the usual one first.
-        models: that were shipped.
-        series: measured redundancies, the preferred ones first.
     """
+    evidence = public_evidence()
     grid, draws = evidence.grid, evidence.draws
     recipes, p0 = evidence.recipes, COLUMNS.index("p0")
     assert isinstance(draws, Draws)
@@ -94,9 +86,9 @@ def content_of(
         },
         "machines": {name: _machine(clock) for name, clock in machines.items()},
         "normals": np.round(shuffled_scores(len(draws), 2 + depths).T, DIGITS),
-        "laws": laws,
-        "models": models,
-        "redundancies": redundancies_of(series),
+        "laws": [*own_laws, published_law()],
+        "models": shipped_models(SizeAxis.TOTAL),
+        "redundancies": _redundancies(),
     }
 
 
@@ -115,12 +107,16 @@ def _machine(clock: Clock) -> dict[str, Any]:
     return asdict(clock) | {"solved": polynomial(tuple(depths - depths.mean()), min(3, len(depths)))}
 
 
-def redundancies_of(series: Iterable[Series]) -> list[tuple[float, str]]:
+def _redundancies() -> list[tuple[float, str]]:
     """What a rank d / `strength` of the embedding wastes, in words, for each of `STRENGTHS`."""
-    known, setting = list(series), rank_setting(False)
+    known, setting = bottlenecks.published_redundancies(), bottlenecks.rank_setting(False)
     rows = []
     for strength in STRENGTHS:
-        found = estimate(RANK, float(strength), setting, known)
-        text = "" if found is None else f"{redundancy_text(found)}, {found.basis.value} ({found.source})"
+        found = bottlenecks.estimate(bottlenecks.RANK, float(strength), setting, known)
+        text = (
+            ""
+            if found is None
+            else f"{bottlenecks.redundancy_text(found)}, {found.basis.value} ({found.source})"
+        )
         rows.append((round(float(strength), 4), text))
     return rows

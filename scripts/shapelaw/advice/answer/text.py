@@ -217,9 +217,11 @@ def _spread(found: ShapeAnswer) -> str:
     if not found.costs.told:
         return "The evidence doesn't reach this size; the interval is your fit's, widened by what sources differ by."
     if by_own_surface(found):
+        other = outside(found.question.tokens, found.costs.evidence.tokens) > SAME
+        more = " Its runs saw another number of tokens, by which the interval is wider." if other else ""
         return (
             "The public evidence doesn't reach this question, so costs, best depth and interval are those of your own "
-            f"fit: for networks like its runs, trained as they were.{_other_tokens(found)}"
+            f"fit: for networks like its runs, trained as they were.{more}"
         )
     low, high = ends(Best(found.best.depth, found.best.own_low, found.best.own_high, 0.0, 0.0))
     return (
@@ -250,13 +252,6 @@ def _few_tokens(found: ShapeAnswer) -> str:
 def by_own_surface(found: ShapeAnswer) -> bool:
     """Whether the table of costs is a surface's of the user's own, where the public evidence doesn't reach."""
     return bool(found.rows) and found.by != found.public
-
-
-def _other_tokens(found: ShapeAnswer) -> str:
-    costs = found.costs
-    if outside(found.question.tokens, costs.evidence.tokens) <= SAME:
-        return ""
-    return " Its runs saw another number of tokens, by which the interval is wider."
 
 
 def _witnesses(witnesses: Iterable[Witness]) -> str:

@@ -18,14 +18,13 @@ from pathlib import Path
 from shapelaw.advice.answer.costs import CONTEXT
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import content_of, page_of
-from shapelaw.advice.evidence import public
 from shapelaw.advice.evidence.clocks import read_clock
-from shapelaw.advice.models.bottlenecks import published_redundancies
+from shapelaw.advice.evidence.public import MI250X, machine_clock, public_evidence
 from shapelaw.errors import command_line, exit_code
-from shapelaw.specs.sizes import GPT2_VOCAB_SIZE, SizeAxis
+from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import write_text
 
-PUBLIC_MACHINES = (public.MI250X, "h200")
+PUBLIC_MACHINES = (MI250X, "h200")
 
 
 def main() -> None:
@@ -43,19 +42,11 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     own_laws = [] if arguments.fit in (None, PUBLISHED) else [own_law(arguments.fit)]
-    evidence = public.public_evidence()
-    clocks = {str(name): public.machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
+    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
     if arguments.speed:
-        own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, evidence.clock)
+        own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, public_evidence().clock)
         clocks = {str(arguments.speed): own} | clocks
-    content = content_of(
-        evidence,
-        [*own_laws, public.published_law()],
-        clocks,
-        public.shipped_models(SizeAxis.TOTAL),
-        published_redundancies(),
-    )
-    write_text(arguments.out, page_of(content))
+    write_text(arguments.out, page_of(content_of(own_laws, clocks)))
 
 
 if __name__ == "__main__":

@@ -277,6 +277,7 @@ class Serving:
     kv_heads: int | None = None
 
     name = LATENCY
+    log_depth = 0.0, 99.0  # ends of the depths that are told: all
 
     @property
     def source(self) -> str:
@@ -284,11 +285,6 @@ class Serving:
         return (
             f"a roofline of {self.bandwidth / 1e12:.3g} TB/s and {1e6 * self.layer_seconds:.3g} µs per layer"
         )
-
-    @property
-    def log_depth(self) -> Floats:
-        """(2,) ends of the depths that are told: all."""
-        return np.array([0.0, 99.0])
 
     def beyond(self, log_blocks: float) -> float:
         """None."""

@@ -282,13 +282,10 @@ def known_redundancies(axis: SizeAxis = SizeAxis.TOTAL, fits: Iterable[Path] = (
     Raises:
         UserError: a folder has no redundancies.
     """
-    theirs = [one for folder in fits for one in fitted_series(folder, axis)]
-    ours = [
-        one
-        for study in _STUDIES
-        for one in fitted_series(MEASURED / study, axis, f"docs/results/laptop_{study}.csv")
-    ]
-    return [*theirs, *ours, *published_redundancies()]
+    ours = {MEASURED / study: f"docs/results/laptop_{study}.csv" for study in _STUDIES}
+    folders = [*((folder, "") for folder in fits), *ours.items()]
+    found = [one for folder, name in folders for one in fitted_series(folder, axis, name)]
+    return [*found, *published_redundancies()]
 
 
 def published_redundancies() -> tuple[Series, ...]:

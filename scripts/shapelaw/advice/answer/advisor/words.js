@@ -4,7 +4,6 @@ const layers = (depth) => `${depth} layer${depth === 1 ? "" : "s"}`;
 const span = ([low, high]) => (high > low ? `${low} to ${layers(high)}` : layers(low));
 const about = (width) => whole.format(Math.round(width / 16) * 16 || Math.round(width));
 const excess = ([value, low, high]) => `${value.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`;
-const percent = (share) => `${Math.abs(100 * share).toFixed(0)}%`;
 
 // Whole depths between which a best depth lies; never one alone.
 function ends({ depth, low, high }) {
@@ -164,7 +163,7 @@ function sayJudged(asked, judged) {
   if (model !== null) said += `, which has ${layers(depth)}`;
   if (!asked.equalTime) {
     const share = trainingTime(asked, against, judged.depth, model?.block_params) / trainingTime(asked, against, depth) - 1;
-    said += `; it takes ${percent(share)} ${share < 0 ? "less" : "more"} time per token to train on ${asked.machine.name}`;
+    said += `; it takes ${Math.abs(100 * share).toFixed(0)}% ${share < 0 ? "less" : "more"} time per token to train on ${asked.machine.name}`;
   }
   return say("given", `${said}.`);
 }
