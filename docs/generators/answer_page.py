@@ -20,17 +20,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from page_parts import pipe_table, with_parts
-from shapelaw.advice.answer.allocation import powers_of_ten
-from shapelaw.advice.answer.answer import Network, ShapeAnswer, price
+from shapelaw.advice.answer.allocation import powers_of_ten, public_allocation
+from shapelaw.advice.answer.answer import ShapeAnswer, price, public_answer
 from shapelaw.advice.answer.costs import DEPTHS, HIGH, LOW, WITHIN, Question, ask
 from shapelaw.advice.answer.laws import PUBLISHED, best_depth_at, read_law
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.answer.text import cost_text, ends, text_of
 from shapelaw.advice.commands.shape import bottlenecks
 from shapelaw.advice.evidence.public import (
+    Network,
     machine_clock,
-    public_allocation,
-    public_answer,
     public_evidence,
     shipped_models,
 )

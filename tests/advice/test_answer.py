@@ -22,38 +22,37 @@ from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.answer.text import ends, paragraph, text_of
 from shapelaw.advice.evidence.predicted import allocation_law
-from shapelaw.advice.evidence.public import public_allocation, public_answer, public_evidence, shipped_models
+from shapelaw.advice.evidence.public import Network, public_evidence, shipped_models, transitions_of
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
-LAW = answer.transitions_of(CONTENT["law"])
+LAW = transitions_of(CONTENT["law"])
 LLAMA = Counting(vocab_size=32000)
 
 
 def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> answer.ShapeAnswer:
     question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
-    laws = more.pop("laws", [LAW])
-    return answer.answer(question, EVIDENCE, laws, shipped_models(counting.axis), **more)
+    return answer.public_answer(question, **more)
 
 
 def test_beyond_the_evidence_a_law_of_one_s_own_answers_with_a_wider_interval() -> None:
     small = 1e6
     own = replace(LAW, own=True, sizes=(1e5, 1e7), source="mine")
-    found = answered(small, counting=Counting(vocab_size=257), laws=[own, LAW])
+    found = answered(small, counting=Counting(vocab_size=257), own=own)
     assert found.by == "mine"
     assert found.rows == ()
     witness = next(one for one in found.witnesses if one.name == "mine")
     assert found.best.low < witness.low
     assert found.best.high > witness.high
-    far = answered(small, counting=Counting(vocab_size=257), laws=[replace(own, sizes=(1e8, 1e9)), LAW])
+    far = answered(small, counting=Counting(vocab_size=257), own=replace(own, sizes=(1e8, 1e9)))
     assert far.by == ""
 
 
 def test_a_weak_law_says_why() -> None:
     weak = replace(LAW, p_value=1.6e-8, count=3, own=True, source="mine")
-    (first, *_) = [one for one in answered(1.3e9, laws=[weak]).witnesses if one.name == "mine"]
+    (first, *_) = [one for one in answered(1.3e9, own=weak).witnesses if one.name == "mine"]
     assert "don't lie on it (p < 0.001)" in first.remarks[0]
     assert "rests on 3 transitions" in first.remarks[1]
 
@@ -79,14 +78,14 @@ def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
 
 
 VOCAB_32K, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
-GIVEN = answer.Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
+GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
 
 
 def answered_by_text(
-    size: float, equal_time: bool = False, given: answer.Network | None = None, tokens: float = 3e10
+    size: float, equal_time: bool = False, given: Network | None = None, tokens: float = 3e10
 ) -> answer.ShapeAnswer:
     question = Question(size, VOCAB_32K, tokens, public_evidence().clock, equal_time=equal_time)
-    return public_answer(question, given=given)
+    return answer.public_answer(question, given=given)
 
 
 def test_a_given_shape_of_another_size_is_told_with_its_own() -> None:
@@ -126,7 +125,7 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
 def test_few_tokens_are_told_with_who_decides_and_what_more_of_them_change() -> None:
     """Before, 26 layers stood below an interval of 3 to 9 without a word."""
     few, more = (
-        public_answer(Question(1e8, Counting(vocab_size=8000), tokens, public_evidence().clock))
+        answer.public_answer(Question(1e8, Counting(vocab_size=8000), tokens, public_evidence().clock))
         for tokens in (2e9, 3e10)
     )
     said = _one_line(few)
@@ -190,7 +189,7 @@ def test_published_laws_say_what_their_papers_say() -> None:
 
 def test_no_other_size_of_the_same_flops_loses_less() -> None:
     """By the mean of the draws, with the best depth of each size."""
-    found = public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
+    found = allocation.public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
     (low, high), (least, most) = found.interval, found.flat
     assert low < least < found.size < most < high
     used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
@@ -199,7 +198,7 @@ def test_no_other_size_of_the_same_flops_loses_less() -> None:
 
 @pytest.mark.parametrize("flops", [1e17, 1e23])
 def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
-    found = public_allocation(Counting(vocab_size=32000), flops, 0.005)
+    found = allocation.public_allocation(Counting(vocab_size=32000), flops, 0.005)
     assert found.interval is None
     assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
     assert "the laws' mean" in " ".join(allocation.allocation_text(found).split())

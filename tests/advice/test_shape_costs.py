@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.advice.answer.answer import transitions_of
 from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, read_law
 from shapelaw.advice.answer.sizes import Counting
 from shapelaw.advice.evidence.clocks import Clock, Serving, as_quick, log_blocks_at, log_work, read_clock
+from shapelaw.advice.evidence.public import transitions_of
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL

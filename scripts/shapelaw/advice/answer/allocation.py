@@ -14,6 +14,7 @@ from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.answer.text import aligned, wrapped
 from shapelaw.advice.evidence.clocks import log_blocks_at, log_width
 from shapelaw.advice.evidence.losses import MIDDLE_DEPTH, Draws, Floats, lowest
+from shapelaw.advice.evidence.public import public_content, public_evidence
 from shapelaw.errors import UserError
 
 FLOPS_A_PARAMETER = 6.0  # for each token: two of the forward pass, four of the backward
@@ -92,24 +93,22 @@ class Allocation:
     flat: tuple[float, float] | None = None
 
 
-def allocation(
-    evidence: Evidence, counting: Counting, flops: float, within: float, laws: Sequence[Law]
-) -> Allocation:
-    """The size and the tokens at which a budget loses the least.
+def public_allocation(counting: Counting, flops: float, within: float) -> Allocation:
+    """The size and the tokens at which a budget loses the least, by the committed fits, other labs' runs and laws.
 
     A size has its best depth, and the tokens that its blocks and its classifier leave: FLOPs of attention are not
-    counted, as in the laws.
+    counted, as in the laws. Where the evidence doesn't reach, the laws' geometric mean is the size.
 
     Args:
-        evidence: the public evidence.
         counting: what size means, with the vocabulary.
         flops: the budget.
         within: nats that count as nothing.
-        laws: of other labs; where the evidence doesn't reach, their geometric mean is the size.
 
     Raises:
         UserError: no size near the laws' leaves room for blocks beside the vocabulary.
     """
+    evidence, content = public_evidence(), public_content()["allocation"]
+    laws = [*(Law(**{**law, "flops": tuple(law["flops"])}) for law in content), *PUBLISHED]
     guess = math.exp(float(np.mean([math.log(law.size(flops)) for law in laws])))
     log_sizes = np.array(
         [

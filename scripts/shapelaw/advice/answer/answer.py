@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shapelaw.advice.answer.costs import OUTSIDE, Best, Cost, Costs, Evidence, Question, ask, outside
-from shapelaw.advice.answer.sizes import Counting, SizedShape, big, shape_of_size
+from shapelaw.advice.answer.sizes import SizedShape, big, shape_of_size
 from shapelaw.advice.evidence.clocks import Times, log_blocks_at
-from shapelaw.advice.evidence.losses import FEW_TOKENS, Floats
+from shapelaw.advice.evidence.losses import FEW_TOKENS
+from shapelaw.advice.evidence.public import (
+    Network,
+    Transitions,
+    machine_clock,
+    public_evidence,
+    published_law,
+    shipped_models,
+)
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 
@@ -25,42 +33,6 @@ NEARLY = 0.02  # log size
 BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law
 ENOUGH_TOKENS = 3e10  # at which both labs have runs
 FEW = 4  # transitions that are fewer widen a law's interval
-
-
-@dataclass(frozen=True)
-class Network:
-    """A network that has a shape already: the user's, or one that was shipped.
-
-    Attributes:
-        name: what to call it.
-        depth, width: L and d.
-        block_params, total_params: its parameters.
-        counting: what size means, with its own vocabulary, which is tied or not.
-        year: of its release; 0 where it has none.
-        kv_width: heads of keys times their dimension; None where it isn't known.
-        tokens: that it was trained on; None where they aren't known.
-        origin: `pruned`, `distilled` or `upscaled` where it was made from another network, to which its loss owes much;
-            else empty.
-    """
-
-    name: str
-    depth: int
-    width: int
-    block_params: float
-    total_params: float
-    counting: Counting
-    year: int = 0
-    kv_width: int | None = None
-    tokens: float | None = None
-    origin: str = ""
-
-    def size(self) -> float:
-        """Its size as `counting` has it."""
-        if self.counting.axis is SizeAxis.BLOCK:
-            return self.block_params
-        if self.counting.axis is SizeAxis.FLOPS:
-            return self.block_params + self.width * self.counting.vocab_size
-        return self.total_params
 
 
 @dataclass(frozen=True)
@@ -105,66 +77,6 @@ class Row:
     sized: SizedShape
     cost: Cost
     time: float
-
-
-@dataclass(frozen=True)
-class Transitions:
-    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
-
-    Attributes:
-        log_depth: (k,) logs of depths.
-        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
-            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
-        source: where its transitions come from.
-        block: the block that they were measured with.
-        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
-        count: number of transitions.
-        p_value: the chance that transitions on the law scatter so much.
-        own: whether it is the user's.
-    """
-
-    log_depth: Floats
-    log_blocks: tuple[Floats, Floats, Floats]
-    source: str
-    block: str
-    depths: tuple[int, int]
-    sizes: tuple[float, float]
-    count: int
-    p_value: float
-    own: bool = False
-
-    def depth(self, costs: Costs) -> tuple[float, float, float]:
-        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
-        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
-        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
-        return middle, low, high
-
-
-def _first(log_depth: Floats, over: Floats) -> float:
-    if not (over >= 0).any():
-        return math.inf
-    right = int((over >= 0).argmax())
-    if right == 0:
-        return float(np.exp(log_depth[0]))
-    before, after = over[right - 1], over[right]
-    share = before / (before - after)
-    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
-
-
-def transitions_of(content: Mapping[str, Any]) -> Transitions:
-    """A law as a file has it."""
-    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
-    (shallow, deep), (small, large) = content["depths"], content["block_params"]
-    return Transitions(
-        np.log(np.array(content["depth"], dtype=np.float64)),
-        (low, middle, high),
-        content["source"],
-        content["block"],
-        (int(shallow), int(deep)),
-        (float(small), float(large)),
-        int(content["count"]),
-        float(content["p_value"]),
-    )
 
 
 @dataclass(frozen=True)
@@ -243,30 +155,24 @@ class ShapeAnswer:
     enough: Costs | None
 
 
-def answer(
-    question: Question,
-    evidence: Evidence,
-    laws: Sequence[Transitions],
-    networks: Iterable[Network],
-    given: Network | None = None,
-    surface: OwnSurface | None = None,
-    clocks: Sequence[Times] = (),
+def public_answer(
+    question: Question, own: Transitions | OwnSurface | None = None, given: Network | None = None
 ) -> ShapeAnswer:
-    """The answer to a question.
+    """The answer by the committed fits and the published law.
 
     Args:
-        question: size, vocabulary, tokens.
-        evidence: the fits of public losses.
-        laws: laws of transitions, the user's own first where there is one.
-        networks: that were shipped.
+        question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
+        own: a law of the user's own transitions, or a surface of own shapes.
         given: a shape to price.
-        surface: of the user's own runs.
-        clocks: by which the best depths at equal time are told beside an answer at equal size; those of the question
-            unless given.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
+    evidence, laws, surface = public_evidence(), [published_law()], None
+    if isinstance(own, Transitions):
+        laws.insert(0, own)
+    else:
+        surface = own
     costs = ask(evidence, question)
     witnesses = [_of_evidence(costs), *(_of_law(law, costs) for law in laws)]
     if surface is not None:
@@ -283,8 +189,8 @@ def answer(
     rows = tuple(Row(_shape(costs, one), costs.at(one), costs.relative_time(one)) for one in shown)
     advised = _shape(costs, whole(best.depth)) if by else None
     shape = None if advised is None else advised.shape
-    told = () if question.equal_time or not costs.told else clocks or (question.clock,)
-    timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in told}
+    clocks = [] if question.equal_time or not costs.told else _clocks(question)
+    timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in clocks}
     priced = None if given is None else price(given, costs, tells)
     return ShapeAnswer(
         question,
@@ -295,7 +201,7 @@ def answer(
         advised,
         rows,
         tuple(witnesses),
-        tuple(price(network, public) for network in _nearest(networks, question)),
+        tuple(price(network, public) for network in _nearest(question)),
         priced,
         {name: found.best for name, found in timed.items() if found is not None},
         None if priced is None else _verdict(priced, question, tells),
@@ -306,6 +212,16 @@ def answer(
         if by == evidence.name and question.tokens < FEW_TOKENS
         else None,
     )
+
+
+def _clocks(question: Question) -> list[Times]:
+    """By what the best depths at equal time are told beside an answer at equal size."""
+    clocks: list[Times] = [question.clock]
+    if question.clock is public_evidence().clock:  # nobody chose a machine
+        clocks.append(machine_clock("h200", question.counting.vocab_size, question.context))
+    if question.serving is not None:
+        clocks.append(question.serving)
+    return clocks
 
 
 def times(factor: float) -> str:
@@ -446,8 +362,8 @@ def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
     return Priced(network, own, None if own is None else own.at(network.depth, network.block_params))
 
 
-def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
-    """The networks of the nearest sizes, to a percent, the newest first; one of each depth and width.
+def _nearest(question: Question) -> list[Network]:
+    """The shipped networks of the nearest sizes, to a percent, the newest first; one of each depth and width.
 
     None that is more than `OUTSIDE` times away.
     """
@@ -456,7 +372,7 @@ def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:
         return round(abs(math.log(one.size() / question.size)), 2), -one.year
 
     by_shape: dict[tuple[int, int], Network] = {}
-    for one in sorted(networks, key=far):
+    for one in sorted(shipped_models(question.counting.axis), key=far):
         if far(one)[0] <= math.log(OUTSIDE):
             by_shape.setdefault((one.depth, one.width), one)
     return list(by_shape.values())[:NEAREST]

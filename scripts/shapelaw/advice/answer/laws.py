@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.advice.answer.answer import Transitions, transitions_of
+from shapelaw.advice.evidence.public import Transitions, transitions_of
 from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.advice.own_runs.columns import NATS, PER_NAT
 from shapelaw.advice.surface.answers import OwnSurface

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from shapelaw.advice.answer import costs
-from shapelaw.advice.answer.answer import Transitions
 from shapelaw.advice.evidence import clocks, losses
 from shapelaw.advice.evidence.clocks import Clock, polynomial, shuffled_scores
 from shapelaw.advice.evidence.losses import COLUMNS, LEVELS, Draws
-from shapelaw.advice.evidence.public import public_evidence, published_law, shipped_models
+from shapelaw.advice.evidence.public import Transitions, public_evidence, published_law, shipped_models
 from shapelaw.advice.models import bottlenecks, config_json
 from shapelaw.report.tables import picked
 from shapelaw.specs.sizes import SizeAxis

@@ -27,15 +27,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from shapelaw.advice.answer.allocation import allocation_json, allocation_text
-from shapelaw.advice.answer.answer import Network, ShapeAnswer, whole
+from shapelaw.advice.answer.allocation import allocation_json, allocation_text, public_allocation
+from shapelaw.advice.answer.answer import ShapeAnswer, public_answer, whole
 from shapelaw.advice.answer.costs import CONTEXT, LEAST_TOKENS, TOKENS_A_PARAMETER, WITHIN, Question
 from shapelaw.advice.answer.formats import FORMATS, config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.sizes import Counting, head_dim_of, option_number, option_whole, shape_of_size
 from shapelaw.advice.answer.text import text_of
 from shapelaw.advice.evidence.clocks import LATENCY, LAYER_SECONDS, SERVED, serving_of
-from shapelaw.advice.evidence.public import MI250X, machine_clock, public_allocation, public_answer
+from shapelaw.advice.evidence.public import MI250X, Network, machine_clock
 from shapelaw.advice.models.architectures import Architecture, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model

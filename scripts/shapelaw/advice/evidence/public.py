@@ -3,37 +3,134 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shapelaw.advice.answer.allocation import PUBLISHED, Allocation, Law, allocation
-from shapelaw.advice.answer.answer import Network, ShapeAnswer, Transitions, answer, transitions_of
-from shapelaw.advice.answer.costs import Evidence, Question, evidence_of
+import numpy as np
+
+from shapelaw.advice.answer.costs import Costs, Evidence, evidence_of
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.clocks import Clock, Times, read_clock
+from shapelaw.advice.evidence.clocks import Clock, read_clock
+from shapelaw.advice.evidence.losses import Floats
 from shapelaw.errors import UserError
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
-
-if TYPE_CHECKING:  # needs pandas
-    from shapelaw.advice.surface.answers import OwnSurface
 
 MI250X = "mi250x"  # the machine of Gemstones' times
 H200 = REFERENCE / "h200_speed.csv"  # of `shapelaw speed 1.3B --vocab 32k --depths 12,24,48` (docs/gpu.md)
 MODELS = REFERENCE / "models.csv"  # decoders that were shipped, facts of public configs, each with its source
 
 
+@dataclass(frozen=True)
+class Network:
+    """A network that has a shape already: the user's, or one that was shipped.
+
+    Attributes:
+        name: what to call it.
+        depth, width: L and d.
+        block_params, total_params: its parameters.
+        counting: what size means, with its own vocabulary, which is tied or not.
+        year: of its release; 0 where it has none.
+        kv_width: heads of keys times their dimension; None where it isn't known.
+        tokens: that it was trained on; None where they aren't known.
+        origin: `pruned`, `distilled` or `upscaled` where it was made from another network, to which its loss owes much;
+            else empty.
+    """
+
+    name: str
+    depth: int
+    width: int
+    block_params: float
+    total_params: float
+    counting: Counting
+    year: int = 0
+    kv_width: int | None = None
+    tokens: float | None = None
+    origin: str = ""
+
+    def size(self) -> float:
+        """Its size as `counting` has it."""
+        if self.counting.axis is SizeAxis.BLOCK:
+            return self.block_params
+        if self.counting.axis is SizeAxis.FLOPS:
+            return self.block_params + self.width * self.counting.vocab_size
+        return self.total_params
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
+
+    Attributes:
+        log_depth: (k,) logs of depths.
+        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
+            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
+        source: where its transitions come from.
+        block: the block that they were measured with.
+        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
+        count: number of transitions.
+        p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
+    """
+
+    log_depth: Floats
+    log_blocks: tuple[Floats, Floats, Floats]
+    source: str
+    block: str
+    depths: tuple[int, int]
+    sizes: tuple[float, float]
+    count: int
+    p_value: float
+    own: bool = False
+
+    def depth(self, costs: Costs) -> tuple[float, float, float]:
+        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
+        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
+        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
+        return middle, low, high
+
+
+def _first(log_depth: Floats, over: Floats) -> float:
+    if not (over >= 0).any():
+        return math.inf
+    right = int((over >= 0).argmax())
+    if right == 0:
+        return float(np.exp(log_depth[0]))
+    before, after = over[right - 1], over[right]
+    share = before / (before - after)
+    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
+
+
+def transitions_of(content: Mapping[str, Any]) -> Transitions:
+    """A law as a file has it."""
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    (shallow, deep), (small, large) = content["depths"], content["block_params"]
+    return Transitions(
+        np.log(np.array(content["depth"], dtype=np.float64)),
+        (low, middle, high),
+        content["source"],
+        content["block"],
+        (int(shallow), int(deep)),
+        (float(small), float(large)),
+        int(content["count"]),
+        float(content["p_value"]),
+    )
+
+
 @cache
-def _content() -> dict[str, Any]:
+def public_content() -> dict[str, Any]:
+    """The file of public evidence."""
     return published_json("evidence")
 
 
 @cache
 def public_evidence() -> Evidence:
     """The fits of Gemstones' losses (workflow/reference/evidence.json, which says whose and by which command)."""
-    return evidence_of(_content())
+    return evidence_of(public_content())
 
 
 def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
@@ -63,7 +160,7 @@ def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
 @cache
 def published_law() -> Transitions:
     """The law of transitions that stands beside the fits as a witness (Levine et al. 2020)."""
-    return transitions_of(_content()["law"])
+    return transitions_of(public_content()["law"])
 
 
 @cache
@@ -84,40 +181,3 @@ def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
             )
             for row in csv.DictReader(line for line in lines if not line.startswith("#"))
         )
-
-
-def public_allocation(counting: Counting, flops: float, within: float) -> Allocation:
-    """How a budget is best shared out, by the committed fits, other labs' runs and published laws.
-
-    Raises:
-        UserError: no size that such a budget trains leaves room for blocks.
-    """
-    laws = [Law(**{**law, "flops": tuple(law["flops"])}) for law in _content()["allocation"]]
-    return allocation(public_evidence(), counting, flops, within, [*laws, *PUBLISHED])
-
-
-def public_answer(
-    question: Question, own: Transitions | OwnSurface | None = None, given: Network | None = None
-) -> ShapeAnswer:
-    """The answer by the committed fits and the published law.
-
-    Args:
-        question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
-        own: a law of the user's own transitions, or a surface of own shapes.
-        given: a shape to price.
-
-    Raises:
-        UserError: the vocabulary leaves no room for blocks.
-    """
-    laws, surface = [published_law()], None
-    if isinstance(own, Transitions):
-        laws.insert(0, own)
-    else:
-        surface = own
-    clocks: list[Times] = [question.clock]
-    if question.clock is public_evidence().clock:  # nobody chose a machine
-        clocks.append(machine_clock("h200", question.counting.vocab_size, question.context))
-    if question.serving is not None:
-        clocks.append(question.serving)
-    models = shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), laws, models, given, surface, clocks)
