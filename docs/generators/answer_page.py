@@ -194,7 +194,7 @@ def _models() -> str:
     by_name = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
     for name in MODELS:
         one = by_name[name]
-        found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
+        found = price(one, asked(one.size(), one.counting))
         assert found.own is not None
         assert found.cost is not None
         assert one.tokens is not None
@@ -314,7 +314,7 @@ def _points() -> list[tuple[Network, float]]:
         crowded = any(abs(np.log(one.depth / depth)) < ROOM for depth in points)
         if crowded or abs(np.log(one.size() / SIZE)) > NEAR:
             continue
-        found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
+        found = price(one, asked(one.size(), one.counting))
         if found.cost is not None:
             points[one.depth] = one, found.cost.value
     return list(points.values())

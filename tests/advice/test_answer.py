@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer import allocation, answer
-from shapelaw.advice.answer.costs import Best, Question, ask, evidence_of
+from shapelaw.advice.answer.costs import Best, Question, evidence_of
 from shapelaw.advice.answer.formats import config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.sizes import Counting
@@ -59,7 +59,7 @@ def test_a_weak_law_says_why() -> None:
 
 def test_a_model_that_was_made_from_another_is_not_priced() -> None:
     made = next(one for one in shipped_models(SizeAxis.TOTAL) if one.origin)
-    assert answer.price(made, ask(EVIDENCE, Question(1.3e9, LLAMA, 3e11, EVIDENCE.clock))).cost is None
+    assert answer.price(made, Question(1.3e9, LLAMA, 3e11, EVIDENCE.clock)).cost is None
 
 
 def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapelaw.advice.answer.costs import HIGH, LEAST_WIDTH, LOW, OUTSIDE, Evidence, lowest_mean, outside
+from shapelaw.advice.answer.costs import HIGH, LEAST_WIDTH, LOW, OUTSIDE, lowest_mean, outside
 from shapelaw.advice.answer.sizes import Counting, big
 from shapelaw.advice.answer.text import aligned, wrapped
 from shapelaw.advice.evidence.clocks import log_blocks_at, log_width
@@ -122,7 +122,7 @@ def public_allocation(counting: Counting, flops: float, within: float) -> Alloca
             f"{powers_of_ten(flops)} FLOPs are best spent on about {big(guess)} parameters, which have no room for "
             f"blocks beside a vocabulary of {counting.vocab_size:,}. Take more FLOPs, a smaller vocabulary, or --tied."
         )
-    best = [_best_of_size(evidence, counting, flops, math.exp(one)) for one in log_sizes]
+    best = [_best_of_size(counting, flops, math.exp(one)) for one in log_sizes]
     losses = np.stack([own for own, *_ in best], axis=1)
     mean = losses.mean(axis=0)
     middle = float(lowest(mean[None], log_sizes)[0][0])
@@ -149,10 +149,9 @@ def public_allocation(counting: Counting, flops: float, within: float) -> Alloca
     return Allocation(flops, size, tokens, within, tuple(laws), evidence.name, interval, flat)
 
 
-def _best_of_size(
-    evidence: Evidence, counting: Counting, flops: float, size: float
-) -> tuple[Floats, float, float, float]:
+def _best_of_size(counting: Counting, flops: float, size: float) -> tuple[Floats, float, float, float]:
     """Of a size: (D,) losses of its best depth; logs of its blocks, of this depth, and of the tokens that are left."""
+    evidence = public_evidence()
     assert isinstance(evidence.draws, Draws)
     draws, grid = evidence.draws.by_levels(), evidence.grid
     log_blocks = log_blocks_at(size, counting, grid)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shapelaw.advice.answer.costs import OUTSIDE, Best, Cost, Costs, Evidence, Question, ask, outside
+from shapelaw.advice.answer.costs import OUTSIDE, Best, Cost, Costs, Question, ask, outside
 from shapelaw.advice.answer.sizes import SizedShape, big, shape_of_size
 from shapelaw.advice.evidence.clocks import Times, log_blocks_at
 from shapelaw.advice.evidence.losses import FEW_TOKENS
@@ -179,7 +179,7 @@ def public_answer(
         witnesses.insert(1, surface.witness(question))
     if question.counting.block == "gpt2":
         witnesses.sort(key=lambda one: one.block == evidence.block)
-    public, name, tells = costs, evidence.name, partial(_told, evidence)
+    name, tells = evidence.name, _told
     if surface is not None and not costs.told:
         mine = partial(surface.costs, per_log_tokens=evidence.spread.per_log_tokens)
         if (found := mine(question)) is not None:
@@ -191,7 +191,7 @@ def public_answer(
     shape = None if advised is None else advised.shape
     clocks = [] if question.equal_time or not costs.told else _clocks(question)
     timed = {clock.name: tells(replace(_timed(question, costs), clock=clock)) for clock in clocks}
-    priced = None if given is None else price(given, costs, tells)
+    priced = None if given is None else price(given, question, tells)
     return ShapeAnswer(
         question,
         costs,
@@ -201,14 +201,14 @@ def public_answer(
         advised,
         rows,
         tuple(witnesses),
-        tuple(price(network, public) for network in _nearest(question)),
+        tuple(price(network, question) for network in _nearest(question)),
         priced,
         {name: found.best for name, found in timed.items() if found is not None},
         None if priced is None else _verdict(priced, question, tells),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
-        None if by else _nearest_told(evidence, question),
+        None if by else _nearest_told(question),
         None if by else next((one for one in witnesses if one.bound and one.inside), None),
-        _told(evidence, replace(question, tokens=ENOUGH_TOKENS))
+        _told(replace(question, tokens=ENOUGH_TOKENS))
         if by == evidence.name and question.tokens < FEW_TOKENS
         else None,
     )
@@ -234,25 +234,26 @@ def whole(depth: float) -> int:
     return max(1, round(depth))
 
 
-def _told(evidence: Evidence, question: Question) -> Costs | None:
+def _told(question: Question) -> Costs | None:
     """The costs of a question; None where the evidence doesn't reach, the vocabulary leaves no room for standard
     blocks, or depths were never timed."""
     try:
-        found = ask(evidence, question)
+        found = ask(public_evidence(), question)
     except UserError:
         return None
     return found if found.told else None
 
 
-def _nearest_told(evidence: Evidence, question: Question) -> Costs | None:
+def _nearest_told(question: Question) -> Costs | None:
     """The costs of the nearest question that the evidence answers, in tokens first, else in size, to a fiftieth."""
+    evidence = public_evidence()
     tokens = min(max(question.tokens, evidence.least_tokens), evidence.most_tokens)
     asked = replace(question, tokens=tokens)
     outside_at, inside_at = math.log(question.size), sum(map(math.log, evidence.totals)) / 2
-    found = _told(evidence, asked) or _told(evidence, replace(asked, size=math.exp(inside_at)))
+    found = _told(asked) or _told(replace(asked, size=math.exp(inside_at)))
     while found is not None and found.question.size != question.size and abs(outside_at - inside_at) > NEARLY:
         middle = (outside_at + inside_at) / 2
-        if (nearer := _told(evidence, replace(asked, size=math.exp(middle)))) is None:
+        if (nearer := _told(replace(asked, size=math.exp(middle)))) is None:
             outside_at = middle
         else:
             found, inside_at = nearer, middle
@@ -354,10 +355,9 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
     return costs.best, ""
 
 
-def price(network: Network, costs: Costs, tells: Tells | None = None) -> Priced:
+def price(network: Network, question: Question, tells: Tells = _told) -> Priced:
     """The cost of a network against the best of its own size, at its own tokens if known, by who answers it."""
-    tells = tells or partial(_told, costs.evidence)
-    asked = replace(costs.question, size=network.size(), counting=network.counting, equal_time=False)
+    asked = replace(question, size=network.size(), counting=network.counting, equal_time=False)
     own = None if network.origin else tells(replace(asked, tokens=network.tokens or asked.tokens))
     return Priced(network, own, None if own is None else own.at(network.depth, network.block_params))
 
