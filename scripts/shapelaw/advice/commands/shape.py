@@ -160,23 +160,18 @@ def _parser() -> argparse.ArgumentParser:
         choices=["llama", "gpt2"],
         help="how parameters are counted, and which source comes first (default: llama, or that of --model)",
     )
-    add(
-        "--flops",
-        help="a budget instead of SIZE: 6 for each token and parameter of blocks and classifier, such as 1e20",
-    )
-    add("--hours", help="a budget by time, with --flops-per-gpu: hours of all GPUs")
-    add("--gpus", help="their number (default: 1)")
-    add("--flops-per-gpu", help="FLOP/s that each of them reaches in training, such as 4e14")
-    add(
-        "--tokens",
-        help=f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
-    )
-    add("--rank", help="rank of a factored token embedding; left out: full")
-    add(
-        "--context",
-        help="tokens per window: learned positions of GPT-2's block, and time (default: of --model, else none and "
-        f"{CONTEXT:,})",
-    )
+    numbers = {
+        "--flops": "a budget instead of SIZE: 6 for each token and parameter of blocks and classifier, such as 1e20",
+        "--hours": "a budget by time, with --flops-per-gpu: hours of all GPUs",
+        "--gpus": "their number (default: 1)",
+        "--flops-per-gpu": "FLOP/s that each of them reaches in training, such as 4e14",
+        "--tokens": f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
+        "--rank": "rank of a factored token embedding; left out: full",
+        "--context": "tokens per window: learned positions of GPT-2's block, and time (default: of --model, else none "
+        f"and {CONTEXT:,})",
+    }
+    for option, text in numbers.items():
+        add(option, help=text)
     add(
         "--within",
         type=float,
