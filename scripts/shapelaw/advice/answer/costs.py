@@ -149,7 +149,9 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     )
     groups = ((one["form"], one["size"], one["draws"]) for one in content["groups"])
     ends = DEPTHS[[0, -1]]
-    errors = times["work_err"], times["depth_err"] * ends, _works(blocks), times["per_log_work"]
+    # of the smallest and the largest blocks, at the middle depth
+    small, large = clocks.log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, CONTEXT).tolist()
+    errors = times["work_err"], times["depth_err"] * ends, (small, large), times["per_log_work"]
     clock = clocks.Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"], *errors)
     draws, widens = draws_of(groups, levels), Spread(**content["spread"])
     most, block = MANY_TOKENS * tokens[1], content.get("block", "")
@@ -157,12 +159,6 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     return Evidence(
         draws, widens, *spans, clock, content["name"], most_tokens=most, depths=depths, block=block
     )
-
-
-def _works(blocks: tuple[float, float]) -> tuple[float, float]:
-    """Logs of the work of the evidence's smallest and largest blocks, at its middle depth."""
-    low, high = clocks.log_work(np.log(blocks), np.full(2, MIDDLE_DEPTH), TABLE // 2, CONTEXT)
-    return float(low), float(high)
 
 
 def outside(value: float, span: tuple[float, float]) -> float:

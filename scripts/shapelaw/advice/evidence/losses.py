@@ -166,7 +166,8 @@ class Draws:
         lost[nats] *= np.exp(scale, out=scale)
         x[sizes] -= np.exp(p0[sizes] + p1[sizes] * u) * lost[sizes]
         losses = power(alpha + alpha_u * u, x)
-        losses *= -np.exp(self._log_slope(u))[:, None]
+        terms = slope_terms(np.array([u + MIDDLE_TOKENS]), self.tokens)[0]
+        losses *= -np.exp(self.values[:, SLOPES] @ terms)[:, None]  # the slope in x at the middle size
         losses[nats] += lost[nats]
         return losses
 
@@ -194,10 +195,6 @@ class Draws:
         powers = np.vander([inside], 4, increasing=True)[0]
         slope = np.array([0.0, 1.0, 2.0 * inside, 3.0 * inside**2])
         return np.asarray(self.values[:, LEVELS] @ (powers + (u - inside) * slope))
-
-    def _log_slope(self, u: float) -> Floats:
-        """(D,) logs of minus the slope of the loss in x at the middle size."""
-        return np.asarray(self.values[:, SLOPES] @ slope_terms(np.array([u + MIDDLE_TOKENS]), self.tokens)[0])
 
 
 def draws_of(groups: Iterable[tuple[str, str, npt.ArrayLike]], tokens: tuple[float, float]) -> Draws:

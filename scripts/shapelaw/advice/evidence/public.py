@@ -109,16 +109,10 @@ def transitions_of(content: Mapping[str, Any]) -> Transitions:
     """A law as a file has it."""
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
     (shallow, deep), (small, large) = content["depths"], content["block_params"]
-    return Transitions(
-        np.log(np.array(content["depth"], dtype=np.float64)),
-        (low, middle, high),
-        content["source"],
-        content["block"],
-        (int(shallow), int(deep)),
-        (float(small), float(large)),
-        int(content["count"]),
-        float(content["p_value"]),
-    )
+    curves = np.log(np.array(content["depth"], dtype=np.float64)), (low, middle, high)
+    measured = (int(shallow), int(deep)), (float(small), float(large))
+    fit = int(content["count"]), float(content["p_value"])
+    return Transitions(*curves, content["source"], content["block"], *measured, *fit)
 
 
 @cache

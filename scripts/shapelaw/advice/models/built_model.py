@@ -57,10 +57,7 @@ def token_embedding(model: Any) -> Tensor | None:
     """The weights of the token embedding, V x d or V x r; None in a model that reads no tokens."""
     from torch import Tensor, nn
 
-    try:
-        found = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):  # transformers' word on models without one
-        found = None
+    found = _embeddings(model, "get_input_embeddings")
     if found is None and model.main_input_name == "input_ids":
         size = whole(text_config(model.config), "vocab_size")
         tables = (part for part in model.modules() if isinstance(part, nn.Embedding))
@@ -68,6 +65,14 @@ def token_embedding(model: Any) -> Tensor | None:
     weight = getattr(found, "weight", None)
     is_table = "Embedding" in type(found).__name__ and isinstance(weight, Tensor) and weight.dim() == 2
     return weight if is_table else None
+
+
+def _embeddings(model: Any, get: str) -> Any:
+    """What a model has for its input or output; None where it has nothing."""
+    try:
+        return getattr(model, get)()
+    except (NotImplementedError, AttributeError):  # transformers' word on models without one
+        return None
 
 
 def block_lists(model: Any, depth: int | None, reads: str) -> list[nn.ModuleList]:
@@ -199,10 +204,7 @@ def is_tied(model: Any, tokens: Tensor | None, text: Any) -> bool:
     """Whether the classifier's matrix is the token embedding's; without a classifier, what the config says of it."""
     if tokens is None:
         return False
-    try:
-        classifier = model.get_output_embeddings()
-    except (NotImplementedError, AttributeError):  # as of models without one
-        classifier = None
+    classifier = _embeddings(model, "get_output_embeddings")
     if classifier is None:
         return bool(field_of(text, "tie_word_embeddings"))
     return any(weight is tokens for weight in classifier.parameters())

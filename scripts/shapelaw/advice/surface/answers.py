@@ -285,6 +285,7 @@ def _crossing(gap: Floats, grid: Floats) -> Floats:
 
 
 STEP = 0.02  # log depths to which the moves of draws are rounded
+AS_IT_IS = Spread(0.0, 0.0, 0.0, 0.0, 0.0)
 NO_CLOCK = Clock(1.0, DEPTHS[[0, -1]], np.zeros(2), "no machine")
 
 
@@ -438,19 +439,10 @@ class OwnSurface:
             ends = tried_depths(shapes, float(along[inside].mean()))
         else:
             ends = float(DEPTHS[tried].min()), float(DEPTHS[tried].max())
-        return Evidence(
-            self,
-            Spread(0.0, 0.0, 0.0, 0.0, 0.0),
-            span,
-            span,
-            (1.0, 1e30),
-            NO_CLOCK,
-            self.source,
-            np.linspace(*ends, len(DEPTHS)),
-            least_tokens=0.0,
-            least_size=float(shapes.size.min()),
-            few_shapes=True,
-        )
+        grid, smallest = np.linspace(*ends, len(DEPTHS)), float(shapes.size.min())
+        spans = span, span, (1.0, 1e30)  # any number of tokens
+        given = self, AS_IT_IS, *spans, NO_CLOCK, self.source, grid
+        return Evidence(*given, least_tokens=0.0, least_size=smallest, few_shapes=True)
 
     @property
     def _converts(self) -> bool:
