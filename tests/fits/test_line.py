@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from shapelaw.fits.line import FitStatus, LevelFit, Limit, fit_level, fit_line, fit_line_with_limits
+from shapelaw.fits.line import FitStatus, LevelFit, Limit, fit_level, fit_line
 
 # Table 4a of Levine et al. 2020
 DEPTH = np.array([6.0, 12.0, 18.0, 24.0, 30.0])
@@ -31,7 +31,7 @@ NORRIS = np.array(
 
 
 def test_nist_norris():
-    fit = fit_line(NORRIS[:, 1], NORRIS[:, 0], rescale_covariance=True)
+    fit = fit_line(NORRIS[:, 1], NORRIS[:, 0], np.ones(len(NORRIS)), rescale_covariance=True)
     assert fit.a == pytest.approx(-0.262323073774029, rel=1e-7)
     assert fit.b == pytest.approx(1.00211681802045, rel=1e-11)
     assert fit.a_err == pytest.approx(0.232818234301152, rel=1e-7)
@@ -58,7 +58,7 @@ def test_a_line_takes_a_covariance():
         (plain.a, plain.b, plain.b_err, plain.r_squared)
     )
     bound = [Limit(36.0, 7.5, 0.05, 1)]
-    limited = (fit_line_with_limits(DEPTH, y, sigma, bound).b for sigma in (err, np.diag(err**2)))
+    limited = (fit_line(DEPTH, y, sigma, bound).b for sigma in (err, np.diag(err**2)))
     assert next(limited) == pytest.approx(next(limited), rel=1e-7)
 
 
@@ -97,7 +97,7 @@ def test_too_few_points_give_no_fit(count):
 
 
 def test_one_depth_alone_gives_no_slope_and_points_that_scatter_more_than_their_errors_are_called_so():
-    alone = fit_line([6, 6, 6], [5.0, 5.1, 5.2])
+    alone = fit_line([6, 6, 6], [5.0, 5.1, 5.2], [1, 1, 1])
     assert alone.status is FitStatus.NOT_IDENTIFIABLE
     assert alone.to_dict()["b"] is None
     fit = fit_line(DEPTH, [5.0, 6.0, 5.0, 6.0, 5.0], np.full(5, 0.01))
@@ -108,7 +108,11 @@ def test_one_depth_alone_gives_no_slope_and_points_that_scatter_more_than_their_
 
 @pytest.mark.parametrize(
     ("x", "y", "sigma"),
-    [([1, 2, 3], [1, 2], None), ([1, 2, 3], [1, 2, math.nan], None), ([1, 2, 3], [1, 2, 3], [1, 0, 1])],
+    [
+        ([1, 2, 3], [1, 2], [1, 1, 1]),
+        ([1, 2, 3], [1, 2, math.nan], [1, 1, 1]),
+        ([1, 2, 3], [1, 2, 3], [1, 0, 1]),
+    ],
 )
 def test_wrong_arrays_are_refused(x, y, sigma):
     with pytest.raises(ValueError, match="must be"):
@@ -129,7 +133,7 @@ def test_it_is_the_maximum_of_the_likelihood_and_its_curvature():
         z = [limit.side * (at[0] + at[1] * limit.x - limit.bound) / limit.sigma for limit in limits]
         return 0.5 * (((y - line) / SIGMA) ** 2).sum() - stats.norm.logcdf(z).sum()
 
-    fit = fit_line_with_limits(X, y, SIGMA, limits)
+    fit = fit_line(X, y, SIGMA, limits)
     best = optimize.minimize(loss, [5, 0.05], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert (fit.a, fit.b) == pytest.approx(tuple(best.x), abs=1e-6)
     step = np.diag([1e-3, 1e-4])
@@ -165,7 +169,7 @@ def test_limits_take_the_bias_out_of_what_a_grid_can_report():
             continue
         limits = [Limit(float(depth), top, sigma, 1) for depth in x[~seen]]
         points = (x[seen], y[seen], np.full(seen.sum(), sigma))
-        with_limits.append(fit_line_with_limits(*points, limits))
+        with_limits.append(fit_line(*points, limits))
         without.append(fit_line(*points))
     error = {
         name: np.array([f.b - b for f in fits])

@@ -98,7 +98,7 @@ def test_projection_inverts_the_transition_size(a, b, log10_params):
 
 
 def test_unusable_fits_and_flat_lines_have_no_projection(fit):
-    nothing = fit_line([6, 12], [5.0, 5.5])
+    nothing = fit_line([6, 12], [5.0, 5.5], [1, 1])
     assert "too few points" in str(why_no_projection(nothing))
     flat = replace(fit, b=0.001, b_err=0.001)
     assert "not significantly above zero" in str(why_no_projection(flat))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
-import lmfit
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats  # type: ignore[import-untyped]
@@ -91,19 +90,36 @@ class LineFit(Fit):
     message: str
 
 
+@dataclass(frozen=True)
+class Limit:
+    """At `x` the value is above (`side` 1) or below (-1) a bound with standard error `sigma`."""
+
+    x: float
+    bound: float
+    sigma: float
+    side: int
+
+
 def fit_line(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    sigma: npt.ArrayLike | None = None,
+    sigma: npt.ArrayLike,
+    limits: Sequence[Limit] = (),
     *,
     sigma_dof: float = math.inf,
     rescale_covariance: bool = False,
 ) -> LineFit:
-    """Weighted least squares of `y = a + b x`.
+    """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958).
+
+    Without limits it is that of weighted least squares. A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`.
+    The log likelihood is concave, so Newton steps from the line through the points find its only maximum. The
+    covariance is the inverse of the observed information; chi2, its p-value and R² are those of the points. Where the
+    points alone give no line, limits don't either.
 
     Args:
         x, y: (n,) finite values.
-        sigma: (n,) positive standard errors of `y`, or their (n, n) covariance; all errors 1 if not given.
+        sigma: (n,) positive standard errors of `y`, or their (n, n) covariance.
+        limits: bounds on y.
         sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` accounts for them.
         rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
             Off by default: the transition widths have errors of their own (Levine et al. 2020, D.1).
@@ -111,8 +127,7 @@ def fit_line(
     Raises:
         ValueError: the arrays differ in shape, or a value is not finite, or a `sigma` is not positive (definite).
     """
-    x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    sigma_n = np.ones_like(y_n) if sigma is None else np.asarray(sigma, dtype=np.float64)
+    x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
     if not (x_n.ndim == 1 and x_n.shape == y_n.shape and set(sigma_n.shape) == set(x_n.shape)):
         raise ValueError(
             f"x, y and sigma must be vectors of one length: {x_n.shape}, {y_n.shape}, {sigma_n.shape}"
@@ -131,17 +146,35 @@ def fit_line(
         return _unusable(FitStatus.NOT_IDENTIFIABLE, n_points, text)
 
     whiten = whitening(sigma_n)
-    start = lmfit.models.LinearModel().make_params(intercept=float(y_n.mean()), slope=0.0)
-    result = lmfit.minimize(
-        lambda at: whiten @ (y_n - at["intercept"] - at["slope"] * x_n),
-        start,
-        scale_covar=rescale_covariance,
-        xtol=1e-13,
-        ftol=1e-13,
+    points, values = whiten @ np.stack([np.ones_like(x_n), x_n], axis=1), whiten @ y_n
+    at, covariance = _most_likely(points, values, limits)
+    residual, level = values - points @ at, points[:, 0]
+    chi2, dof = float(residual @ residual), n_points - _FREE
+    if rescale_covariance:
+        covariance *= chi2 / dof
+    total = float(((values - level * (level @ values) / (level @ level)) ** 2).sum())
+    p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
+    said, number = goodness(chi2, dof, p_value), len(limits)
+    (aa, ab), (_, bb) = covariance.tolist()
+    return LineFit(
+        a=float(at[0]),
+        b=float(at[1]),
+        a_err=math.sqrt(aa),
+        b_err=math.sqrt(bb),
+        cov_aa=aa,
+        cov_ab=ab,
+        cov_bb=bb,
+        chi2=chi2,
+        chi2_reduced=chi2 / dof,
+        p_value=p_value,
+        r_squared=1.0 - chi2 / total if total > 0 else math.nan,
+        dof=dof,
+        n_points=n_points,
+        status=FitStatus.CONVERGED,
+        message=f"{number} limit{'' if number == 1 else 's'} used; for the points, {said}"
+        if limits
+        else said,
     )
-    if not result.success or result.covar is None or not np.isfinite(result.covar).all():
-        return _unusable(FitStatus.FAILED, n_points, f"the minimiser failed: {result.message}")
-    return _converged(result, whiten @ np.ones(n_points), whiten @ y_n, sigma_dof)
 
 
 def whitening(sigma: Floats) -> Floats:
@@ -149,33 +182,38 @@ def whitening(sigma: Floats) -> Floats:
     return np.diag(1.0 / sigma) if sigma.ndim == 1 else np.linalg.inv(np.linalg.cholesky(sigma))
 
 
-def _converged(
-    result: lmfit.minimizer.MinimizerResult, level: Floats, y: Floats, sigma_dof: float
-) -> LineFit:
-    """The fit from its result; `level` and `y` are a column of ones and the values, both whitened."""
-    order = [result.var_names.index(name) for name in ("intercept", "slope")]
-    covariance = result.covar[np.ix_(order, order)]
-    chi2, dof = float(result.chisqr), len(y) - _FREE
-    total = float(((y - level * (level @ y) / (level @ level)) ** 2).sum())
-    p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
-    return LineFit(
-        **_parameters([result.params[name].value for name in ("intercept", "slope")], covariance),
-        chi2=chi2,
-        chi2_reduced=chi2 / dof,
-        p_value=p_value,
-        r_squared=1.0 - chi2 / total if total > 0 else math.nan,
-        dof=dof,
-        n_points=len(y),
-        status=FitStatus.CONVERGED,
-        message=goodness(chi2, dof, p_value),
-    )
+def _most_likely(points: Floats, values: Floats, limits: Sequence[Limit]) -> tuple[Floats, Floats]:
+    """The parameters (2,) of a line and their covariance; design (n, 2) and values (n,) of the points are whitened."""
+    scale = np.array([limit.side / limit.sigma for limit in limits])
+    bounds = np.array([[1.0, limit.x] for limit in limits]).reshape(-1, _FREE) * scale[:, None]
+    offset = np.array([limit.bound for limit in limits]) * scale
+
+    def ascent(at: Floats) -> tuple[float, Floats, Floats]:
+        """The log likelihood with its gradient (2,) and minus its Hessian (2, 2)."""
+        residual, z = values - points @ at, bounds @ at - offset
+        mills = inverse_mills(z)
+        value = float(special.log_ndtr(z).sum() - 0.5 * (residual**2).sum())
+        gradient = points.T @ residual + bounds.T @ mills
+        return value, gradient, points.T @ points + (bounds.T * (mills * (mills + z))) @ bounds
+
+    at: Floats = np.linalg.lstsq(points, values)[0]
+    value, gradient, information = ascent(at)
+    for _ in range(100):
+        step = np.linalg.solve(information, gradient)
+        if gradient @ step < 1e-18:
+            break
+        for share in 0.5 ** np.arange(40):
+            trial = ascent(at + share * step)
+            if trial[0] >= value:
+                at, (value, gradient, information) = at + share * step, trial
+                break
+    return at, np.linalg.inv(information)
 
 
-def _parameters(at: Sequence[float] | Floats, covariance: npt.NDArray[Any]) -> dict[str, Any]:
-    """a and b of a line with their errors and covariance, as fields of `LineFit`."""
-    (aa, ab), (_, bb) = covariance.tolist()
-    errors = {"a_err": math.sqrt(aa), "b_err": math.sqrt(bb), "cov_aa": aa, "cov_ab": ab, "cov_bb": bb}
-    return {"a": float(at[0]), "b": float(at[1]), **errors}
+def inverse_mills(z: Floats) -> Floats:
+    """phi(z) / Phi(z), the slope of a limit's log likelihood in units of its error."""
+    ratio: Floats = np.exp(stats.norm.logpdf(z) - special.log_ndtr(z))
+    return ratio
 
 
 def too_few_points(n_points: int, form: str, needed: int) -> str:
@@ -196,85 +234,12 @@ def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
     return LineFit.without_numbers(status, n_points, message, dof=max(n_points - _FREE, 0))
 
 
-@dataclass(frozen=True)
-class Limit:
-    """At `x` the value is above (`side` 1) or below (-1) a bound with standard error `sigma`."""
-
-    x: float
-    bound: float
-    sigma: float
-    side: int
-
-
-def inverse_mills(z: Floats) -> Floats:
-    """phi(z) / Phi(z), the slope of a limit's log likelihood in units of its error."""
-    ratio: Floats = np.exp(stats.norm.logpdf(z) - special.log_ndtr(z))
-    return ratio
-
-
 def chance_of_limits(values: Sequence[float], limits: Sequence[Limit]) -> float:
     """The chance of the limit that `values` at the limits' x keep worst; 1 without limits."""
     z = [
         limit.side * (value - limit.bound) / limit.sigma for value, limit in zip(values, limits, strict=True)
     ]
     return min((float(special.ndtr(one)) for one in z), default=1.0)
-
-
-def fit_line_with_limits(
-    x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit]
-) -> LineFit:
-    """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958).
-
-    A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`. The log likelihood is concave, so Newton steps from
-    the line through the points find its only maximum. The covariance is the inverse of the observed information; chi2,
-    its p-value and R² are those of the points. Without limits, or where the points alone give no line, the result is
-    that of `fit_line`.
-    """
-    plain = fit_line(x, y, sigma)
-    if not limits or not plain.usable:
-        return plain
-    x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
-    whiten = whitening(sigma_n)
-    points, values = whiten @ np.stack([np.ones_like(x_n), x_n], axis=1), whiten @ y_n
-    side = np.array([float(limit.side) for limit in limits])
-    scale = side / np.array([limit.sigma for limit in limits])
-    bounds = np.array([[1.0, limit.x] for limit in limits]) * scale[:, None]
-    offset = np.array([limit.bound for limit in limits]) * scale
-
-    def ascent(at: Floats) -> tuple[float, Floats, Floats]:
-        """The log likelihood with its gradient (2,) and minus its Hessian (2, 2)."""
-        residual, z = values - points @ at, bounds @ at - offset
-        mills = inverse_mills(z)
-        value = float(special.log_ndtr(z).sum() - 0.5 * (residual**2).sum())
-        gradient = points.T @ residual + bounds.T @ mills
-        return value, gradient, points.T @ points + (bounds.T * (mills * (mills + z))) @ bounds
-
-    at = np.array([plain.a, plain.b])
-    value, gradient, information = ascent(at)
-    for _ in range(100):
-        step = np.linalg.solve(information, gradient)
-        if gradient @ step < 1e-18:
-            break
-        for share in 0.5 ** np.arange(40):
-            trial = ascent(at + share * step)
-            if trial[0] >= value:
-                at, (value, gradient, information) = at + share * step, trial
-                break
-    covariance = np.linalg.inv(information)
-    residual = values - points @ at
-    chi2, number = float(residual @ residual), len(limits)
-    total = plain.chi2 / (1.0 - plain.r_squared) if plain.r_squared < 1 else math.nan
-    p_value = float(stats.chi2.sf(chi2, plain.dof))
-    return replace(
-        plain,
-        **_parameters(at, covariance),
-        chi2=chi2,
-        chi2_reduced=chi2 / plain.dof,
-        p_value=p_value,
-        r_squared=1.0 - chi2 / total,
-        message=f"{number} limit{'' if number == 1 else 's'} used; for the points, "
-        + goodness(chi2, plain.dof, p_value),
-    )
 
 
 LEAST_ON_A_PART = 2  # points at different x, so that the part's form is tested too
@@ -311,7 +276,7 @@ def fit_level(
 ) -> LevelFit:
     """The most likely `y = min(k + x, level)` given points with normal errors and limits.
 
-    A limit's likelihood is that of `fit_line_with_limits`. The likelihood has a kink at each x, so a simplex starts
+    A limit's likelihood is that of `fit_line`. The likelihood has a kink at each x, so a simplex starts
     from every split of the points into those below the level and those on it. The errors are those of the part that
     each parameter has at the maximum; that a point may belong to the other part is not in them.
 

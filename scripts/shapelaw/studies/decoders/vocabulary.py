@@ -21,7 +21,7 @@ from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import Side, TransitionStatus
 from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns, whole_or_empty
-from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
+from shapelaw.fits.line import FitStatus, LevelFit, LineFit, chance_of_limits, fit_level, fit_line
 from shapelaw.fits.noise import SIGNIFICANT, chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE, ordered_looks
@@ -207,7 +207,7 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
     rows = pd.concat(tables, ignore_index=True)
     x, width, err = points_of(usable(rows, BOOTSTRAP), "bottleneck")
     points, limits = (x, np.log(width), err / width), limits_of(rows, BOOTSTRAP, at="bottleneck")
-    power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
+    power, level = fit_line(*points, limits), fit_level(*points, limits)
     by_power = [power.a + power.b * limit.x for limit in limits]
     by_level = [min(level.k + limit.x, level.level) for limit in limits]
     if power.usable:

@@ -25,7 +25,7 @@ from shapelaw.fits.curves import (
     paper_rule,
 )
 from shapelaw.fits.inputs import TOKENS, numbers_of, refuse, require_columns
-from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
+from shapelaw.fits.line import Floats, Limit, LineFit, fit_line
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.projection import Form, fit_forms, why_no_projection
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
@@ -317,7 +317,7 @@ def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = Tr
     used = usable(transitions, method, edge=limits)
     depth, width, _ = points_of(used)
     known = limits_of(transitions, method) if limits else []
-    return fit_line_with_limits(depth, np.log(width), covariance_of(used), known)
+    return fit_line(depth, np.log(width), covariance_of(used), known)
 
 
 def usable(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> pd.DataFrame:
