@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns, run_numbers
@@ -82,12 +84,11 @@ def share_noise(share: Floats, std: Floats, dof: Floats) -> ShareNoise | None:
     relative = _relative(p)  # (powers, n)
     unit2 = (weight * squares / relative).sum(axis=1) / total
     log_likelihood = -0.5 * (total * np.log(unit2) + (weight * np.log(relative)).sum(axis=1))
-    log_posterior = log_likelihood - 0.5 * ((POWERS - PRIOR[0]) / PRIOR[1]) ** 2
-    posterior = np.exp(log_posterior - log_posterior.max())
+    log_prior = -0.5 * ((POWERS - PRIOR[0]) / PRIOR[1]) ** 2
     return ShareNoise(
         std=math.sqrt(float((weight * squares).sum()) / total),
         dof=total,
-        weight=posterior / posterior.sum(),
+        weight=special.softmax(log_likelihood + log_prior),
         unit2=unit2,
         lowest=float(p.min()),
         highest=float(p.max()),
@@ -134,7 +135,7 @@ class MemorizationCurve:
     @property
     def spread(self) -> Floats:
         """(n,) standard deviations over seeds, NaN for one seed."""
-        return _std(self.shares)
+        return pd.DataFrame(self.shares).std(axis=1).to_numpy(dtype=np.float64)
 
     @property
     def noise(self) -> ShareNoise | None:
@@ -215,24 +216,12 @@ def memorization_curves(
     others = [axis for axis in AXES if axis != along]
     common = ["task", "context_type", "width", "variant", *others]
     curves = []
-    for key, rows in runs.groupby(common, sort=True):
+    for _, rows in runs.groupby(common, sort=True):
         table = rows.pivot_table(index=along, columns="seed", values=value)
-        if len(table) < least_points:
-            continue
-        kept = dict(zip(common, key, strict=True))
-        sizes = {axis: None if axis == along else int(str(kept[axis])) for axis in AXES}
-        curves.append(
-            MemorizationCurve(
-                task=str(kept["task"]),
-                context_type=str(kept["context_type"]),
-                width=int(str(kept["width"])),
-                variant=str(kept["variant"]),
-                along=along,
-                **sizes,
-                x=table.index.to_numpy(dtype=np.float64),
-                shares=table.to_numpy(dtype=np.float64),
-            )
-        )
+        if len(table) >= least_points:
+            shared: dict[str, Any] = rows.iloc[0][common].to_dict()
+            points = {"x": table.index.to_numpy(dtype=np.float64), "shares": table.to_numpy(dtype=np.float64)}
+            curves.append(MemorizationCurve(**shared, **points, **{along: None}, along=along))
     return curves
 
 
@@ -308,13 +297,6 @@ def _variant(runs: pd.DataFrame, options: pd.DataFrame) -> pd.Series[str]:
     if not parts:
         return pd.Series("", index=runs.index)
     return pd.concat(parts, axis=1).apply(lambda row: ", ".join(part for part in row if part), axis=1)
-
-
-def _std(shares: Floats) -> Floats:
-    count = np.isfinite(shares).sum(axis=1)
-    centred = shares - np.nanmean(shares, axis=1, keepdims=True)
-    squares = np.nansum(centred**2, axis=1)
-    return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1)), np.nan)
 
 
 def next_sizes(memorized: Mapping[int, bool], low: int, high: int, within: int) -> list[int]:

@@ -164,8 +164,7 @@ def width_noise(width: Floats, std: Floats, dof: Floats) -> WidthNoise | None:
     middle = float(dof @ x) / total
     squares = (dof * std**2) @ np.exp(-2.0 * SLOPES * (x - middle)[:, None])
     log_posterior = -0.5 * total * np.log(squares) - 0.5 * (SLOPES / PRIOR_STD) ** 2
-    weight = np.exp(log_posterior - log_posterior.max())
-    weight /= weight.sum()
+    weight: Floats = special.softmax(log_posterior)
     if min(float(weight[SLOPES <= 0].sum()), float(weight[SLOPES >= 0].sum())) > OTHER_SIGN:
         return None
     slope = float(weight @ SLOPES)
