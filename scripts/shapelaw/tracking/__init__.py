@@ -1,7 +1,7 @@
 """The importer of run records into MLflow: the one writer of the tracking store.
 
 Only the modules of this package import mlflow, and the settings below hold for every one of them: MLflow
-must not phone home, and must not retry silently for minutes, because `waiting.patiently` reports its waiting.
+must not phone home, and must not retry silently for minutes, because `command.patiently` reports its waiting.
 """
 
 import os

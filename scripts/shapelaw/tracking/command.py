@@ -20,7 +20,6 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, sleep_using_event, wait_exponential
 
 from shapelaw import errors
 from shapelaw.errors import UserError, command_line, say
@@ -232,33 +231,25 @@ def patiently(
         TrackerDown: nothing was done for `patience` seconds; the message is then a sentence.
         Stopped: `stop` was set between two attempts.
     """
-    stop, start, reasons = stop or Event(), time.monotonic(), set[str]()
-
-    def left() -> float:
-        return patience - (time.monotonic() - max(start, progress.since))
-
-    def report(state: RetryCallState) -> None:
-        if (reason := str(state.outcome and state.outcome.exception())) not in reasons:
-            limit = f" up to {left():.0f} seconds" if left() < float("inf") else ""
-            progress.say(f"Waiting{limit} for the tracker: {reason}.")
-        reasons.add(reason)
-
-    retrying = Retrying(
-        retry=retry_if_exception_type(TrackerDown),
-        wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
-        stop=lambda _: stop.is_set() or left() <= 0,
-        before_sleep=report,
-        sleep=sleep_using_event(stop),
-        reraise=True,
-    )
-    try:
-        result = retrying(operation)
-    except TrackerDown as reason:
-        if stop.is_set():
-            raise Stopped from reason
-        raise TrackerDown(
-            f"Gave up after {patience:g} seconds: {reason}. No record is lost: import again once it is back."
-        ) from reason
-    if reasons:
-        progress.say("The tracker is back.")
-    return result
+    stop, start, pause, reasons = stop or Event(), time.monotonic(), FIRST_PAUSE, set[str]()
+    while True:
+        try:
+            result = operation()
+        except TrackerDown as down:
+            if stop.is_set():
+                raise Stopped from down
+            reason, left = str(down), patience - (time.monotonic() - max(start, progress.since))
+            if left <= 0:
+                raise TrackerDown(
+                    f"Gave up after {patience:g} seconds: {reason}. No record is lost: import again once it is back."
+                ) from down
+            if reason not in reasons:
+                reasons.add(reason)
+                limit = f" up to {left:.0f} seconds" if left < float("inf") else ""
+                progress.say(f"Waiting{limit} for the tracker: {reason}.")
+            stop.wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        else:
+            if reasons:
+                progress.say("The tracker is back.")
+            return result
