@@ -13,7 +13,7 @@ from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.ledger import given_up
 from shapelaw.storage.files import written
-from shapelaw.storage.pool import Counts, outdated_of
+from shapelaw.storage.pool import counts_of, outdated_of
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
 
@@ -42,8 +42,7 @@ def main() -> int:
     ended = given_up(arguments.results, since=written(submitted))
     told = [progress_of(study, of, found, Liveness(), ended) for study, of in runs.items()]
     if told:
-        there = [found[key].finished for key in pool.keys() & found.keys()]
-        print(f"{Counts(len(pool), sum(there), len(there) - sum(there)).words}.")
+        print(f"{counts_of(arguments.results, pool, ()).words}.")
     for progress in told:
         print("\n".join(lines_of(progress)))
     if not told:

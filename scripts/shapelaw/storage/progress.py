@@ -45,11 +45,10 @@ def find_records(results: Path) -> dict[str, RecordFolder]:
     `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
     found: dict[str, RecordFolder] = {}
-    for place in (records.CHECKPOINTS, records.RUNS):
+    for place, file in ((records.CHECKPOINTS, "live.json"), (records.RUNS, "summary.json")):
         for directory in _folders(results / place):
-            finished = (directory / "summary.json").exists()
-            if finished or (place == records.CHECKPOINTS and (directory / "live.json").exists()):
-                found[directory.name] = RecordFolder(directory.name, directory, finished)
+            if (directory / file).exists():
+                found[directory.name] = RecordFolder(directory.name, directory, place == records.RUNS)
     return dict(sorted(found.items()))
 
 
@@ -95,16 +94,6 @@ def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
 
 
 @dataclass(frozen=True)
-class RunningRun:
-    """A run under way: its step, and the seconds since it last wrote one."""
-
-    key: str
-    step: int
-    steps: int
-    silent_seconds: float
-
-
-@dataclass(frozen=True)
 class StudyProgress:
     """The runs of a study by their state.
 
@@ -112,7 +101,7 @@ class StudyProgress:
         study: its name.
         total: number of runs.
         done: number of finished runs.
-        running: runs under way.
+        running: of each run under way its key and step, and how long ago it wrote that, in words.
         stopped: keys of runs that a signal or a dead machine stopped; they resume.
         failed: sentence of each run that can't go on, by key.
         work_done: share of all operations that is done, 0 to 1.
@@ -122,7 +111,7 @@ class StudyProgress:
     study: str
     total: int
     done: int
-    running: tuple[RunningRun, ...]
+    running: tuple[str, ...]
     stopped: tuple[str, ...]
     failed: Mapping[str, str]
     work_done: float
@@ -141,7 +130,6 @@ def progress_of(
     found: Mapping[str, RecordFolder],
     liveness: Liveness,
     given_up: Mapping[str, str],
-    now: datetime | None = None,
 ) -> StudyProgress:
     """The progress of a study.
 
@@ -150,45 +138,37 @@ def progress_of(
         found: the records on disk, by key.
         liveness: criteria by which a run that says RUNNING still runs.
         given_up: the sentence of each run whose job was ended for good, by key.
-        now: the time, UTC.
 
     Raises:
         UserError: a record is damaged.
     """
-    now = now or datetime.now(UTC)
-    running, stopped, failed = [], [], {}
-    done, seconds, flops_done, flops_finished, flops = 0, 0.0, 0.0, 0.0, 0.0
+    now, running, stopped, failed = datetime.now(UTC), [], [], dict[str, str]()
+    done, seconds, flops_done, flops_begun = 0, 0.0, 0.0, 0.0
     for key, run in runs.items():
-        work = float(run.steps * run.step_flops)
-        flops += work
         one = found.get(key)
-        if one is None:
-            if key in given_up:
-                failed[key] = given_up[key]
-            continue
-        if one.finished:
+        if one is not None and one.finished:
             done += 1
-            flops_done += work
-            flops_finished += work
+            flops_done += float(run.steps * run.step_flops)
             seconds += float(records.read_summary(one.directory).get("wall_seconds") or 0.0)
             continue
-        record = records.read_record(one.directory)
-        status, reason = true_status(record, liveness, now)
-        step = int(record.live.get("step", 0))
-        flops_done += float(step * run.step_flops)
+        status, reason = "", ""
+        if one is not None:
+            record = records.read_record(one.directory)
+            status, reason = true_status(record, liveness, now)
+            step = int(record.live.get("step", 0))
+            flops_begun += float(step * run.step_flops)
         if status == records.RUNNING:
-            silent = (now - moment(record.live, "updated_at", one.directory)).total_seconds()
-            running.append(RunningRun(key, step, run.steps, max(0.0, silent)))
-        elif status == records.FAILED:
-            failed[key] = reason
-        elif key in given_up:
-            failed[key] = given_up[key]
-        else:
+            silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
+            running.append(f"{key} at step {step:,} of {run.steps:,}, {duration(max(0.0, silent))} ago")
+        elif status == records.FAILED or key in given_up:
+            failed[key] = reason if status == records.FAILED else given_up[key]
+        elif one is not None:
             stopped.append(key)
+    flops = sum(float(run.steps * run.step_flops) for run in runs.values())
     left = None
     if seconds > 0:
-        left = (flops - flops_done) / (flops_finished / seconds) / max(1, len(running))
-    share = flops_done / flops if flops else 0.0
+        left = (flops - flops_done - flops_begun) / (flops_done / seconds) / max(1, len(running))
+    share = (flops_done + flops_begun) / flops if flops else 0.0
     return StudyProgress(study, len(runs), done, tuple(running), tuple(stopped), failed, share, left)
 
 
@@ -205,10 +185,7 @@ def lines_of(progress: StudyProgress) -> list[str]:
     if progress.seconds_left and progress.done < progress.total:
         line += f", about {duration(progress.seconds_left)} left, {max(1, len(progress.running))} at a time"
     lines = [line + "."]
-    lines += [
-        f"  running: {run.key} at step {run.step:,} of {run.steps:,}, {duration(run.silent_seconds)} ago"
-        for run in progress.running
-    ]
+    lines += [f"  running: {run}" for run in progress.running]
     if progress.stopped:
         more = f" and {len(progress.stopped) - 3} more" if len(progress.stopped) > 3 else ""
         lines.append(f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{more}")
