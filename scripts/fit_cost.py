@@ -26,15 +26,16 @@ from shapelaw.storage.files import replacing, write_text
 
 def summary(fit: CostFit) -> str:
     """The findings in sentences."""
-    model, hours = fit.model, fit.runs["seconds"].sum() / 3600
+    model, errors = fit.model, fit.errors
+    hours, ratio = errors["measured_hours"], errors["total_ratio"]
     return "\n".join(
         [
             f"A step takes {model.overhead:.3g} s, {model.per_layer:.3g} s a layer, {model.per_number:.3g} s a number "
             f"in memory and {model.per_flop:.3g} s a FLOP; a run {model.extra_seconds:.3g} s beside its steps.",
             f"{len(fit.runs)} runs took {hours:.3g} hours; models fitted without a run's shape predict "
-            f"{fit.total_ratio * hours:.3g} hours ({fit.total_ratio:.0%}).",
-            f"A run is off by {fit.typical_error:.0%} (median) and {fit.worst_error:.0%} at most; the typical "
-            f"factor is {model.factor:.2f}.",
+            f"{ratio * hours:.3g} hours ({ratio:.0%}).",
+            f"A run is off by {errors['typical_error']:.0%} (median) and {errors['worst_error']:.0%} at most; the "
+            f"typical factor is {model.factor:.2f}.",
         ]
     )
 
@@ -51,14 +52,7 @@ def main() -> None:
         raise UserError(f"--out is {arguments.out}; its name must end in .json.")
     tables = [read_table(path) for path in arguments.runs]
     fit = fit_cost(pd.concat(tables, ignore_index=True), " and ".join(map(str, arguments.runs)))
-    errors = {
-        "runs": len(fit.runs),
-        "measured_hours": fit.runs["seconds"].sum() / 3600,
-        "total_ratio": fit.total_ratio,
-        "typical_error": fit.typical_error,
-        "worst_error": fit.worst_error,
-    }
-    write_text(arguments.out, json.dumps({**model_to_dict(fit.model), "errors": errors}, indent=1) + "\n")
+    write_text(arguments.out, json.dumps({**model_to_dict(fit.model), "errors": fit.errors}, indent=1) + "\n")
     with replacing(arguments.out.with_suffix(".csv")) as temporary:
         fit.runs.to_csv(temporary, index=False)
     print(summary(fit))

@@ -32,16 +32,13 @@ class CostFit:
         model: fitted to all runs.
         runs: the runs that it was fitted to, one row each: `depth, width, ..., seconds` measured, `predicted` by the
             model, and `left_out`, predicted by a model fitted without the runs of that shape.
-        total_ratio: the `left_out` predictions of all runs over their measured seconds, each summed.
-        typical_error: the median over runs of |left_out / measured - 1|.
-        worst_error: the largest one.
+        errors: `runs`, their number; `measured_hours`, of all; `total_ratio`, the `left_out` predictions of all over
+            these; `typical_error` and `worst_error`, the median and the largest |left_out / measured - 1|.
     """
 
     model: CostModel
     runs: pd.DataFrame
-    total_ratio: float
-    typical_error: float
-    worst_error: float
+    errors: dict[str, float]
 
 
 def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
@@ -82,14 +79,15 @@ def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
     runs = runs.drop(columns=["shape", "step_seconds"]).assign(
         seconds=steps * seconds, predicted=steps * (counts @ constants), left_out=steps * left_out
     )
-    relative = np.abs(left_out / seconds - 1)
-    return CostFit(
-        model,
-        runs,
-        float(runs["left_out"].sum() / runs["seconds"].sum()),
-        float(np.median(relative)),
-        float(relative.max()),
-    )
+    relative, measured = np.abs(left_out / seconds - 1), float(runs["seconds"].sum())
+    errors = {
+        "runs": len(runs),
+        "measured_hours": measured / 3600,
+        "total_ratio": float(runs["left_out"].sum()) / measured,
+        "typical_error": float(np.median(relative)),
+        "worst_error": float(relative.max()),
+    }
+    return CostFit(model, runs, errors)
 
 
 def _constants(counts: Array, seconds: Array) -> Array:
