@@ -15,7 +15,7 @@ from shapelaw.campaign import submission as submissions
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import CostModel
-from shapelaw.storage.pool import read_asked, submitted_runs
+from shapelaw.storage.pool import read_asked
 from shapelaw.studies.registry import STUDIES
 
 ASKED = [name for name, study in STUDIES.items() if not study.extra]
@@ -148,7 +148,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> No
     submissions.write_submission(submission, tmp_path)
     path = tmp_path / submission.path
     values = json.loads(path.read_text())
-    runs = submitted_runs(path, values["runs"])
+    runs = submissions.runs_file(path, values["runs"])
     specs = json.loads(runs.read_text())
     (spec, *_) = specs["depth_width"].values()
     match change:

@@ -1,10 +1,9 @@
-"""Commands of the workflow that read what was submitted: keys of runs, how far they are, the report's first page."""
+"""Commands of the workflow that read what was submitted: how far runs are, the report's first page."""
 
 import json
 import os
 from pathlib import Path
 
-import pytest
 from commands import output_of, script
 from made_records import write_finished
 from shipped import SCALES, shipped
@@ -21,15 +20,6 @@ def submitted(folder: Path, **config: object) -> Submission:
     submission = submission_of(load_config(shipped(**config), SCALES, REPOSITORY), REPOSITORY, REPOSITORY)
     write_submission(submission, folder)
     return submission
-
-
-@pytest.mark.parametrize(("file", "study"), [("none.json", "depth_width"), ("submitted.json", "nothing")])
-def test_what_can_not_be_listed_is_told(tmp_path: Path, file: str, study: str) -> None:
-    (tmp_path / "submitted.json").write_text('{"runs": {"depth_width": {}}}')
-    done = script("list_runs", "--submitted", file, "--study", study, "--out", "keys.txt", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{file} doesn't list the runs of {study} (")
-    assert not (tmp_path / "keys.txt").exists()
 
 
 def test_status_tells_of_every_study_and_fails_where_a_run_failed(tmp_path: Path) -> None:

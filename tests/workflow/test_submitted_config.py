@@ -50,6 +50,16 @@ def test_every_job_reads_the_config_of_the_start(project: Project) -> None:
     assert len(list((project.folder / "results/submitted").glob("*.json"))) == 2
 
 
+def test_runs_that_no_start_listed_are_told(project: Project) -> None:
+    target = "results/depth_width/keys.txt"
+    shutil.rmtree(project.folder / "results/submitted")
+    said = project.snakemake(target, "--no-hooks", ok=False).stderr
+    assert (
+        "No start listed the runs of depth_width; Snakemake does when it starts (without --no-hooks)." in said
+    )
+    assert not (project.folder / target).exists()
+
+
 def job(project: Project, submitted: str | None, ok: bool = True) -> str:
     """A job as Slurm starts it, of what was submitted: that reaches it by the environment."""
     alone = ("--mode", "remote", "--allowed-rules", "train_small", "--force", "--nolock", "--no-hooks")

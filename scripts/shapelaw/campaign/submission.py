@@ -2,7 +2,8 @@
 
 Jobs wait in a queue for hours, and `config.yaml` is edited meanwhile. So the workflow writes what it was started with
 to `results/submitted/<digest>.json`, once, and every job reads that file in place of `config.yaml`. Its runs stand in
-`results/submitted/runs/<digest>.json`: a job reads its own specs from a file of its own (`jobs/ledger.py`).
+`results/submitted/runs/<digest>.json`: a job reads its own specs from a file of its own (`jobs/ledger.py`). The keys of
+each study are a list of their own, `results/submitted/runs/<digest>.txt`, which the rule `list_runs` copies.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from shapelaw.specs.cost import CostModel, Speed
 from shapelaw.specs.kinds import AnyRun, spec_from_dict
 from shapelaw.specs.runs import digest_of
 from shapelaw.storage.files import write_text
-from shapelaw.storage.pool import RESULTS, add_asked, experiment_of, submitted_runs
+from shapelaw.storage.pool import RESULTS, add_asked, experiment_of
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
@@ -69,6 +70,10 @@ class Submission:
         for study, of in self.runs.items():
             found.update(f"{study}\n{''.join(f'{key} {run.digest} ' for key, run in of.items())}\n".encode())
         return found.hexdigest()[:16]
+
+    def keys_digest(self, study: str) -> str:
+        """A hash of the runs of a study, which names the list of their keys."""
+        return digest_of({key: run.digest for key, run in self.runs[study].items()})
 
     @cached_property
     def digest(self) -> str:
@@ -118,15 +123,24 @@ def write_submission(submission: Submission, folder: Path) -> None:
         WriteFailed: the disk is full, read-only or broken.
     """
     path = folder / submission.path
-    runs = submitted_runs(path, submission.runs_digest)
+    runs = runs_file(path, submission.runs_digest)
     if not runs.exists():
         specs = {
             study: {key: run.to_dict() for key, run in of.items()} for study, of in submission.runs.items()
         }
         write_text(runs, json.dumps(specs, allow_nan=False) + "\n")
+    for study, of in submission.runs.items():
+        keys = runs.with_name(f"{submission.keys_digest(study)}.txt")
+        if not keys.exists():
+            write_text(keys, "".join(f"{key}\n" for key in of))
     results = submission.config.results
     add_asked(folder / RESULTS, {experiment_of(study, results): of for study, of in submission.runs.items()})
     write_text(path, submission.content)
+
+
+def runs_file(path: Path, digest: str) -> Path:
+    """The file with the runs of what was submitted, beside the file that has their digest."""
+    return path.parent / "runs" / f"{digest}.json"
 
 
 def submitted_path(environment: Mapping[str, str]) -> Path:
@@ -163,7 +177,7 @@ def read_submission(path: Path) -> Submission:
     """
     config, speed = read_config(path)
     with _of_this_version(path):
-        runs = submitted_runs(path, _read(path)["runs"])
+        runs = runs_file(path, _read(path)["runs"])
         found = {
             study: {key: _run(key, spec) for key, spec in of.items()}
             for study, of in json.loads(_text(runs)).items()

@@ -95,11 +95,6 @@ def experiment_of(study: str, results: str) -> str:
     return study if results == RESULTS else f"{study} ({results})"
 
 
-def submitted_runs(path: Path, digest: str) -> Path:
-    """The file with the runs of what was submitted, beside the file that has their digest."""
-    return path.parent / "runs" / f"{digest}.json"
-
-
 def studies_by_key(asked: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """The studies that ask for each run."""
     found: dict[str, list[str]] = {}
