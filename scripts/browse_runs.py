@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
+from shapelaw.storage.files import disk_errors
 from shapelaw.tracking.command import URI_VARIABLE, address, check_results, exit_code, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -83,7 +84,10 @@ def _browse(uri: str, artifacts: str | None, results: Path, port: int) -> int:
     if done.returncode:
         return done.returncode
     link = done.stdout.strip() or f"{at}/{PAGE}"
-    with _log_of(results) as log, _started(follow, environment, log) as follower:
+    with disk_errors(results / LOG):
+        (results / LOG).parent.mkdir(parents=True, exist_ok=True)
+        opened = (results / LOG).open("wb")
+    with opened as log, _started(follow, environment, log) as follower:
         say(f"What {'the importer says' if remote else 'the server says'}: {results / LOG}. Ctrl-C ends it.")
         if remote:
             say(f"Open {link}")
@@ -95,19 +99,6 @@ def _browse(uri: str, artifacts: str | None, results: Path, port: int) -> int:
                 raise UserError(f"MLflow's server did not start; why is in {results / LOG}.")
             say(f"Open {link}")
             return server.wait()
-
-
-def _log_of(results: Path) -> IO[bytes]:
-    """The log of this start, opened.
-
-    Raises:
-        UserError: it can't be written.
-    """
-    try:
-        (results / LOG).parent.mkdir(parents=True, exist_ok=True)
-        return (results / LOG).open("wb")
-    except OSError as error:
-        raise UserError(f"{results / LOG} can't be written ({error.strerror}).") from error
 
 
 def _answers(port: int, server: subprocess.Popen[bytes]) -> bool:
