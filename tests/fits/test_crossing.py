@@ -8,18 +8,16 @@ import pandas as pd
 import pytest
 from loss_surfaces import BY_SIZE, CROSSING, NOISE, WITHOUT, curve_of, draw_runs, grid_of, simulate
 
-from shapelaw.fits.crossing import GRID, CrossingDraws, bootstrap_crossing, decided, draw_crossings
-from shapelaw.fits.curves import (
-    Side,
-    TransitionStatus,
-    gaps_of,
-    loss_curves,
-    paper_rule,
+from shapelaw.fits.crossing import (
+    GRID,
+    CrossingDraws,
+    bootstrap_crossing,
+    decided,
+    draw_crossings,
     reaches,
-    shared_range,
-    sizes_in,
     smooth_loss,
 )
+from shapelaw.fits.curves import Side, TransitionStatus, gaps_of, loss_curves, paper_rule
 from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
 from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.transitions.analysis import published_transitions
@@ -252,9 +250,7 @@ WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)
 
 def drawn(runs, noise, draws=300):
     shallow, deep = loss_curves(runs.rename(columns={"test_loss": "loss"}), noise).values()
-    span = shared_range(shallow, deep)
-    common = sizes_in(shallow, *span), sizes_in(deep, *span)
-    return draw_crossings(shallow, deep, noise, span, common, draws, np.random.default_rng(0))
+    return draw_crossings(shallow, deep, noise, draws, np.random.default_rng(0))
 
 
 def test_smoothed_losses_are_closer_to_the_truth_and_know_their_error():

@@ -5,14 +5,8 @@ import pandas as pd
 import pytest
 from loss_surfaces import curve_of
 
-from shapelaw.fits.curves import (
-    TransitionStatus,
-    adjacent_pairs,
-    loss_curves,
-    shared_range,
-    sizes_in,
-    status_sentence,
-)
+from shapelaw.fits.crossing import shared_sizes
+from shapelaw.fits.curves import TransitionStatus, adjacent_pairs, loss_curves, status_sentence
 from shapelaw.fits.noise import Noise
 from shapelaw.specs.sizes import SizeAxis
 
@@ -64,12 +58,14 @@ def test_the_width_at_a_size_is_exact_where_parameters_are_12_l_d_squared():
 
 def test_two_curves_share_the_sizes_that_both_cover():
     shallow, deep = curve_of(6, [100, 200, 400, 800], [4, 3, 2, 1]), curve_of(12, [100, 200, 400], [4, 3, 2])
-    low, high = shared_range(shallow, deep)
-    assert np.exp([low, high]) == pytest.approx([12 * 12 * 100**2, 12 * 12 * 400**2])
-    assert np.exp(sizes_in(shallow, low, high)) == pytest.approx([12 * 6 * 200**2, 12 * 6 * 400**2])
-    assert len(sizes_in(deep, low + 0.09, high)) == 3  # up to 10% below counts
-    assert len(sizes_in(deep, low + 0.11, high)) == 2
-    low, high = shared_range(shallow, curve_of(12, [2000, 4000], [2, 1]))
+    span, (of_shallow, of_deep) = shared_sizes(shallow, deep)
+    assert np.exp(span) == pytest.approx([12 * 12 * 100**2, 12 * 12 * 400**2])
+    assert np.exp(of_shallow) == pytest.approx([12 * 6 * 200**2, 12 * 6 * 400**2])
+    assert len(of_deep) == 3
+    for above, count in ((0.09, 3), (0.11, 2)):  # up to 10% below counts
+        begins_above = curve_of(6, [100 * np.sqrt(2) * np.exp(above / 2), 800], [4, 1])
+        assert len(shared_sizes(begins_above, deep)[1][1]) == count
+    low, high = shared_sizes(shallow, curve_of(12, [2000, 4000], [2, 1]))[0]
     assert low > high
 
 

@@ -57,8 +57,8 @@ def test_no_repeats_are_no_noise_and_equal_ones_are_refused():
 
 
 def test_threshold_is_students():
-    assert Noise(1.0, math.inf).threshold(0.95) == pytest.approx(1.959964, abs=1e-6)
-    assert Noise(1.0, 4.0).threshold(0.95) == pytest.approx(2.776445, abs=1e-6)
+    assert Noise(1.0, math.inf).threshold() == pytest.approx(1.959964, abs=1e-6)
+    assert Noise(1.0, 4.0).threshold() == pytest.approx(2.776445, abs=1e-6)
 
 
 def test_a_missing_rank_is_a_group_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""The width at which the deeper of two networks becomes better, by our own estimator.
+"""Losses that are smooth in size, and by them our own estimator of the width at which a deeper network becomes better.
 
 Both loss curves are smooth in `x = log size`: the shallower is `f(x)`, the deeper `f(x) + g(x)`, with `f` and `g`
 polynomials (Legendre) whose orders AIC picks, `g` at least a cubic: lower orders bias the crossing or, where they fit
@@ -23,21 +23,67 @@ import numpy.typing as npt
 from numpy.polynomial import legendre
 
 from shapelaw.fits.batches import apart, contrasts, told_apart
-from shapelaw.fits.curves import (
-    LEAST_ORDER,
-    MAX_ORDER,
-    Curve,
-    Side,
-    Transition,
-    TransitionStatus,
-    no_transition,
-    shared_range,
-    sizes_in,
-    unit,
-)
+from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, no_transition
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL, Noise, least, outlying
-from shapelaw.specs.sizes import LEAST_SIZES
+from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
+
+# a lower order that fits by luck would make the errors too small
+LEAST_ORDER, MAX_ORDER = 3, 6
+# sizes farther apart than this factor leave a gap in which the curve is unknown
+FAR = 4.0
+
+
+def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
+    """Smoothed loss and its standard error at (m,) sizes, from seed noise and residuals together (`noise.Scatter`).
+
+    NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
+    estimate there is no smoothing: the curve is the straight pieces of `Curve.loss_at`, its error NaN.
+    """
+    knots, x = curve.log_size, np.log(np.asarray(size, dtype=np.float64))
+    reached = reaches(curve, x)
+    if noise is None or not reached.any():
+        loss, loss_err = curve.loss_at(size)
+        return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+    basis, highest = _basis(knots, knots), min(MAX_ORDER, len(knots) - 2)
+    designs = [basis[:, : order + 1] for order in range(min(LEAST_ORDER, highest), highest + 1)]
+    y = curve.loss / noise.std
+    seeds = noise.runs_at(curve.width, curve.seeds)
+    best, scatter = least(designs, y, seeds, noise.dof)
+    err = scatter.std(seeds)
+    solve = np.linalg.pinv(designs[best] / err[:, None])
+    # (m, n): the smoothed loss is linear in the losses
+    at = _basis(x, knots)[:, : len(solve)] @ solve
+    loss, loss_err = noise.std * (at @ (y / err)), noise.std * np.sqrt((at**2).sum(axis=1))
+    return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+
+
+def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
+    """True for those of (m,) log sizes that a curve of four sizes or more covers; with fewer it covers none.
+
+    A curve covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR`
+    apart nothing was measured.
+    """
+    knots = curve.log_size
+    if len(knots) < LEAST_SIZES:
+        return np.zeros(log_size.shape, dtype=np.bool_)
+    right = np.clip(np.searchsorted(knots, log_size), 1, len(knots) - 1)
+    nearest = np.minimum(np.abs(log_size - knots[right]), np.abs(log_size - knots[right - 1]))
+    between = (log_size >= knots[0]) & (log_size <= knots[-1])
+    close = knots[right] - knots[right - 1] <= np.log(FAR)
+    return np.asarray((between & close) | (nearest <= SAME_SIZE))
+
+
+def shared_sizes(shallow: Curve, deep: Curve) -> tuple[tuple[float, float], tuple[Floats, Floats]]:
+    """Lowest and highest log size that both curves cover, and the log sizes of either there, with 10% of tolerance.
+
+    The lowest is above the highest where they share none.
+    """
+    of_both = shallow.log_size, deep.log_size
+    low, high = max(float(x[0]) for x in of_both), min(float(x[-1]) for x in of_both)
+    first, second = (x[(x >= low - SAME_SIZE) & (x <= high + SAME_SIZE)] for x in of_both)
+    return (low, high), (first, second)
+
 
 GRID = 400
 # draws that a band in a figure takes
@@ -129,12 +175,11 @@ def draw_crossings(
     shallow: Curve,
     deep: Curve,
     noise: Noise,
-    span: tuple[float, float],
-    common: tuple[Floats, Floats],
     draws: int,
     rng: np.random.Generator,
 ) -> CrossingDraws:
-    """Fit both curves and draw their crossings in `span`, where they have four `common` sizes or more (all log)."""
+    """Fit both curves and draw their crossings in the range of sizes that both cover, with four or more in it."""
+    span, common = shared_sizes(shallow, deep)
     x = np.concatenate([shallow.log_size, deep.log_size])
     y = np.concatenate([shallow.loss, deep.loss]) / noise.std
     widths = np.concatenate([shallow.width, deep.width])
@@ -195,8 +240,13 @@ def _batches(
 
 
 def _basis(at: Floats, x: Floats) -> Floats:
-    """(m, MAX_ORDER + 1) Legendre polynomials at (m,) log sizes, on the scale of the log sizes `x` of the curves."""
-    return np.asarray(legendre.legvander(unit(at, x), MAX_ORDER), dtype=np.float64)
+    """(m, MAX_ORDER + 1) Legendre polynomials at (m,) log sizes, on a scale on which those of the curves span [-1, 1].
+
+    Args:
+        x: the log sizes of the curves.
+    """
+    low, high = float(x.min()), float(x.max())
+    return np.asarray(legendre.legvander((2.0 * at - low - high) / (high - low), MAX_ORDER), dtype=np.float64)
 
 
 def _crossings_without(
@@ -233,7 +283,7 @@ def _designs(
     All orders stay below `max_order`, so that neither curve is interpolated. The columns of `batches` come first, and
     those of `g` last; an order that describes a batch as well is left out.
     """
-    basis = legendre.legvander(unit(x, x), max_order)
+    basis = _basis(x, x)
     first = np.empty((len(x), 0)) if batches is None else batches
     designs = [
         (order, np.hstack([first, basis[:, : shared + 1], basis[:, : order + 1] * is_deep[:, None]]))
@@ -354,13 +404,12 @@ def bootstrap_crossing(
     """
     if noise is None:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.NO_NOISE), None
-    span = shared_range(shallow, deep)
-    common = sizes_in(shallow, *span), sizes_in(deep, *span)
+    span, common = shared_sizes(shallow, deep)
     n_common = min(map(len, common))
     if n_common < LEAST_SIZES or span[0] >= span[1]:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.TOO_FEW_SIZES), None
 
-    found = draw_crossings(shallow, deep, noise, span, common, draws, np.random.default_rng(seed))
+    found = draw_crossings(shallow, deep, noise, draws, np.random.default_rng(seed))
     inner = (max(x[1] for x in common), min(x[-2] for x in common))
     status, side, doubts = decided(found, inner)
     transition = replace(

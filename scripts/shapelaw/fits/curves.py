@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from numpy.polynomial import legendre
 
 from shapelaw.fits.batches import Batches, batches_of
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, group_means, least
+from shapelaw.fits.noise import Noise, group_means
 from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE, SIZE_COLUMNS, SizeAxis
 
@@ -214,76 +213,9 @@ def adjacent_pairs(curves: Mapping[int, Curve]) -> list[tuple[Curve, Curve]]:
     return list(pairwise(curves[depth] for depth in sorted(curves)))
 
 
-def shared_range(shallow: Curve, deep: Curve) -> tuple[float, float]:
-    """Lowest and highest log size that both curves cover; the first is above the second if there is none."""
-    low = max(shallow.log_size[0], deep.log_size[0])
-    high = min(shallow.log_size[-1], deep.log_size[-1])
-    return float(low), float(high)
-
-
-def sizes_in(curve: Curve, low: float, high: float) -> Floats:
-    """The log sizes (m,) of a curve between two others, with 10% of tolerance."""
-    x = curve.log_size
-    return x[(x >= low - SAME_SIZE) & (x <= high + SAME_SIZE)]
-
-
 def no_transition(shallow: Curve, deep: Curve, method: str, status: TransitionStatus) -> Transition:
     nan = math.nan
     return Transition(shallow.depth, deep.depth, nan, nan, nan, nan, method, status)
-
-
-# a lower order that fits by luck would make the errors too small
-LEAST_ORDER, MAX_ORDER = 3, 6
-KNOTS = 4
-# sizes farther apart than this factor leave a gap in which the curve is unknown
-FAR = 4.0
-
-
-def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
-    """`x` on the scale on which `knots` span [-1, 1]."""
-    low, high = float(knots.min()), float(knots.max())
-    return (2.0 * np.asarray(x, dtype=np.float64) - low - high) / (high - low)
-
-
-def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
-    """Smoothed loss and its standard error at (m,) sizes, from seed noise and residuals together (`noise.Scatter`).
-
-    NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
-    estimate there is no smoothing: the curve is the straight pieces of `Curve.loss_at`, its error NaN.
-    """
-    knots, x = curve.log_size, np.log(np.asarray(size, dtype=np.float64))
-    reached = reaches(curve, x)
-    if noise is None or not reached.any():
-        loss, loss_err = curve.loss_at(size)
-        return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
-    basis: Floats = np.asarray(legendre.legvander(unit(knots, knots), MAX_ORDER), dtype=np.float64)
-    highest = min(MAX_ORDER, len(knots) - 2)
-    designs: list[Floats] = [basis[:, : order + 1] for order in range(min(LEAST_ORDER, highest), highest + 1)]
-    y = curve.loss / noise.std
-    seeds = noise.runs_at(curve.width, curve.seeds)
-    best, scatter = least(designs, y, seeds, noise.dof)
-    err = scatter.std(seeds)
-    solve = np.linalg.pinv(designs[best] / err[:, None])
-    # (m, n): the smoothed loss is linear in the losses
-    at = legendre.legvander(unit(x, knots), designs[best].shape[1] - 1) @ solve
-    loss, loss_err = noise.std * (at @ (y / err)), noise.std * np.sqrt((at**2).sum(axis=1))
-    return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
-
-
-def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
-    """True for those of (m,) log sizes that a curve of four sizes or more covers; with fewer it covers none.
-
-    A curve covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR`
-    apart nothing was measured.
-    """
-    knots = curve.log_size
-    if len(knots) < KNOTS:
-        return np.zeros(log_size.shape, dtype=np.bool_)
-    right = np.clip(np.searchsorted(knots, log_size), 1, len(knots) - 1)
-    nearest = np.minimum(np.abs(log_size - knots[right]), np.abs(log_size - knots[right - 1]))
-    between = (log_size >= knots[0]) & (log_size <= knots[-1])
-    close = knots[right] - knots[right - 1] <= np.log(FAR)
-    return np.asarray((between & close) | (nearest <= SAME_SIZE))
 
 
 @dataclass(frozen=True)
@@ -314,10 +246,9 @@ class Gaps:
         """(n,) `deeper_by` in standard errors."""
         return self.deeper_by / self.err
 
-    def better(self, noise: Noise | None, confidence: float = 0.95) -> npt.NDArray[np.int64]:
+    def better(self, noise: Noise | None) -> npt.NDArray[np.int64]:
         """(n,) 1 where the deeper network is significantly better, -1 where the shallower is, else 0."""
-        widths = self.width, self.deeper_width
-        threshold = np.inf if noise is None else noise.threshold_at(*widths, confidence=confidence)
+        threshold = np.inf if noise is None else noise.threshold_at(self.width, self.deeper_width)
         return np.where(np.abs(self.z) > threshold, np.sign(self.z), 0).astype(np.int64)
 
 

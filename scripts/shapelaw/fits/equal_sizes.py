@@ -369,9 +369,9 @@ def two_sided(value: float, err: float, dof: float) -> float:
     return float(2 * (stats.norm.sf(z) if math.isinf(dof) else stats.t.sf(z, dof)))
 
 
-def quantile(dof: float, confidence: float = 0.95) -> float:
-    """Student's two-sided quantile in standard errors; NaN where the degrees of freedom are."""
-    return float(student_threshold(np.asarray(dof), confidence))
+def quantile(dof: float) -> float:
+    """Student's two-sided 95% quantile in standard errors; NaN where the degrees of freedom are."""
+    return float(student_threshold(dof))
 
 
 def holm(p_values: Floats) -> Floats:

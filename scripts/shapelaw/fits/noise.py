@@ -78,13 +78,13 @@ class Noise:
         known = "as given" if math.isinf(self.dof) else f"{self.dof:.0f} degrees of freedom"
         return f"{self.std:.3g} per run, {known}"
 
-    def threshold(self, confidence: float = 0.95) -> float:
+    def threshold(self) -> float:
         """The number of standard errors from which a difference is significant: Student's two-sided quantile."""
-        return float(student_threshold(np.asarray(self.dof), confidence))
+        return float(student_threshold(self.dof))
 
-    def threshold_at(self, *widths: npt.ArrayLike, confidence: float = 0.95) -> Floats:
+    def threshold_at(self, *widths: npt.ArrayLike) -> Floats:
         """`threshold` of differences of networks that have these (n,) widths, by the least known of their noises."""
-        return student_threshold(np.min([self.dof_at(width) for width in widths], axis=0), confidence)
+        return student_threshold(np.min([self.dof_at(width) for width in widths], axis=0))
 
     def chance(self, chi2: float, dof: int) -> float:
         """The chance of a larger `chi2` of residuals with `dof` degrees of freedom, in units of this noise.
@@ -97,10 +97,9 @@ class Noise:
         return float(special.fdtrc(dof, self.dof, chi2 / dof))
 
 
-def student_threshold(dof: Floats, confidence: float = 0.95) -> Floats:
-    """Student's two-sided quantiles for (n,) degrees of freedom, the normal ones where these are infinite."""
-    p = 0.5 + confidence / 2.0
-    return np.asarray(special.stdtrit(dof, p), dtype=np.float64)
+def student_threshold(dof: npt.ArrayLike) -> Floats:
+    """Student's two-sided 95% quantiles for (n,) degrees of freedom, the normal ones where these are infinite."""
+    return np.asarray(special.stdtrit(dof, 0.975), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from shapelaw.errors import Parts
-from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import (
-    PAPER_RULE,
-    Curve,
-    TransitionStatus,
-    adjacent_pairs,
-    shared_range,
-    sizes_in,
-    status_sentence,
-)
+from shapelaw.fits.crossing import BOOTSTRAP, shared_sizes
+from shapelaw.fits.curves import PAPER_RULE, Curve, TransitionStatus, adjacent_pairs, status_sentence
 from shapelaw.fits.inputs import check_bootstrap, read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.noise import SIGNIFICANT, chance_words, noise_sentence
@@ -279,9 +271,7 @@ def summary(analysis: TransitionAnalysis) -> str:
 
 def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
     """True where no two adjacent depths have the sizes in common that a comparison needs."""
-    common = [
-        min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
-    ]
+    common = [min(map(len, shared_sizes(*pair)[1])) for pair in adjacent_pairs(curves)]
     return max(common, default=0) < LEAST_SIZES
 
 

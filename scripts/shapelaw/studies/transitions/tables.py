@@ -13,14 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits import projection
-from shapelaw.fits.curves import (
-    Curve,
-    TransitionStatus,
-    adjacent_pairs,
-    gaps_of,
-    smooth_loss,
-    status_sentence,
-)
+from shapelaw.fits.crossing import smooth_loss
+from shapelaw.fits.curves import Curve, TransitionStatus, adjacent_pairs, gaps_of, status_sentence
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
