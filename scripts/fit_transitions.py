@@ -24,13 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.advice.own_runs.budgets import Budget
-from shapelaw.advice.own_runs.given import (
-    GivenRuns,
-    add_run_options,
-    add_runs,
-    given_budgets,
-    out_folder,
-)
+from shapelaw.advice.own_runs.given import GivenRuns, add_run_options, add_runs, given_budgets, out_folder
 from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results

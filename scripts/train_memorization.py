@@ -30,11 +30,7 @@ from shapelaw.errors import UserError, command_line, say
 from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.jobs.resources import in_packs
 from shapelaw.settings.problems import add_keys, checked
-from shapelaw.specs.memorizers import (
-    LogitScale,
-    MemorizationRun,
-    beyond_theorem,
-)
+from shapelaw.specs.memorizers import LogitScale, MemorizationRun, beyond_theorem
 from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import RUNS, read_record
 from shapelaw.studies.memorization.study import Memorization, MemorizationGrid, grid_runs, size_problems

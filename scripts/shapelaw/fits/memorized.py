@@ -310,9 +310,7 @@ def next_sizes(memorized: Mapping[int, bool], low: int, high: int, within: int) 
         return untried
     if not memorized[low] or memorized[high]:
         return []
-    below, above = bracket(memorized)
-    assert below is not None
-    assert above is not None
+    below, above = (size or 0 for size in bracket(memorized))  # both ends were tried, so neither is missing
     return [(below + above) // 2] if above - below > within else []
 
 

@@ -48,13 +48,6 @@ class Baseline:
     seeds: Floats
 
 
-def interval_words(low: float, high: float) -> str:
-    """The interval of a redundancy in words: `12% to 30%`, `up to 25%` or `40% and more` where an end is open."""
-    if math.isinf(low):
-        return f"up to {high:.0%}" if high < 1 else "open on both sides"
-    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
-
-
 @dataclass(frozen=True)
 class Redundancy:
     """1 - (size of the baseline of equal loss) / (size of the network); negative where the network is better.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -274,26 +274,19 @@ def monotony(
     falls_p, rises_p = p_values
     drop = np.triu(y[:, None] - y[None, :], k=1)
     start, end = np.unravel_index(int(drop.argmax()), drop.shape)
+    fall = float(drop[start, end])
+    err_and_ends = float(np.hypot(err[start], err[end])), float(x[start]), float(x[end])
     verdict = Monotony.RISING if rises_p < SIGNIFICANT else Monotony.FLAT
     chi2 = float(_distance(y[None, :], weights)[0])
     total = float((weights * (y - np.average(y, weights=weights)) ** 2).sum())
-    found = MonotonyTest(
+    return MonotonyTest(
         Monotony.FALLING if falls_p < SIGNIFICANT else verdict,
         falls_p,
         rises_p,
-        largest_fall=0.0,
+        fall,
+        *(err_and_ends if fall > 0 else (math.nan,) * 3),
         chi2=chi2,
         r_squared=1 - chi2 / total if total > 0 else np.nan,
-    )
-    if not drop[start, end] > 0:
-        return found
-    err_of_fall, ends = float(np.hypot(err[start], err[end])), (float(x[start]), float(x[end]))
-    return replace(
-        found,
-        largest_fall=float(drop[start, end]),
-        largest_fall_err=err_of_fall,
-        fall_from=ends[0],
-        fall_to=ends[1],
     )
 
 

@@ -17,14 +17,7 @@ import pandas as pd
 from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.redundancy import (
-    Baseline,
-    Needed,
-    Redundancy,
-    RedundancyStatus,
-    interval_words,
-    needed_rank,
-)
+from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, RedundancyStatus, needed_rank
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
@@ -141,8 +134,15 @@ def compared_redundancy(
 
 def wasted_words(row: pd.Series) -> str:
     """`33% (29% to 36%)` of a row of a table of redundancies."""
-    interval = "" if pd.isna(row["low"]) else f" ({interval_words(row['low'], row['high'])})"
+    interval = "" if pd.isna(row["low"]) else f" ({_interval_words(row['low'], row['high'])})"
     return f"{row['redundancy']:.0%}{interval}"
+
+
+def _interval_words(low: float, high: float) -> str:
+    """`12% to 30%`, or `up to 25%` and `40% and more` where an end is open."""
+    if math.isinf(low):
+        return f"up to {high:.0%}" if high < 1 else "open on both sides"
+    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
 
 
 def of_blocks(tables: Mapping[str, Table]) -> pd.DataFrame:
