@@ -18,7 +18,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.theory import separation_rank as exact
@@ -28,18 +28,13 @@ from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
 
 SILENT_SECONDS = 5.0  # shorter measurements start silently
 MOST_PRINTED = 10**60
-_KINDS = {  # of networks: the options that only they have, and what to say where another kind has one
-    "attention": (
-        (
-            *("position", "entry", "heads", "attention_dim", "embedding_rank", "positional_rank", "residual"),
-            *("embedding", "vocabulary", "patch", "input_dim"),
-        ),
-        "linearized attention, not for a product network or a Mixer",
-    ),
-    "product": (("degree", "token_dim"), "a product network: add --product"),
-    "mixer": (("hidden",), "an MLP-Mixer: add --mixer"),
-}
 Network = LinearAttention | ProductNetwork | MixerNetwork
+# of networks: the name, and what to say where another kind has an option that only they have
+_KINDS: dict[type[Network], tuple[str, str]] = {
+    LinearAttention: ("linear attention", "linearized attention, not for a product network or a Mixer"),
+    ProductNetwork: ("product", "a product network: add --product"),
+    MixerNetwork: ("mixer", "an MLP-Mixer: add --mixer"),
+}
 
 
 def main() -> None:
@@ -141,32 +136,34 @@ def network_of(given: argparse.Namespace) -> Network:
     Raises:
         UserError: an option of another kind of network, or impossible sizes.
     """
-    kind = "product" if given.product else "mixer" if given.mixer else "attention"
     if given.product and given.mixer:
         raise UserError("--product and --mixer are different kinds of network: give one of them.")
-    options = parser()
-    for other, (names, whose) in _KINDS.items():
-        wrong = [name for name in names if getattr(given, name) != options.get_default(name)]
-        if other != kind and wrong:
+    kind: type[Network] = (
+        ProductNetwork if given.product else MixerNetwork if given.mixer else LinearAttention
+    )
+    values, options = {name: getattr(given, name) for name in _options_of(kind)}, parser()
+    for other, (_, whose) in _KINDS.items():
+        names = [name for name in _options_of(other) if name not in values]
+        if wrong := [name for name in names if getattr(given, name) != options.get_default(name)]:
             said = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
             raise UserError(f"{said}: only for {whose}.")
-    common = {name: getattr(given, name) for name in ("depth", "width", "tokens")}
-    common["partition"] = tuple(given.partition) if given.partition else None
-    own = {name: getattr(given, name) for name in _KINDS[kind][0]}
-    if kind == "mixer":
-        return MixerNetwork(**common, **own)
-    if kind == "attention":
-        return LinearAttention(**common, **own)
-    if (degrees := own.pop("degree")) is None:
-        raise UserError("A product network needs a degree: give --degree k.")
-    return ProductNetwork(degrees[0] if len(degrees) == 1 else tuple(degrees), **common, **own)
+    values["partition"] = tuple(given.partition) if given.partition else None
+    if kind is ProductNetwork:
+        if (degrees := values.pop("degree")) is None:
+            raise UserError("A product network needs a degree: give --degree k.")
+        values["degree_of_layer"] = degrees[0] if len(degrees) == 1 else tuple(degrees)
+    return kind(**values)
+
+
+def _options_of(kind: type[Network]) -> list[str]:
+    """The options that make a network of a kind."""
+    return [one.name.removesuffix("_of_layer") for one in fields(kind)]
 
 
 def as_json(network: Network, result: exact.SeparationRank, bounds: Sequence[RankBound]) -> dict[str, object]:
     """Everything as plain JSON values."""
-    kinds = {LinearAttention: "linear attention", ProductNetwork: "product", MixerNetwork: "mixer"}
     return {
-        "kind": kinds[type(network)],
+        "kind": _KINDS[type(network)][0],
         "network": asdict(network),
         **asdict(result),
         "upper_bound": result.upper_bound if result.upper_bound < MOST_PRINTED else None,
