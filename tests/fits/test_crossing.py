@@ -9,6 +9,7 @@ import pytest
 from loss_surfaces import BY_SIZE, CROSSING, NOISE, WITHOUT, curve_of, draw_runs, grid_of, simulate
 
 from shapelaw.fits.crossing import (
+    DRAWS,
     GRID,
     CrossingDraws,
     bootstrap_crossing,
@@ -44,11 +45,11 @@ def test_the_paper_s_rule_lags_by_about_what_it_says(slope):
 SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT, *BY_SIZE)}
 
 
-def compare(runs, noise=None, **options):
+def compare(runs, noise=None, draws=DRAWS, seed=0):
     runs = runs.rename(columns={"test_loss": "loss"})
     noise = pooled_noise(runs) if noise is None else noise
     curves = loss_curves(runs, noise)
-    return bootstrap_crossing(*curves.values(), noise, **options)
+    return bootstrap_crossing(*curves.values(), noise, draws=draws, seed=seed)
 
 
 @cache
@@ -204,7 +205,7 @@ def made(worse=(1, 1, 1, 0.6, 0.3, 0, 0, 0), none=0.0, spread=0.05, draws=20_000
     )
 
 
-CLEAR = (TransitionStatus.CROSSING, None)
+CLEAR = (TransitionStatus.CROSSING, Side.AT)
 BEYOND_ALL = (TransitionStatus.AT_EDGE, Side.AT)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Floats
 
 # columns that say the batch; the names in records of ours and others that people use
 COLUMNS = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import lmfit
 import numpy as np
@@ -170,14 +169,14 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_], weighted: 
     model = lmfit.Model(lambda x, level, exponent: level * (x / last) ** exponent)
     start = model.make_params(level=float(y[-1]), exponent=1.0)
     result = model.fit(y, start, x=x, weights=1.0 / err, scale_covar=False)
-    if not result.success or result.covar is None or not np.isfinite(result.covar).all():
+    found = result.params["exponent"]
+    if not (result.success and math.isfinite(found.stderr or math.nan)):
         text = f"the minimiser failed: {result.message}"
         return Growth.without_numbers(FitStatus.FAILED, n_points, text, errors="")
     dof, chi2 = n_points - 2, float(result.chisqr)
     believed = noise is not None and noise.chance(chi2, dof) >= LEAST_CHANCE
     scale = 1.0 if believed else math.sqrt(chi2 / dof)
-    at = result.var_names.index("exponent")
-    exponent, sigma = float(result.params["exponent"].value), scale * math.sqrt(float(result.covar[at, at]))
+    exponent, sigma = float(found.value), scale * float(found.stderr)
     known = noise.dof if noise is not None and believed else dof
     reach = sigma * float(stats.t.ppf(0.5 + LEVEL / 2, known))
     errors = SEED_NOISE if believed else MISFIT if noise is None else SCATTER
@@ -245,10 +244,10 @@ def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Linea
 def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[LineFit, str]:
     if noise is None:
         line = fit_line(x, y, err, rescale_covariance=True)
-        text = "one seed: the errors come from the points' scatter about the line"
         nan = math.nan  # without a noise estimate chi2 says nothing
-        line = replace(line, chi2=nan, chi2_reduced=nan, p_value=nan)
-        return replace(line, message=text if line.usable else line.message), MISFIT
+        said = "one seed: the errors come from the points' scatter about the line"
+        message = said if line.usable else line.message
+        return replace(line, chi2=nan, chi2_reduced=nan, p_value=nan, message=message), MISFIT
     line = fit_line(x, y, err, sigma_dof=noise.dof)
     if not line.usable or line.p_value >= LEAST_CHANCE:
         return line, SEED_NOISE
@@ -286,7 +285,5 @@ def _least(design: Floats, y: Floats, err: Floats) -> tuple[Floats, float]:
 
 
 def _without_slope(line: LineFit, status: FitStatus, message: str) -> LineFit:
-    slopes: dict[str, Any] = dict.fromkeys(
-        ("a", "b", "a_err", "b_err", "cov_aa", "cov_ab", "cov_bb"), math.nan
-    )
-    return replace(line, **slopes, status=status, message=message)
+    kept = {name: getattr(line, name) for name in ("chi2", "chi2_reduced", "p_value", "r_squared")}
+    return LineFit.without_numbers(status, line.n_points, message, **kept)

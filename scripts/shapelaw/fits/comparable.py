@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Floats
 from shapelaw.fits.projection import standard_params
 
 SHAPE = ["depth", "width"]

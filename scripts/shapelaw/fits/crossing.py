@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,7 @@ from numpy.polynomial import legendre
 
 from shapelaw.fits.batches import apart, contrasts, told_apart
 from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, no_transition
-from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import INTERVAL, Noise, least, outlying
+from shapelaw.fits.noise import INTERVAL, Floats, Noise, least, outlying
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
 # a lower order that fits by luck would make the errors too small
@@ -172,11 +172,7 @@ class _Model:
 
 
 def draw_crossings(
-    shallow: Curve,
-    deep: Curve,
-    noise: Noise,
-    draws: int,
-    rng: np.random.Generator,
+    shallow: Curve, deep: Curve, noise: Noise, draws: int, rng: np.random.Generator
 ) -> CrossingDraws:
     """Fit both curves and draw their crossings in the range of sizes that both cover, with four or more in it."""
     span, common = shared_sizes(shallow, deep)
@@ -387,12 +383,7 @@ LEAST_BOUND_ERR = 0.01
 
 
 def bootstrap_crossing(
-    shallow: Curve,
-    deep: Curve,
-    noise: Noise | None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
+    shallow: Curve, deep: Curve, noise: Noise | None, *, draws: int, seed: int
 ) -> tuple[Transition, CrossingDraws | None]:
     """The crossing of two loss curves with the 68% interval of its bootstrap distribution (`_interval`).
 
@@ -412,22 +403,19 @@ def bootstrap_crossing(
     found = draw_crossings(shallow, deep, noise, draws, np.random.default_rng(seed))
     inner = (max(x[1] for x in common), min(x[-2] for x in common))
     status, side, doubts = decided(found, inner)
-    transition = replace(
-        no_transition(shallow, deep, BOOTSTRAP, status),
-        noise_scale=found.noise_scale,
-        caution="; ".join(doubts + _cautions(shallow, deep, noise, found, n_common)),
-    )
+    known: dict[str, Any] = {
+        "noise_scale": found.noise_scale,
+        "caution": "; ".join(doubts + _cautions(shallow, deep, noise, found, n_common)),
+    }
     if inner[0] < inner[1]:
-        low, high = (float(w) for w in shallow.width_at(inner))
-        transition = replace(transition, reportable_low=low, reportable_high=high)
+        known["reportable_low"], known["reportable_high"] = (float(w) for w in shallow.width_at(inner))
     if status is TransitionStatus.CROSSING:
         width, low, high = (float(w) for w in shallow.width_at([found.crossing, *_interval(found)]))
-        err = (high - low) / 2
-        transition = replace(transition, width=width, width_err=err, width_low=low, width_high=high)
+        known |= {"width": width, "width_err": (high - low) / 2, "width_low": low, "width_high": high}
     elif side is not None:
         bound, bound_err = _bound(shallow, found, side)
-        transition = replace(transition, bound=bound, bound_err=bound_err, side=side)
-    return transition, found
+        known |= {"bound": bound, "bound_err": bound_err, "side": side}
+    return replace(no_transition(shallow, deep, BOOTSTRAP, status), **known), found
 
 
 def _interval(found: CrossingDraws) -> tuple[float, float]:
@@ -445,19 +433,17 @@ def decided(
     The side is the one that all allow: a bound holds for a crossing too.
     """
     verdicts = {moved: _verdict(found, inner, moved) for moved in product((-1, 0, 1), repeat=len(LIMITS))}
-    status, side = as_drawn = verdicts[0, 0, 0]
-    if set(verdicts.values()) == {as_drawn}:
-        return status, side, []
-    sides = {Side.AT if one is TransitionStatus.CROSSING else at for one, at in verdicts.values()}
-    bounds = sides - {Side.AT}
+    as_drawn = verdicts[0, 0, 0]
+    bounds = {side for _, side in verdicts.values()} - {Side.AT}
     side = None if len(bounds) > 1 else next(iter(bounds), Side.AT)
     statuses = sorted({f'"{one}"' for one, _ in verdicts.values()})
     if len(statuses) == 1:
-        return status, side, []
+        return as_drawn[0], side, []
     # alone, or with the others where none does it alone
-    alone = [verdicts[tuple(by * (at == place) for at in range(3))] for place in range(3) for by in (-1, 1)]
     deciding = [
-        words for place, words in enumerate(HANGS_ON) if set(alone[2 * place : 2 * place + 2]) != {as_drawn}
+        words
+        for place, words in enumerate(HANGS_ON)
+        if any(verdicts[tuple(by * (at == place) for at in range(3))] != as_drawn for by in (-1, 1))
     ]
     unknown = " and ".join(deciding or HANGS_ON)
     doubt = f"{len(found.crossings):,} draws don't tell whether {unknown}, so {' or '.join(statuses)}"
@@ -500,7 +486,7 @@ def _verdict(
     # draws in which one of the two is better over the whole range
     beyond = np.mean(found.crossings <= found.log_size[0]) + np.mean(found.crossings >= found.log_size[-1])
     inside = inner[0] <= found.crossing <= inner[1] and beyond <= of_none
-    return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)
+    return TransitionStatus.CROSSING if inside else TransitionStatus.AT_EDGE, Side.AT
 
 
 def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, float]:

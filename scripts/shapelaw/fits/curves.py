@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.fits.batches import Batches, batches_of
-from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, group_means
+from shapelaw.fits.noise import Floats, Noise, group_means
 from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE, SIZE_COLUMNS, SizeAxis
 
@@ -186,9 +185,7 @@ def curves_by_size(
     """
     shapes = group_means(runs, ["depth", "width"], [name for name in SIZE_COLUMNS.values() if name in runs])
     if SIZE_COLUMNS[SizeAxis.BLOCK] not in shapes:
-        shapes = shapes.assign(
-            **{SIZE_COLUMNS[SizeAxis.BLOCK]: standard_params(shapes["depth"], shapes["width"])}
-        )
+        shapes[SIZE_COLUMNS[SizeAxis.BLOCK]] = standard_params(shapes["depth"], shapes["width"])
     batches = batches_of(runs)
     numbers = {name: shapes[name].to_numpy(dtype=np.float64) for name in ("width", "loss", "seeds")}
     std = np.full(len(shapes), np.nan) if noise is None else noise.at(numbers["width"])

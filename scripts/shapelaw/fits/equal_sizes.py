@@ -19,8 +19,7 @@ from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
 from shapelaw.fits.batches import apart, contrasts, told_apart
 from shapelaw.fits.curves import SAME, Curve
-from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise, student_threshold
+from shapelaw.fits.noise import Floats, Noise, student_threshold
 from shapelaw.specs.sizes import SAME_SIZE
 
 PRIOR_DOF = 4.0  # the weight of all differences' scatter in that of one
@@ -365,8 +364,7 @@ def two_sided(value: float, err: float, dof: float) -> float:
     """The chance of a value as far from zero where it is zero; NaN without an error."""
     if not (math.isfinite(err) and err > 0):
         return math.nan
-    z = abs(value) / err
-    return float(2 * (stats.norm.sf(z) if math.isinf(dof) else stats.t.sf(z, dof)))
+    return float(2 * stats.t.sf(abs(value) / err, dof))
 
 
 def quantile(dof: float) -> float:

@@ -353,9 +353,8 @@ def numbers_of(
     numbers = as_numbers(table, columns)
     wrong: dict[str, pd.Series[bool]] = {}
     for rule, names in ((FINITE, [*columns]), (POSITIVE, positive), (WHOLE, whole), (COUNTED, whole)):
-        if RULES[rule](numbers[[*names]]).to_numpy().any():
-            for name in names:
-                wrong |= broken_rules(numbers[name], name, [rule], table[name])
+        for name in names:
+            wrong |= broken_rules(numbers[name], name, [rule], table[name])
     refuse_all(table, source, wrong)
     return numbers.astype(dict.fromkeys(whole, "int64"))
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats  # type: ignore[import-untyped]
 
+from shapelaw.fits.noise import Floats as Floats
 from shapelaw.fits.noise import Noise, chance_words
 
-Floats = npt.NDArray[np.float64]
 _FREE = 2  # parameters of a line
 
 
@@ -51,8 +51,9 @@ class Fit:
 
     @classmethod
     def without_numbers(cls, status: Any, n_points: int, message: str, **known: Any) -> Self:
-        """One whose numbers are NaN but for the `known` ones."""
-        nothing = {one.name: math.nan for one in fields(cls) if one.type == "float"}  # type: ignore[arg-type]
+        """One whose numbers are NaN but for the `known` ones and the degrees of freedom beside two parameters."""
+        left = {"float": math.nan, "int": max(n_points - _FREE, 0)}
+        nothing = {one.name: left[one.type] for one in fields(cls) if one.type in left}  # type: ignore[arg-type]
         return cls(**nothing | known | {"status": status, "n_points": n_points, "message": message})
 
 
@@ -140,10 +141,10 @@ def fit_line(
     n_points = len(x_n)
     if n_points <= _FREE:
         text = too_few_points(n_points, "a line", _FREE + 1)
-        return _unusable(FitStatus.TOO_FEW_POINTS, n_points, text)
+        return LineFit.without_numbers(FitStatus.TOO_FEW_POINTS, n_points, text)
     if np.unique(x_n).size < 2:
         text = "all points share one x, so they determine no slope"
-        return _unusable(FitStatus.NOT_IDENTIFIABLE, n_points, text)
+        return LineFit.without_numbers(FitStatus.NOT_IDENTIFIABLE, n_points, text)
 
     whiten = whitening(sigma_n)
     points, values = whiten @ np.stack([np.ones_like(x_n), x_n], axis=1), whiten @ y_n
@@ -196,7 +197,7 @@ def _most_likely(points: Floats, values: Floats, limits: Sequence[Limit]) -> tup
         gradient = points.T @ residual + bounds.T @ mills
         return value, gradient, points.T @ points + (bounds.T * (mills * (mills + z))) @ bounds
 
-    at: Floats = np.linalg.lstsq(points, values)[0]
+    at = np.asarray(np.linalg.lstsq(points, values)[0], dtype=np.float64)
     value, gradient, information = ascent(at)
     for _ in range(100):
         step = np.linalg.solve(information, gradient)
@@ -207,7 +208,7 @@ def _most_likely(points: Floats, values: Floats, limits: Sequence[Limit]) -> tup
             if trial[0] >= value:
                 at, (value, gradient, information) = at + share * step, trial
                 break
-    return at, np.linalg.inv(information)
+    return at, np.asarray(np.linalg.inv(information), dtype=np.float64)
 
 
 def inverse_mills(z: Floats) -> Floats:
@@ -228,10 +229,6 @@ def goodness(chi2: float, dof: int, p_value: float) -> str:
     if p_value < 0.01:
         words += "; the points scatter more than their errors allow, so the errors of the fit are too small"
     return words
-
-
-def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
-    return LineFit.without_numbers(status, n_points, message, dof=max(n_points - _FREE, 0))
 
 
 def chance_of_limits(values: Sequence[float], limits: Sequence[Limit]) -> float:
@@ -287,7 +284,7 @@ def fit_level(
     x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
     if len(x_n) < 2 * LEAST_ON_A_PART:
         text = too_few_points(len(x_n), "a proportion and a level", 2 * LEAST_ON_A_PART)
-        return _no_level(FitStatus.TOO_FEW_POINTS, len(x_n), text)
+        return LevelFit.without_numbers(FitStatus.TOO_FEW_POINTS, len(x_n), text)
     at_x, bound, scale, side = (
         np.array([getattr(limit, name) for limit in limits], dtype=np.float64)
         for name in ("x", "bound", "sigma", "side")
@@ -310,10 +307,10 @@ def fit_level(
     )
     if one_part - least < LEAST_GAIN:
         text = "the transitions may as well be all in proportion, or all the same"
-        return _no_level(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+        return LevelFit.without_numbers(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
     if min(np.unique(x_n[part]).size for part in (rises, ~rises)) < LEAST_ON_A_PART:
         text = f"a proportion and a level need {LEAST_ON_A_PART} points each, and one of them has less"
-        return _no_level(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+        return LevelFit.without_numbers(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
 
     z = kept(k, level)
     mills = inverse_mills(z)
@@ -347,7 +344,3 @@ def _two_parts(
         return math.inf, math.inf, math.inf
     best = min(found, key=lambda one: float(one.fun))
     return float(best.x[0]), float(best.x[1]), float(best.fun)
-
-
-def _no_level(status: FitStatus, n_points: int, message: str) -> LevelFit:
-    return LevelFit.without_numbers(status, n_points, message, dof=max(n_points - 2, 0))

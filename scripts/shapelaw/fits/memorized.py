@@ -17,8 +17,7 @@ from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns, run_numbers
-from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Floats, Noise
 
 # 0: one noise for all shares; 0.5: a binomial's; 1: equal noise of the log odds
 POWERS: Floats = np.linspace(0.0, 1.5, 31)
@@ -219,9 +218,9 @@ def memorization_curves(
     for _, rows in runs.groupby(common, sort=True):
         table = rows.pivot_table(index=along, columns="seed", values=value)
         if len(table) >= least_points:
-            shared: dict[str, Any] = rows.iloc[0][common].to_dict()
-            points = {"x": table.index.to_numpy(dtype=np.float64), "shares": table.to_numpy(dtype=np.float64)}
-            curves.append(MemorizationCurve(**shared, **points, **{along: None}, along=along))
+            shared: dict[str, Any] = {str(name): value for name, value in rows.iloc[0][common].items()}
+            x, shares = (values.to_numpy(dtype=np.float64) for values in (table.index, table))
+            curves.append(MemorizationCurve(**shared | {along: None}, along=along, x=x, shares=shares))
     return curves
 
 

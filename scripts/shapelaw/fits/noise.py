@@ -59,7 +59,7 @@ class Noise:
 
     def runs_at(self, width: npt.ArrayLike, seeds: npt.ArrayLike) -> Floats:
         """The numbers of runs of the noise `std` whose mean is as noisy as that of `seeds` runs at (n,) widths."""
-        return np.asarray(seeds, dtype=np.float64)
+        return np.asarray(np.asarray(seeds, dtype=np.float64) * (self.std / self.at(width)) ** 2)
 
     def drawn_std(self, draws: int, rng: np.random.Generator) -> Floats:
         """(draws, 1) values that `std` can have, by what its degrees of freedom leave unknown."""
@@ -128,10 +128,6 @@ class WidthNoise(Noise):
     def dof_at(self, width: npt.ArrayLike) -> Floats:
         """Degrees of freedom of `at`: `2 / dof_at` is the variance of its log variance, with that of the slope."""
         return np.asarray(1.0 / (1.0 / self.dof + 2.0 * (self.slope_err * self._away(width)) ** 2))
-
-    def runs_at(self, width: npt.ArrayLike, seeds: npt.ArrayLike) -> Floats:
-        """The numbers of runs of the noise `std` whose mean is as noisy as that of `seeds` runs at (n,) widths."""
-        return np.asarray(np.asarray(seeds, dtype=np.float64) * (self.std / self.at(width)) ** 2)
 
     def drawn_tilts(self, width: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Floats:
         """Factors (draws, n) of the variances at (n,) widths, drawn from what is unknown of the slope."""

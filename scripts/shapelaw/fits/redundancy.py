@@ -15,8 +15,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import INTERVAL, Noise
+from shapelaw.fits.noise import INTERVAL, Floats, Noise
 from shapelaw.fits.significance import isotonic
 
 DRAWS = 2000
