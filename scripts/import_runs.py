@@ -30,7 +30,8 @@ def main() -> int:
             from shapelaw.campaign.submission import submitted_experiment, submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
             from shapelaw.storage.progress import find_records
-            from shapelaw.tracking.entities import read_runs, write_runs
+            from shapelaw.storage.records import table_bytes, write_bytes
+            from shapelaw.tracking.entities import read_runs
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.summary import write_note
 
@@ -53,7 +54,7 @@ def main() -> int:
         study = submitted_study(arguments.submitted, arguments.study)
         if outcome.written and study is not None:  # the answer follows, with the summary run
             write_note(store, experiment, study.question)
-        write_runs(arguments.out, table)
+        write_bytes(arguments.out, table_bytes(table))
         say(
             f"{experiment}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "
             f"date; {len(table)} rows in {arguments.out}."

@@ -14,7 +14,7 @@ from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.jobs.ledger import given_up
 from shapelaw.storage.files import written
 from shapelaw.storage.pool import counts_of, outdated_of
-from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
+from shapelaw.storage.progress import find_records, lines_of, progress_of
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
     for key in outdated_of(arguments.results, [pool[key] for key in pool.keys() & found.keys()]):
         del found[key]  # a record of another text
     ended = given_up(arguments.results, since=written(submitted))
-    told = [progress_of(study, of, found, Liveness(), ended) for study, of in runs.items()]
+    told = [progress_of(study, of, found, ended) for study, of in runs.items()]
     if told:
         print(f"{counts_of(arguments.results, pool, ()).words}.")
     for progress in told:

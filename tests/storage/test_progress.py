@@ -10,8 +10,6 @@ from made_records import STEPS, ask, make_run, other_recipe, write_finished, wri
 
 from shapelaw.errors import UserError
 from shapelaw.storage.progress import (
-    Liveness,
-    RecordFolder,
     StudyProgress,
     find_records,
     lines_of,
@@ -24,7 +22,7 @@ KEYS = list(RUNS)
 
 
 def progress(results: Path) -> StudyProgress:
-    return progress_of(STUDY, RUNS, find_records(results), Liveness(), {})
+    return progress_of(STUDY, RUNS, find_records(results), {})
 
 
 @pytest.fixture
@@ -81,7 +79,7 @@ def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
 
 def test_runs_whose_job_was_ended_for_good_have_failed_and_share_a_line(results: Path) -> None:
     ended = dict.fromkeys((KEYS[0], KEYS[2], KEYS[3], KEYS[5]), "small-1: job 7 ended OUT_OF_MEMORY")
-    found = progress_of(STUDY, RUNS, find_records(results), Liveness(), ended)
+    found = progress_of(STUDY, RUNS, find_records(results), ended)
     assert (found.done, len(found.running), found.stopped, found.waiting) == (2, 1, (), 1)
     assert list(found.failed) == [KEYS[3], KEYS[4], KEYS[5]]
     assert lines_of(found)[2:] == [
@@ -107,7 +105,7 @@ def test_records_are_found_by_key_and_folders_of_studies_are_none(tmp_path: Path
     for place in ("runs", "checkpoints"):
         write_finished(tmp_path, make_run(9), place=f"{place}/{STUDY}")
     assert find_records(tmp_path) == {
-        run.key: RecordFolder(run.key, tmp_path / place / run.key, place == "runs")
+        run.key: tmp_path / place / run.key
         for run, place in sorted(
             [(finished, "runs"), (live, "checkpoints"), (both, "runs")], key=lambda one: one[0].key
         )

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from job_server import warm_python
 from made_records import ask, finish, make_rows, make_run, milliseconds, write_finished, write_live
-from mlflow.entities import Experiment, Metric, Param, Run, RunData, RunInfo, RunTag
+from mlflow.entities import Metric, Param, Run, RunData, RunInfo, RunTag
 from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
 from places import (
@@ -28,8 +28,8 @@ from places import (
 )
 
 from shapelaw.storage.progress import Liveness
-from shapelaw.tracking.entities import listed_runs, run_name, shape_name
-from shapelaw.tracking.store import FINGERPRINT, KEY, PAGE, Store, find_experiment, make_experiment
+from shapelaw.tracking.entities import FINGERPRINT, KEY, listed_runs, run_name, shape_name
+from shapelaw.tracking.store import PAGE, Store
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:
@@ -88,7 +88,7 @@ def test_runs_under_other_names_are_written_again_and_those_without_a_record_sta
     run, lost = make_run(0), make_run(1)
     write_finished(place.results, run)
     store = place.store()
-    experiment = make_experiment(store, place.study).experiment_id
+    experiment = store.make_experiment(place.study).experiment_id
     for each in (run, lost):
         older = store.client.create_run(experiment, tags={KEY: each.key, FINGERPRINT: "of before"})
         store.client.log_metric(older.info.run_id, "result/test_loss", 2.5)
@@ -146,7 +146,7 @@ def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(place: Place) 
         write_finished(place.results, run, make_rows(run, shift=shift))
         place.import_all()
     store = place.store()
-    experiment = find_experiment(store, place.study)
+    experiment = store.find_experiment(place.study)
     store.client.delete_experiment(experiment.experiment_id)
     place.import_all()
     assert set(active_runs(store, place.study)) == {run.key}
@@ -183,7 +183,7 @@ def test_ten_thousand_runs_are_listed_in_bounded_memory() -> None:
     for pages in (1, 10):
         store = Store("", cast(MlflowClient, Pages(pages)), None, None)
         tracemalloc.start()
-        known = listed_runs(store, Experiment("1", "", "", "active"))
+        known = listed_runs(store, "1")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(known) == pages * PAGE

@@ -24,6 +24,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
 from shapelaw.errors import UserError
+from shapelaw.storage.records import table_bytes, write_bytes
 from shapelaw.tracking.command import (
     LOCK_NAME,
     ImportProgress,
@@ -33,7 +34,7 @@ from shapelaw.tracking.command import (
     one_writer,
     patiently,
 )
-from shapelaw.tracking.entities import read_runs, write_runs
+from shapelaw.tracking.entities import read_runs
 from shapelaw.tracking.importer import Outcome
 
 HOP = {"transfer-encoding", "connection", "content-length", "host"}  # of one connection, not of the message
@@ -274,7 +275,7 @@ def test_a_full_disk_under_the_results(tmp_path: Path, place: Place) -> None:
             pytest.fail("there is no room for a lock")
         (disk / "last").unlink()
         with pytest.raises(UserError, match=r"runs\.parquet can't be written \(No space"):
-            write_runs(disk / "runs.parquet", table)
+            write_bytes(disk / "runs.parquet", table_bytes(table))
         assert not {"runs.parquet", LOCK_NAME} & set(os.listdir(disk))
 
 

@@ -29,7 +29,7 @@ from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
 from shapelaw.tracking.command import LOCAL, address, default_uri
 from shapelaw.tracking.entities import Value, read_runs, run_name, shape_name
-from shapelaw.tracking.store import find_experiment, open_store
+from shapelaw.tracking.store import open_store
 from shapelaw.tracking.summary import (
     EQUAL_SIZES,
     RUNS,
@@ -134,7 +134,7 @@ def test_an_imported_study_opens_as_model_training_with_its_views(place: Place) 
     place.import_all()
     store = place.store()
     write_note(store, place.study, "**Deep or wide?**")
-    experiment = find_experiment(store, place.study)
+    experiment = store.find_experiment(place.study)
     assert experiment
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     assert experiment.tags["mlflow.note.content"].startswith(

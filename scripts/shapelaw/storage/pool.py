@@ -137,13 +137,21 @@ class Counts:
 
 def recorded_of(results: Path, keys: Collection[str]) -> set[str]:
     """The keys of the runs that have a record."""
-    return {key for key in _listed(results / RUNS, keys) if (results / RUNS / key / "summary.json").exists()}
+    return _with_file("summary.json", results / RUNS, keys)
 
 
 def begun_of(results: Path, keys: Collection[str]) -> set[str]:
     """The keys of the runs that have begun, as their checkpoint folders say."""
-    place = results / "checkpoints"
-    return {key for key in _listed(place, keys) if (place / key / "live.json").exists()}
+    return _with_file("live.json", results / "checkpoints", keys)
+
+
+def _with_file(name: str, folder: Path, keys: Collection[str]) -> set[str]:
+    """Those of the keys whose folders in this one have a file: it is listed once, in place of a look for each key."""
+    try:
+        there = set(os.listdir(folder)).intersection(keys)
+    except FileNotFoundError:
+        return set()
+    return {key for key in there if (folder / key / name).exists()}
 
 
 def counts_of(results: Path, runs: Mapping[str, AnyRun], replaced: Collection[str]) -> Counts:
@@ -204,14 +212,6 @@ def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             continue
         except (OSError, ValueError) as error:
             say(f"{path} can't be read ({error}); its models are not looked for")
-
-
-def _listed(folder: Path, keys: Collection[str]) -> set[str]:
-    """Those of the keys that a folder has an entry of: one look, in place of one for each key."""
-    try:
-        return set(os.listdir(folder)) & set(keys)
-    except FileNotFoundError:
-        return set()
 
 
 @dataclass(frozen=True)
@@ -304,12 +304,10 @@ class SnakemakeErrors(logging.Handler):
         self._said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message that has a reason."""
-        text = record.getMessage()
-        if snakemake_reason(text):
-            self._said.append(text)
+        """Keep a message."""
+        self._said.append(record.getMessage())
 
     def reason_of(self, outputs: Collection[str]) -> str:
         """The latest reason that names one of these files; empty without one."""
         named = [text for text in self._said if any(str(output) in text for output in outputs)]
-        return snakemake_reason(named[-1]) if named else ""
+        return next(filter(None, map(snakemake_reason, reversed(named))), "")

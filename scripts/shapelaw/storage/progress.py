@@ -18,15 +18,6 @@ from shapelaw.storage.files import is_alive
 
 
 @dataclass(frozen=True)
-class RecordFolder:
-    """A record on disk that has not been read yet."""
-
-    key: str
-    directory: Path
-    finished: bool
-
-
-@dataclass(frozen=True)
 class Liveness:
     """The criteria by which a run that says RUNNING still runs.
 
@@ -39,17 +30,22 @@ class Liveness:
     host: str = field(default_factory=socket.gethostname)
 
 
-def find_records(results: Path) -> dict[str, RecordFolder]:
-    """The records below `results` by key; a finished one wins over one under way.
+def find_records(results: Path) -> dict[str, Path]:
+    """The folders of the records below `results` by key; a finished one (`is_finished`) wins over one under way.
 
     `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
-    found: dict[str, RecordFolder] = {}
+    found: dict[str, Path] = {}
     for place, file in ((records.CHECKPOINTS, "live.json"), (records.RUNS, "summary.json")):
         for directory in _folders(results / place):
             if (directory / file).exists():
-                found[directory.name] = RecordFolder(directory.name, directory, place == records.RUNS)
+                found[directory.name] = directory
     return dict(sorted(found.items()))
+
+
+def is_finished(directory: Path) -> bool:
+    """True for the folder of a finished record."""
+    return directory.parent.name == records.RUNS
 
 
 def _folders(root: Path) -> list[Path]:
@@ -125,18 +121,13 @@ class StudyProgress:
 
 
 def progress_of(
-    study: str,
-    runs: Mapping[str, AnyRun],
-    found: Mapping[str, RecordFolder],
-    liveness: Liveness,
-    given_up: Mapping[str, str],
+    study: str, runs: Mapping[str, AnyRun], found: Mapping[str, Path], given_up: Mapping[str, str]
 ) -> StudyProgress:
     """The progress of a study.
 
     Args:
         runs: the runs that were asked for, by key.
-        found: the records on disk, by key.
-        liveness: criteria by which a run that says RUNNING still runs.
+        found: the folders of the records on disk, by key.
         given_up: the sentence of each run whose job was ended for good, by key.
 
     Raises:
@@ -145,16 +136,16 @@ def progress_of(
     now, running, stopped, failed = datetime.now(UTC), [], [], dict[str, str]()
     done, seconds, flops_done, flops_begun = 0, 0.0, 0.0, 0.0
     for key, run in runs.items():
-        one = found.get(key)
-        if one is not None and one.finished:
+        directory = found.get(key)
+        if directory is not None and is_finished(directory):
             done += 1
             flops_done += float(run.steps * run.step_flops)
-            seconds += float(records.read_summary(one.directory).get("wall_seconds") or 0.0)
+            seconds += float(records.read_summary(directory).get("wall_seconds") or 0.0)
             continue
         status, reason = "", ""
-        if one is not None:
-            record = records.read_record(one.directory)
-            status, reason = true_status(record, liveness, now)
+        if directory is not None:
+            record = records.read_record(directory)
+            status, reason = true_status(record, Liveness(), now)
             step = int(record.live.get("step", 0))
             flops_begun += float(step * run.step_flops)
         if status == records.RUNNING:
@@ -162,7 +153,7 @@ def progress_of(
             running.append(f"{key} at step {step:,} of {run.steps:,}, {duration(max(0.0, silent))} ago")
         elif status == records.FAILED or key in given_up:
             failed[key] = reason if status == records.FAILED else given_up[key]
-        elif one is not None:
+        elif directory is not None:
             stopped.append(key)
     flops = sum(float(run.steps * run.step_flops) for run in runs.values())
     left = None

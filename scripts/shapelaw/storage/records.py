@@ -109,8 +109,13 @@ def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_
 
 def history_bytes(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA) -> bytes:
     """The content of `history.parquet`; the same rows give the same bytes."""
+    return table_bytes(history_table(rows, schema))
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """The content of a Parquet file with a table."""
     sink = pa.BufferOutputStream()
-    pq.write_table(history_table(rows, schema), sink)
+    pq.write_table(table, sink)
     return bytes(sink.getvalue().to_pybytes())
 
 

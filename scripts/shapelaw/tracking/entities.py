@@ -12,39 +12,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from sys import intern
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from mlflow.entities import (
-    Dataset,
-    DatasetInput,
-    Experiment,
-    InputTag,
-    Metric,
-    Param,
-    Run,
-    RunTag,
-    SourceType,
-)
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag, SourceType
 from mlflow.utils import mlflow_tags
 
 from shapelaw.errors import UserError
 from shapelaw.specs import kinds
 from shapelaw.specs.cost import short_number
 from shapelaw.specs.runs import AXES
-from shapelaw.storage.records import FINISHED, Record, schema_of, write_bytes
-from shapelaw.tracking.store import (
-    FINGERPRINT,
-    KEY,
-    STUDY,
-    Store,
-    find_experiment,
-    search_runs,
-    tracker_errors,
-)
+from shapelaw.storage.records import FINISHED, Record, schema_of
+from shapelaw.tracking.store import Store, search_runs, tracker_errors
 
 CURVES = tuple(
     dict.fromkeys(one.name for one in (*kinds.LANGUAGE_HISTORY, *kinds.PACKED_HISTORY) if one.name != "step")
@@ -52,7 +32,8 @@ CURVES = tuple(
 SIZES = ("block_params", "layer_params", "total_params", "step_flops")  # metrics, to filter by
 FULL = "full"  # the param of a rank that nothing limits
 RANKS = tuple(axis.name for axis in AXES.values() if axis.null == "full rank")
-SPEC_DIGEST, MESSAGE = "spec_digest", "message"  # tags
+KEY, STUDY, SPEC_DIGEST, MESSAGE = "key", "study", "spec_digest", "message"  # tags
+FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
 STUDIES = "studies"  # tag of a run that several studies ask for: their names, each of which has a copy of it
 SHAPE = "shape"  # tag: the run's name without its seed, by which a view groups the seeds of a shape
 SIZE_CLASS = "size_class"  # tag by which a view groups shapes of about one size
@@ -269,13 +250,11 @@ def table_schema(kind: kinds.Kind) -> pa.Schema:
     return schema_of(columns_of(kind))
 
 
-def listed_runs(
-    store: Store, experiment: Experiment, filters: Iterable[str] = ("",)
-) -> dict[str, list[Listed]]:
+def listed_runs(store: Store, experiment_id: str, filters: Iterable[str] = ("",)) -> dict[str, list[Listed]]:
     """The active training runs of an experiment by key, those that pass one of some filters."""
     known: dict[str, list[Listed]] = {}
     for filter_string in filters:
-        for run in search_runs(store.client, experiment.experiment_id, filter_string):
+        for run in search_runs(store.client, experiment_id, filter_string):
             if KEY in run.data.tags:
                 known.setdefault(run.data.tags[KEY], []).append(_listed(run))
     return known
@@ -325,8 +304,8 @@ def read_runs(
     """
     with tracker_errors(store.uri):
         if listed is None:
-            experiment = find_experiment(store, study)
-            listed = listed_runs(store, experiment) if experiment else {}
+            experiment = store.find_experiment(study)
+            listed = listed_runs(store, experiment.experiment_id) if experiment else {}
     whole = {key: run for key, runs in sorted(listed.items()) for run in runs if run.fingerprint}
     if missing := sorted(set(keys or ()) - whole.keys()):
         raise UserError(
@@ -343,14 +322,3 @@ def named(keys: Collection[str], limit: int = 10) -> str:
     shown = list(keys)[:limit]
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(shown) + more
-
-
-def write_runs(path: Path, table: pa.Table) -> None:
-    """Write the table, atomically.
-
-    Raises:
-        UserError: the disk is full, read-only or broken.
-    """
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    write_bytes(path, sink.getvalue().to_pybytes())

@@ -22,7 +22,7 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.storage.files import FILES
 from shapelaw.storage.pool import read_asked, studies_by_key
-from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
+from shapelaw.storage.progress import Liveness, find_records, is_finished, moment, true_status
 from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
 from shapelaw.tracking import entities, store, summary
 from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_writer, patiently
@@ -156,14 +156,14 @@ class Importer:
         self,
         opened: Store,
         study: str,
-        items: Mapping[str, RecordFolder],
+        items: Mapping[str, Path],
         asked: Mapping[str, Sequence[str]],
         whole: bool = True,
     ) -> Outcome:
         """Bring these records of a study into the store, under the lock of the one writer.
 
         Args:
-            items: records by key.
+            items: folders of records by key.
             asked: the studies that ask for a run, by key; of several, a tag of each copy says which.
             whole: look at all runs of the experiment in MLflow, not only at those of the items.
 
@@ -172,12 +172,12 @@ class Importer:
         """
         outcome = Outcome()
         with store.tracker_errors(opened.uri):
-            if not items and not store.find_experiment(opened, study):
+            if not items and not opened.find_experiment(study):
                 return outcome
-            experiment = store.make_experiment(opened, study)
+            experiment = opened.make_experiment(study)
             whole = whole or len(items) > FEW or not summary.has_views(experiment)
-            filters = [""] if whole else [f"tags.{store.KEY} = '{key}'" for key in items]
-            known = entities.listed_runs(opened, experiment, filters)
+            filters = [""] if whole else [f"tags.{entities.KEY} = '{key}'" for key in items]
+            known = entities.listed_runs(opened, experiment.experiment_id, filters)
             for key, item in items.items():
                 if self.stop.is_set():
                     break
@@ -189,32 +189,30 @@ class Importer:
                             f"{study}: {len(outcome.written)} of {len(items)} runs written."
                         )
                 except UserError as problem:
-                    if (
-                        item.directory.exists()
-                    ):  # else it was moved while it was read, and will be found again
+                    if item.exists():  # else it was moved while it was read, and will be found again
                         outcome.problems[key] = str(problem)
             outcome.unchanged = len(items.keys() - outcome.problems.keys() - set(outcome.written))
             if whole:
-                outcome.listed = entities.listed_runs(opened, experiment) if outcome.written else known
-                summary.show_as_training(opened, experiment, outcome.listed)
+                if outcome.written:
+                    known = entities.listed_runs(opened, experiment.experiment_id)
+                outcome.listed = known
+                summary.show_as_training(opened, experiment, known)
         return outcome
 
     def _import_run(
-        self, opened: Store, experiment: Experiment, item: RecordFolder, studies: str, known: Sequence[Listed]
+        self, opened: Store, experiment: Experiment, item: Path, studies: str, known: Sequence[Listed]
     ) -> bool:
         """Make a record's run whole and the only one of its key; False where it was, and agrees with the record."""
-        reading = None if item.finished else _read(item, self.liveness)
+        reading = None if is_finished(item) else _read(item, self.liveness)
         fingerprint = (
-            live_fingerprint(reading.record, reading.status)
-            if reading
-            else finished_fingerprint(item.directory)
+            live_fingerprint(reading.record, reading.status) if reading else finished_fingerprint(item)
         )
         kept = next((run for run in known if run.fingerprint == fingerprint), None)
         if kept is None:
             reading = reading or _read(item, self.liveness)
             tags = entities.tags(reading.record, experiment.name, reading.message, studies)
             run_id = _write(opened.client, experiment.experiment_id, reading, tags, known)
-            opened.client.set_tag(run_id, store.FINGERPRINT, fingerprint)
+            opened.client.set_tag(run_id, entities.FINGERPRINT, fingerprint)
         else:
             run_id = kept.run_id
             if studies and kept.studies != studies:
@@ -225,16 +223,16 @@ class Importer:
         return kept is None
 
 
-def _read(item: RecordFolder, liveness: Liveness) -> Reading:
-    record = read_record(item.directory)
-    if record.run.key != item.key:
+def _read(item: Path, liveness: Liveness) -> Reading:
+    record = read_record(item)
+    if record.run.key != item.name:
         raise UserError(
-            f"The record {item.directory} is of the run {record.run.key}; "
-            f"rename the folder, or train it again: rm -r {item.directory} && snakemake"
+            f"The record {item} is of the run {record.run.key}; "
+            f"rename the folder, or train it again: rm -r {item} && snakemake"
         )
     status, message = true_status(record, liveness, datetime.now(UTC))
     values, end = (record.summary, "finished_at") if record.summary else (record.live, "updated_at")
-    started, ended = (moment(values, name, item.directory) for name in ("started_at", end))
+    started, ended = (moment(values, name, item) for name in ("started_at", end))
     return Reading(record, status, message, started, max(started, ended))
 
 
@@ -317,15 +315,15 @@ def _continued(client: MlflowClient, reading: Reading, known: Sequence[Listed]) 
     return None, 0
 
 
-def _state(item: RecordFolder, liveness: Liveness) -> str:
+def _state(item: Path, liveness: Liveness) -> str:
     """A text that changes when the record has something to import. A finished record's never changes, unless it is
     trained again, which writes another summary.json; that of a run under way also changes when it falls silent.
     """
     try:
-        if item.finished:
-            status = (item.directory / "summary.json").stat()
-            return f"{item.directory} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
-        record = read_record(item.directory)
+        if is_finished(item):
+            status = (item / "summary.json").stat()
+            return f"{item} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+        record = read_record(item)
         return live_fingerprint(record, true_status(record, liveness, datetime.now(UTC))[0])
     except (UserError, OSError) as problem:
         # reported when it is imported; looked at again when its text changes

@@ -33,8 +33,6 @@ from shapelaw.errors import UserError
 from shapelaw.storage.files import follow_folder
 from shapelaw.tracking.command import WEATHER, TrackerDown, redact
 
-KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
-FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
 # a place below the folder that a server serves (`make ui`: results/mlartifacts): so results can be moved
 SERVED = "mlflow-artifacts:/"
 PAGE = 1000  # runs a page of a search
@@ -75,6 +73,28 @@ class Store:
     def shown(self) -> str:
         """The URI without secrets."""
         return redact(self.uri, self.uri)
+
+    def find_experiment(self, study: str) -> Experiment | None:
+        """The study's experiment; None where it doesn't exist or is in MLflow's trash."""
+        experiment = self.client.get_experiment_by_name(study)
+        return experiment if experiment and experiment.lifecycle_stage == "active" else None
+
+    def make_experiment(self, study: str) -> Experiment:
+        """The study's experiment, which is created where needed.
+
+        An experiment in the trash is restored empty: MLflow would also restore runs that were replaced long ago.
+        """
+        experiment = self.client.get_experiment_by_name(study)
+        if experiment is None:
+            folder = re.sub("[^A-Za-z0-9_.-]+", "-", study)
+            location = self.artifacts and f"{self.artifacts.rstrip('/')}/{folder}"
+            made = self.client.create_experiment(study, artifact_location=location)
+            return self.client.get_experiment(made)
+        if experiment.lifecycle_stage != "active":
+            self.client.restore_experiment(experiment.experiment_id)
+            for run in list(search_runs(self.client, experiment.experiment_id)):
+                self.client.delete_run(run.info.run_id)
+        return experiment
 
 
 def open_store(uri: str, results: Path, artifacts: str | None = None) -> Store:
@@ -176,38 +196,12 @@ def _create_sqlite(path: Path) -> None:
     unfinished.rename(path)
 
 
-def find_experiment(store: Store, study: str) -> Experiment | None:
-    """The study's experiment; None where it doesn't exist or is in MLflow's trash."""
-    experiment = store.client.get_experiment_by_name(study)
-    return experiment if experiment and experiment.lifecycle_stage == "active" else None
-
-
-def make_experiment(store: Store, study: str) -> Experiment:
-    """The study's experiment, which is created where needed.
-
-    An experiment in the trash is restored empty: MLflow would also restore runs that were replaced long ago.
-    """
-    experiment = store.client.get_experiment_by_name(study)
-    if experiment is None:
-        location = (
-            store.artifacts and f"{store.artifacts.rstrip('/')}/{re.sub('[^A-Za-z0-9_.-]+', '-', study)}"
-        )
-        return store.client.get_experiment(store.client.create_experiment(study, artifact_location=location))
-    if experiment.lifecycle_stage != "active":
-        store.client.restore_experiment(experiment.experiment_id)
-        for run in list(search_runs(store.client, experiment.experiment_id)):
-            store.client.delete_run(run.info.run_id)
-    return experiment
-
-
-def search_runs(
-    client: MlflowClient, experiment_id: str, filter_string: str = "", page_size: int = PAGE
-) -> Iterator[Run]:
+def search_runs(client: MlflowClient, experiment_id: str, filter_string: str = "") -> Iterator[Run]:
     """The active runs of an experiment that pass the filter, page by page: nothing may be written meanwhile."""
     token = None
     while True:
         page = client.search_runs(
-            [experiment_id], filter_string, ViewType.ACTIVE_ONLY, max_results=page_size, page_token=token
+            [experiment_id], filter_string, ViewType.ACTIVE_ONLY, max_results=PAGE, page_token=token
         )
         yield from page
         token = page.token

@@ -23,19 +23,10 @@ from mlflow.utils import mlflow_tags
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import KINDS, Kind
 from shapelaw.storage.records import FINISHED
-from shapelaw.tracking.entities import SHAPE, SIZE_CLASS, SIZES, Listed, Value, milliseconds
-from shapelaw.tracking.store import (
-    FINGERPRINT,
-    SERVED,
-    STUDY,
-    SUMMARY_OF,
-    Store,
-    find_experiment,
-    make_experiment,
-    search_runs,
-    tracker_errors,
-)
+from shapelaw.tracking.entities import FINGERPRINT, SHAPE, SIZE_CLASS, SIZES, STUDY, Listed, milliseconds
+from shapelaw.tracking.store import SERVED, Store, search_runs, tracker_errors
 
+SUMMARY_OF = "summary_of"  # tag of a study's summary run
 # of artifacts, by the ending of a file
 FOLDERS = {".svg": "figures", ".png": "figures", **dict.fromkeys((".csv", ".html", ".md", ".tex"), "tables")}
 RUNS, SEEDS, SUMMARY = "runs", "seeds averaged", "summary"  # pages of a study
@@ -69,7 +60,7 @@ def log_summary(
     fingerprint = hashlib.sha256(json.dumps([contents, dict(numbers)]).encode()).hexdigest()[:32]
     client = store.client
     with tracker_errors(store.uri):
-        experiment = make_experiment(store, study)
+        experiment = store.make_experiment(study)
         known = list(_summaries(store, experiment))
         kept = next((run for run in known if run.data.tags.get(FINGERPRINT) == fingerprint), None)
         if kept is None:
@@ -116,7 +107,7 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
             store.client.log_artifacts(run.info.run_id, str(folder))
 
 
-def varied_params(kind: Kind, rows: Sequence[Mapping[str, Value]]) -> list[str]:
+def varied_params(kind: Kind, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """The params that tell runs of a kind apart.
 
     Of the kind's own columns those that vary, then any other that differs between runs that are equal in all before it.
@@ -138,7 +129,7 @@ def varied_params(kind: Kind, rows: Sequence[Mapping[str, Value]]) -> list[str]:
 
 
 def view(
-    kind: Kind, page: str, rows: Sequence[Mapping[str, Value]] = (), pinned: Sequence[str] = ()
+    kind: Kind, page: str, rows: Sequence[Mapping[str, object]] = (), pinned: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The state of the run list: results, the size and what tells these runs apart, best first.
 
@@ -206,7 +197,7 @@ def write_note(store: Store, study: str, text: str) -> None:
         TrackerDown: the tracker failed.
     """
     with tracker_errors(store.uri):
-        experiment = find_experiment(store, study)
+        experiment = store.find_experiment(study)
         if experiment is not None:
             links = [f"[{name}]({link.lstrip('/')})" for name, link in pages(store, study, "").items()]
             _set_tags(
@@ -239,7 +230,7 @@ def pages(store: Store, study: str, at: str) -> dict[str, str]:
         TrackerDown: the tracker failed.
     """
     with tracker_errors(store.uri):
-        experiment = find_experiment(store, study)
+        experiment = store.find_experiment(study)
         if experiment is None:
             return {}
         place = f"{at}/#/experiments/{experiment.experiment_id}/runs"

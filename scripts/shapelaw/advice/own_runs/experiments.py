@@ -12,8 +12,9 @@ from shapelaw.advice.own_runs.exports import told_apart
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import EXACT, with_numbers
 from shapelaw.tracking.command import TrackerDown, redact
-from shapelaw.tracking.entities import FULL, RANKS, Value, finite
-from shapelaw.tracking.store import KEY, SUMMARY_OF, file_of, has_schema, search_runs, tracker_errors
+from shapelaw.tracking.entities import FULL, KEY, RANKS, Value, finite
+from shapelaw.tracking.store import file_of, has_schema, search_runs, tracker_errors
+from shapelaw.tracking.summary import SUMMARY_OF
 
 SHOWN = 10  # experiments that a message names
 
