@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sys import intern
-from typing import Any
 
 import pyarrow as pa
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag, SourceType
@@ -137,7 +136,8 @@ def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
     numbers: dict[str, float] = {
         name.removeprefix("final_"): float(value)
         for name, value in record.summary.items()
-        if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and is_number(value)
+        # a bool is none
+        if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and type(value) in (int, float)
     }
     columns = {one.name for one in kinds.kind_of(record.run).metrics}
     history = record.history.to_pydict()
@@ -186,11 +186,6 @@ def datasets(record: Record) -> list[DatasetInput]:
             )
             inputs.append(DatasetInput(dataset, [InputTag("mlflow.data.context", context)]))
     return inputs
-
-
-def is_number(value: Any) -> bool:
-    """True for a JSON value that is a number; true and false are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def same_value(stored: float, value: float) -> bool:
