@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,23 +36,13 @@ def find_records(results: Path) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for place, file in ((records.CHECKPOINTS, "live.json"), (records.RUNS, "summary.json")):
-        for directory in _folders(results / place):
-            if (directory / file).exists():
-                found[directory.name] = directory
+        found |= {path.parent.name: path.parent for path in (results / place).glob(f"*/{file}")}
     return dict(sorted(found.items()))
 
 
 def is_finished(directory: Path) -> bool:
     """True for the folder of a finished record."""
     return directory.parent.name == records.RUNS
-
-
-def _folders(root: Path) -> list[Path]:
-    try:
-        with os.scandir(root) as entries:
-            return [root / entry.name for entry in entries if entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def true_status(record: records.Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
