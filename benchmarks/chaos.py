@@ -46,7 +46,6 @@ KINDS = {
     "train_tokenizer.py": "corpus",
     "encode_corpus.py": "corpus",
     "train.py": TRAINING,
-    "list_runs.py": "listing the runs",
     "import_runs.py": "import",
     "analyse.py": "analysis",
     "log_study.py": "logging the study",
