@@ -238,7 +238,7 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     `p_fit` is the chance of points, or of a limit, as far from the model as the worst of these. Below 1% the model is
     wrong (`curved`), and so are its errors.
     """
-    rows, dof = [], least_dof(*(one.losses[1] for one in analysis.series))
+    rows, dof = [], least_dof(*(one.compared.noise for one in analysis.series))
     for one in analysis.relations:
         power, level, nan = one.power, one.level, math.nan
         b, err = (power.b, power.b_err) if power.usable and power.b_err > 0 else (nan, nan)

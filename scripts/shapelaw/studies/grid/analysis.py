@@ -13,13 +13,13 @@ import pandas as pd
 
 from shapelaw.errors import Parts, UserError
 from shapelaw.fits import batches
-from shapelaw.fits.curves import Curve, loss_curves
+from shapelaw.fits.curves import loss_curves
 from shapelaw.fits.equal_sizes import Difference, difference, size_groups, with_scatter
 from shapelaw.fits.inputs import check_bootstrap, check_runs, numbers_of
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.report.tables import grouped
 from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of, differing_in_one, name_of, shared_values
-from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.analysis import UNITS, Options, Runs, TransitionAnalysis, analyse_runs
 
 TEXT = ("corpus", "vocab_size", "patch_embedding")  # of these a loss has its unit
 DEFAULT = Options()
@@ -37,13 +37,13 @@ class CellAnalysis:
         cell: the cell.
         runs: checked runs: `depth, width, seed, loss` and the sizes that the table has.
         transitions: of each pair of adjacent depths by both methods, with the curves and the line through them.
-        bits: the curves in bits per byte, and their noise; None where not every run has them.
+        bits: the compared runs with their curves and noise in bits per byte; None where not every run has them.
     """
 
     cell: Cell
     runs: pd.DataFrame
     transitions: TransitionAnalysis
-    bits: tuple[Mapping[int, Curve], Noise | None] | None = None
+    bits: Runs | None = None
 
     @property
     def values(self) -> Mapping[str, Value]:
@@ -55,14 +55,9 @@ class CellAnalysis:
         """The curves of every depth, the compared pairs, and the noise."""
         return self.transitions.compared
 
-    @property
-    def losses(self) -> tuple[Mapping[int, Curve], Noise | None]:
-        """The curves of every depth, in the loss that the transitions compare, and their noise."""
-        return self.compared.curves, self.compared.noise
-
-    def curves(self, unit: str) -> tuple[Mapping[int, Curve], Noise | None] | None:
-        """The curves in a unit, `bits_per_byte` or another for the loss itself; None where the cell has none."""
-        return self.bits if unit == BITS else self.losses
+    def in_unit(self, unit: str) -> Runs | None:
+        """The same in a unit, `bits_per_byte` or another for the loss itself; None where the cell has none."""
+        return self.bits if unit == BITS else self.compared
 
 
 @dataclass(frozen=True)
@@ -136,12 +131,12 @@ class GridAnalysis:
             for one, other in (
                 (self.analyses[a], self.analyses[b]) for a, b in differing_in_one(named, axis)
             ):
-                known = one.curves(self.unit) is not None and other.curves(self.unit) is not None
+                known = one.in_unit(self.unit) is not None and other.in_unit(self.unit) is not None
                 in_unit = self.unit if known or axis in TEXT else self.options.loss
-                first, second = one.curves(in_unit), other.curves(in_unit)
+                first, second = one.in_unit(in_unit), other.in_unit(in_unit)
                 found = None
                 if first is not None and second is not None:
-                    found = difference(first[0], second[0], (first[1], second[1]))
+                    found = difference(first.curves, second.curves, (first.noise, second.noise))
                     found = replace(found, caution="") if axis in batches.COLUMNS else found
                 told.append(Effect(axis, one, other, in_unit, found))
         grown = iter(with_scatter([one.found for one in told if one.found is not None]))
@@ -208,11 +203,12 @@ def analyse_cells(
 
     def analysed(pair: tuple[Cell, pd.DataFrame]) -> CellAnalysis:
         cell, runs = pair
-        bits, of = in_bits[id(cell)], bits_noise.get(pool(cell))
-        curves = None if bits is None else (loss_curves(bits, of, options.size), of)
-        return CellAnalysis(
-            cell, runs, analyse_runs(runs, options, lambda _: noise[pool(cell)], parts), curves
-        )
+        one = CellAnalysis(cell, runs, analyse_runs(runs, options, lambda _: noise[pool(cell)], parts))
+        if (bits := in_bits[id(cell)]) is None:
+            return one
+        of = bits_noise.get(pool(cell))
+        curves = loss_curves(bits, of, options.size)
+        return replace(one, bits=replace(one.compared, unit=UNITS[BITS], noise=of, curves=curves))
 
     found = parts.each(checked, analysed, lambda pair: pair[0].name)
     return tuple(one for _, one in found), noise
@@ -282,20 +278,20 @@ def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[C
 
     The best is the least of several noisy losses, so its own loss is a little too low.
     """
-    known = [(one, curves) for one in analyses if (curves := one.curves(unit)) is not None]
+    known = [(one, runs) for one in analyses if (runs := one.in_unit(unit)) is not None]
     if len(known) < len(analyses):
         return
-    every = [curve.size for _, (of, _) in known for curve in of.values()]
+    every = [curve.size for _, runs in known for curve in runs.curves.values()]
     for size in size_groups(np.concatenate(every)):
         at, rows = np.array([size]), list[Candidate]()
-        for one, (of, noise) in known:
-            for depth, curve in of.items():
+        for one, runs in known:
+            for depth, curve in runs.curves.items():
                 (weights,), (inside,) = curve.weights_at(at)
                 if inside:
                     err = math.sqrt(float(weights**2 @ curve.loss_err**2))
                     width = round(float(curve.width_at(math.log(size))), 6)
                     loss = float(weights @ curve.loss)
-                    rows.append(Candidate(one, round(size, 6), depth, width, loss, err, noise))
+                    rows.append(Candidate(one, round(size, 6), depth, width, loss, err, runs.noise))
         if rows:
             yield within(rows)
 
@@ -310,8 +306,8 @@ def is_known(at: Sequence[Candidate], cells: Iterable[CellAnalysis], unit: str) 
     curves = {
         (id(one), depth): curve
         for one in cells
-        if (known := one.curves(unit)) is not None
-        for depth, curve in known[0].items()
+        if (known := one.in_unit(unit)) is not None
+        for depth, curve in known.curves.items()
     }
     depths = sorted(depth for cell, depth in curves if cell == id(best.cell))
     place = depths.index(best.depth)

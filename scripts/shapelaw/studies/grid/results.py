@@ -40,7 +40,7 @@ from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE
 from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions import results as transitions
-from shapelaw.studies.transitions.analysis import UNITS, Options, TransitionAnalysis
+from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart, layers_text
 from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
 
@@ -278,7 +278,7 @@ def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
         yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
     for rules, kin in grouped((one.rules, one) for one in cells.cells if one.rules).items():
         yield f"Within a cell{_of(cells, kin)}: {'; '.join(rules)}."
-    for noise, kin in grouped((one.losses[1], one.cell) for one in analysis.analyses).items():
+    for noise, kin in grouped((one.compared.noise, one.cell) for one in analysis.analyses).items():
         yield f"{noise_sentence(noise).removesuffix('.')}{_of(cells, kin)}."
 
 
@@ -316,11 +316,7 @@ def losses_figure(analysis: GridAnalysis) -> Chart:
 
 def _in_unit(one: CellAnalysis, unit: str) -> TransitionAnalysis:
     """A cell's analysis with its curves in a unit, where it has them."""
-    if unit != BITS or one.bits is None:
-        return one.transitions
-    curves, noise = one.bits
-    runs = replace(one.compared, unit=UNITS[BITS], noise=noise, curves=curves)
-    return replace(one.transitions, runs=runs)
+    return replace(one.transitions, runs=one.in_unit(unit) or one.compared)
 
 
 def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Chart | str:
@@ -372,7 +368,7 @@ def best_depth_figure(analysis: GridAnalysis) -> Chart | str:
     shown = [(name, marks) for name, marks in found if marks][:MOST_LOOKS]
     if not shown:
         return "no cell has a size whose best depth is known, or the cells have no loss in which they compare"
-    looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.losses[0]}))
+    looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.compared.curves}))
     marks = []
     for row, (_, best) in enumerate(shown):
         for size, depth, certain, wins in best:

@@ -74,7 +74,7 @@ def ratios_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row
     there = {_depths(row): row for row in other.transitions.bootstrap_rows}
     for row in one.transitions.bootstrap_rows:
         if (depths := _depths(row)) in there:
-            yield row, there[depths], ratio_of(row, there[depths], one.losses[1], other.losses[1])
+            yield row, there[depths], ratio_of(row, there[depths], one.compared.noise, other.compared.noise)
 
 
 def ratio_of(one: Row, other: Row, *noises: Noise | None) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
         return table
     rows = [
         {"depth": depth, "width": int(width), BITS: loss}
-        for depth, curve in one.bits[0].items()
+        for depth, curve in one.bits.curves.items()
         for width, loss in zip(curve.width, curve.loss, strict=True)
     ]
     return table.merge(pd.DataFrame(rows), on=["depth", "width"])
@@ -142,7 +142,7 @@ def seed_noise_table(
         repeated = spread_table(kin, named)
         every = [named(one) for one in kin]
         names = dict.fromkeys(every[0]) | shared_values(every) if of_pool is None else of_pool(kin)
-        tables += [repeated, pooled_row(repeated, kin[0].losses[1], **names, depth="pooled", width="")]
+        tables += [repeated, pooled_row(repeated, kin[0].compared.noise, **names, depth="pooled", width="")]
     whole = stacked(tables)
     return whole.assign(**{name: typed(whole[name].astype(object)) for name in named(analyses[0])})
 
@@ -228,7 +228,7 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
     pair = {**_pair_of(effect), "settings": 1}
     unit = UNITS.get(effect.unit, effect.unit)
     yield {**pair, "quantity": DIFFERENCE, "unit": unit, **numbers_of(effect.found)}
-    dof = least_dof(effect.one.losses[1], effect.other.losses[1])
+    dof = least_dof(effect.one.compared.noise, effect.other.compared.noise)
     for row, _, ratio in ratios_of(effect.one, effect.other):
         value = ratio["ratio"]
         err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
@@ -394,11 +394,11 @@ def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
 
 def _by_size(effect: Effect) -> pd.DataFrame:
     """The differences of one pair of cells, in the columns `BY_SIZE`."""
-    found, curves = effect.found, effect.one.curves(effect.unit)
+    found, runs = effect.found, effect.one.in_unit(effect.unit)
     assert found is not None
-    assert curves is not None
+    assert runs is not None
     widths = [
-        round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
+        round(float(runs.curves[int(depth)].width_at(math.log(size))), 6)
         for depth, size in zip(found.depth, found.size, strict=True)
     ]
     reach, unit = quantile(found.dof) * found.err, UNITS.get(effect.unit, effect.unit)
