@@ -21,9 +21,9 @@ from shapelaw.studies.grid.expansion import (
     expanded,
     networks_of,
     number_of_runs,
-    repeated_problems,
     runs_of_networks,
 )
+from shapelaw.studies.grid.language import repeated_problems
 from shapelaw.studies.grid.settings import OF_ATTENTION, Ratio
 from shapelaw.studies.grid.study import transition_warnings
 
@@ -262,7 +262,7 @@ def test_a_repeated_shape_is_named_where_the_grid_does_not_have_it(
     widths: dict[int, list[int]], repeated: dict[int, list[int]]
 ) -> None:
     absent = {(d, w) for d, row in repeated.items() for w in row if w not in widths.get(d, [])}
-    named = repeated_problems(widths, repeated, "here")
+    named = list(repeated_problems(Block("here", {}, widths, repeated=repeated), []))
     assert len(named) == bool(absent)
     for one in named:
         assert one.count("depth ") == len(absent)

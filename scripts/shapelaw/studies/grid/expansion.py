@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -54,7 +54,7 @@ class Block:
         repeated: the shapes with `repeated_seeds` runs.
         leave_out: combinations that are not wanted.
         skips_impossible: what makes no network is left out.
-        paths: where a field stands inside the place, if not by its name alone: `axes.steps`.
+        axes: the fields that stand under `axes` inside the place, also with one value.
     """
 
     where: str
@@ -65,12 +65,19 @@ class Block:
     repeated_seeds: int = 3
     leave_out: Sequence[Mapping[str, Sequence[Any]]] = ()
     skips_impossible: bool = False
-    paths: Mapping[str, str] = field(default_factory=dict)
+    axes: Collection[str] = ()
 
     @property
     def depths(self) -> list[int]:
         """All depths."""
         return list(self.widths if self.widths is not None else self.values["depth"])
+
+    @property
+    def shapes(self) -> list[tuple[int, Any]]:
+        """All depths with their widths, or with the parameters of the blocks that stand for them."""
+        if self.widths is not None:
+            return _listed(self.widths)
+        return list(product(self.depths, self.values.get("width") or self.values["block_params"]))
 
 
 @dataclass(frozen=True)
@@ -193,43 +200,32 @@ def runs_of_networks(networks: Iterable[Network]) -> Iterator[Run]:
 def lengths(block: Block) -> dict[str, int]:
     """How many values each field has, and how many shapes `widths` has; their product is the number of combinations."""
     found = {name: len(values) for name, values in block.values.items()}
-    return found if block.widths is None else {"widths": len(_listed(block.widths)), **found}
+    return found if block.widths is None else {"widths": len(block.shapes), **found}
 
 
 def number_of_runs(block: Block) -> int:
     """The runs of a block, before any combination is left out; nothing is expanded."""
-    counts, repeated = lengths(block), _listed(block.repeated)
-    networks = math.prod(counts.values())
-    if block.widths is not None:
-        repeated &= _listed(block.widths)
+    networks, shapes, repeated = math.prod(lengths(block).values()), block.shapes, _listed(block.repeated)
+    if "block_params" in block.values:  # the widths are not known yet
+        repeated = [(depth, width) for depth, width in repeated if depth in block.depths]
     else:
-        widths = block.values.get("width")  # of block_params they are not known yet
-        repeated = {
-            (d, w) for d, w in repeated if d in block.values["depth"] and (widths is None or w in widths)
-        }
-    shapes = math.prod(counts.get(name, 1) for name in ("widths", "depth", "width", "block_params"))
+        repeated = [one for one in repeated if one in shapes]
     further = max(block.repeated_seeds - block.seeds, 0) * len(repeated)
-    return networks * block.seeds + networks // shapes * further
+    return networks * block.seeds + networks // len(shapes) * further
 
 
-def _listed(widths: Widths) -> set[tuple[int, int]]:
-    return {(depth, width) for depth, row in widths.items() for width in row}
+def _listed(widths: Widths) -> list[tuple[int, int]]:
+    return [(depth, width) for depth, row in widths.items() for width in dict.fromkeys(row)]
 
 
 def _shapes(block: Block, settings: Settings) -> Iterator[dict[str, Any]]:
     """The depths and widths of a block, with its other values."""
-    if block.widths is not None:
-        for depth, row in block.widths.items():
-            yield from ({"depth": depth, "width": width} for width in dict.fromkeys(row))
-    elif "block_params" in block.values:
+    shapes = block.shapes
+    if "block_params" in block.values:
         pairs = pairings(block, settings)
         least = _unit(settings)  # where no width makes a network, so that it is told why
-        for depth in block.values["depth"]:
-            widths = dict.fromkeys(pair.widths.get(depth, least) for pair in pairs)
-            yield from ({"depth": depth, "width": width} for width in widths)
-    else:
-        for depth, width in product(block.values["depth"], block.values["width"]):
-            yield {"depth": depth, "width": width}
+        shapes = _listed({depth: [one.widths.get(depth, least) for one in pairs] for depth in block.depths})
+    yield from ({"depth": depth, "width": width} for depth, width in shapes)
 
 
 def pairings(block: Block, settings: Settings) -> list[Paired]:
@@ -403,18 +399,6 @@ def _dim_of_ratio(ratio: float, heads: int, width: int) -> int:
         f"width {width} at ratio {ratio:g} gives {heads} heads of {float(dim):g} numbers, which is not whole; use "
         f"width {' or '.join(near)}, or other heads"
     )
-
-
-def repeated_problems(widths: Widths, repeated: Widths, where: str) -> list[str]:
-    """A sentence where a grid, whose place in the config is `where`, repeats shapes that it does not have."""
-    absent = ", ".join(
-        f"depth {depth} width {width}"
-        for depth, row in repeated.items()
-        for width in sorted(set(row) - set(widths.get(depth, [])))
-    )
-    if not absent:
-        return []
-    return [f"{where}.repeated names shapes that the grid does not have: {absent}; repeat shapes of the grid"]
 
 
 def common_sizes(rows: Sequence[Iterable[float]]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice, product
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from shapelaw.errors import UserError, did_you_mean
 from shapelaw.settings.problems import ordinal, recipe_problems
 from shapelaw.settings.sections import MOST_STEPS, Settings
 from shapelaw.specs.kinds import LANGUAGE_PARAMS
-from shapelaw.specs.runs import BUDGETS, Training
+from shapelaw.specs.runs import BUDGETS
 from shapelaw.studies.grid.expansion import (
     DEFAULTS,
     Block,
@@ -25,9 +25,8 @@ from shapelaw.studies.grid.expansion import (
     expanded,
     lengths,
     number_of_runs,
-    repeated_problems,
 )
-from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
+from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys
 
 IMAGES = "fashion"  # the source whose letters are patches
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
@@ -59,8 +58,8 @@ def block_of(where: str, keys: BlockKeys, root: Path | None = None) -> Block:
     widths = keys.widths
     if keys.grid_file is not None:
         widths = {} if root is None else read_grid(where, root / keys.grid_file)
-    axes = axes_values(keys.axes)
-    values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes})
+    axes = _named(keys.axes.values())
+    values = _named({name: (value,) for name, value in keys.values().items()}) | axes
     return Block(
         where,
         {name: tuple(values[name]) for name in ALL_AXES if name in values},
@@ -68,9 +67,9 @@ def block_of(where: str, keys: BlockKeys, root: Path | None = None) -> Block:
         seeds=keys.seeds,
         repeated=keys.repeated,
         repeated_seeds=keys.repeated_seeds,
-        leave_out=[_named(axes_values(one)) for one in keys.leave_out],
+        leave_out=[_named(one.values()) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
-        paths={name: f"axes.{name}" for name in axes},
+        axes=axes,
     )
 
 
@@ -112,33 +111,32 @@ def read_grid(where: str, path: Path) -> dict[int, list[int]]:
     return widths
 
 
-def axes_values(axes: Given) -> dict[str, list[Any]]:
-    """The values of each axis that is given; null alone is a list of it."""
-    return {name: [None] if value is None else value for name, value in axes.values().items()}
-
-
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with a head's dimension under the name that tables have."""
     return {"attention_dim" if name == "head_dim" else name: value for name, value in values.items()}
 
 
-def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
+def axes_of(blocks: Sequence[Block]) -> list[str]:
     """The columns by which the runs of some blocks differ, beside depth and width, in the order of the language.
 
-    A warm-up that no network has in two lengths goes with the size of a block, and is no column of its own.
-
-    Args:
-        listed: fields that stand under `axes`; they count with one value too.
+    Fields that stand under `axes` count with one value too. A warm-up that no network has in two lengths goes with the
+    size of a block, and is no column of its own.
     """
-    found, also = [], _named(dict.fromkeys(listed))
-    for name in ALL_AXES:
-        values = {repr(_values(block, name)) for block in blocks}
-        several = len(values) > 1 or any(len(block.values.get(name, ())) > 1 for block in blocks)
-        if name == "warmup_steps" and name not in also:
-            several = any(_share_networks(*pair) for pair in combinations(blocks, 2))
-        if name not in _SHAPES and (several or name in also):
-            found.append("budget" if name in BUDGETS else name)
-    return list(dict.fromkeys(found))
+    several = {*varying(blocks)}
+    if not any(_share_networks(*pair) for pair in combinations(blocks, 2)):
+        several.discard("warmup_steps")
+    several.update(*(block.axes for block in blocks))
+    found = [name for name in ALL_AXES if name in several.difference(_SHAPES)]
+    return list(dict.fromkeys("budget" if name in BUDGETS else name for name in found))
+
+
+def varying(blocks: Sequence[Block]) -> list[str]:
+    """The fields beside depth and width that take several values in some blocks together."""
+    return [
+        name
+        for name in ALL_AXES
+        if name not in _SHAPES and len({repr(one) for block in blocks for one in _values(block, name)}) > 1
+    ]
 
 
 def _values(block: Block, name: str) -> Sequence[Any]:
@@ -150,17 +148,9 @@ def _share_networks(block: Block, other: Block) -> bool:
     names = [name for name in ALL_AXES if name not in ("warmup_steps", *_SHAPES)]
     return (
         _values(block, "warmup_steps") != _values(other, "warmup_steps")
-        and not _shapes(block).isdisjoint(_shapes(other))
+        and not {*block.shapes}.isdisjoint(other.shapes)
         and all(any(value in _values(other, name) for value in _values(block, name)) for name in names)
     )
-
-
-def _shapes(block: Block) -> set[tuple[int, Any]]:
-    """Depths with widths, or with the parameters of the blocks that stand for them."""
-    if block.widths is not None:
-        return {(depth, width) for depth, widths in block.widths.items() for width in widths}
-    sizes = block.values["width" if "width" in block.values else "block_params"]
-    return set(product(block.values["depth"], sizes))
 
 
 def section_problems(where: str, keys: BlockKeys, config: Settings, root: Path) -> list[str]:
@@ -171,7 +161,7 @@ def section_problems(where: str, keys: BlockKeys, config: Settings, root: Path) 
         config: has the corpora.
         root: folder that a relative `grid_file` starts from.
     """
-    single, axes, corpora = keys.values(), axes_values(keys.axes), config.all_corpora
+    single, axes, corpora = keys.values(), keys.axes.values(), config.all_corpora
     found = [
         f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out"
         for name in single
@@ -269,7 +259,7 @@ def _leave_out_problems(where: str, keys: BlockKeys, every: Mapping[str, Any]) -
     if keys.grid_file is not None:
         known |= {"depth": None, "width": None}
     for place, one in enumerate(keys.leave_out):
-        at, given = f"{where}.leave_out.{ordinal(place)}", axes_values(one)
+        at, given = f"{where}.leave_out.{ordinal(place)}", one.values()
         if not given:
             yield f"{at} is empty and would leave out everything; name a field, such as {{depth: 2}}"
         for name, values in given.items():
@@ -307,10 +297,9 @@ def network_problems(config: Settings, name: str, blocks: Sequence[Block], defau
         every = list(expanded(block, defaults))
         made = [one for one in every if isinstance(one, Network)]
         networks += len(made)
-        found += _repeated_problems(block, made)
+        found += repeated_problems(block, made)
         if not block.skips_impossible:
-            kin = [one for one in blocks if one.where == block.where]
-            found += impossible_sentences(block, every, ADVICE, shown_names(kin))
+            found += impossible_sentences(block, every, ADVICE)
         found += recipe_sentences(config, block, made)
     if not networks and not found:
         found.append(f"{name} has no network left; leave out less")
@@ -320,49 +309,36 @@ def network_problems(config: Settings, name: str, blocks: Sequence[Block], defau
 def left_out(block: Block, defaults: Defaults) -> Iterator[str]:
     """A sentence on combinations that make no network and are left out."""
     if block.skips_impossible:
-        every, names = list(expanded(block, defaults)), shown_names([block])
-        yield from impossible_sentences(block, every, "they are left out", names)
+        yield from impossible_sentences(block, list(expanded(block, defaults)), "they are left out")
 
 
-def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
-    """The sentence of `repeated_problems`: of listed widths, or those of the networks where they follow."""
-    if block.widths is not None or "width" in block.values:
-        widths = block.widths or dict.fromkeys(block.values["depth"], block.values["width"])
-        return repeated_problems(widths, block.repeated, block.where)
-    found: dict[int, list[int]] = {}
-    for one in networks:
-        found.setdefault(one.shape.depth, []).append(one.shape.width)
-    return repeated_problems(found, block.repeated, block.where)
+def repeated_problems(block: Block, networks: Iterable[Network]) -> Iterator[str]:
+    """A sentence where a block repeats shapes that it does not have; whose widths follow, that its networks don't."""
+    shapes = {*block.shapes}
+    if "block_params" in block.values:
+        shapes = {(one.shape.depth, one.shape.width) for one in networks}
+    repeated = ((depth, width) for depth, row in block.repeated.items() for width in sorted({*row}))
+    if absent := [
+        f"depth {depth} width {width}" for depth, width in repeated if (depth, width) not in shapes
+    ]:
+        yield (
+            f"{block.where}.repeated names shapes that the grid does not have: {', '.join(absent)}; repeat shapes of "
+            "the grid"
+        )
 
 
-def impossible_sentences(
-    block: Block, every: Sequence[Network | Impossible], advice: str, names: Sequence[str]
-) -> Iterator[str]:
-    """A sentence on a block's combinations that make no network: their number, and the first few by some fields."""
+def impossible_sentences(block: Block, every: Sequence[Network | Impossible], advice: str) -> Iterator[str]:
+    """A sentence on a block's combinations that make no network: their number, and the first few by what varies."""
     wrong = [one for one in every if isinstance(one, Impossible)]
     if not wrong:
         return
+    names = ["depth", "width", *varying([block])]
     first = [f"{named(one.settings, names)} ({'; '.join(one.reasons)})" for one in islice(wrong, FEW)]
     rest = [f"and {len(wrong) - FEW} more"] if len(wrong) > FEW else []
     yield (
         f"{block.where}: {len(wrong)} of {len(every)} combinations make no network: {', '.join([*first, *rest])}; "
         f"{advice}"
     )
-
-
-def shown_names(blocks: Iterable[Block]) -> list[str]:
-    """The fields that tell a combination of some blocks from the others, depth and width first."""
-    every = list(blocks)
-    values: dict[str, set[str]] = {name: set() for block in every for name in block.values}
-    for name, found in values.items():
-        found.update(repr(one) for block in every for one in block.values.get(name, (DEFAULTS.get(name),)))
-    others = [name for name, ones in values.items() if len(ones) > 1 and name not in _SHAPES]
-    return ["depth", "width", *others]
-
-
-def shape_names(blocks: Iterable[Block]) -> list[str]:
-    """The same without depth and width, and without what changes no size."""
-    return [name for name in shown_names(blocks)[2:] if name not in SAME_SIZE]
 
 
 def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -379,8 +355,7 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
     def place(key: str) -> str:
         if key == "steps" and budgets:
             return f"the steps by {place(budgets[0])}"
-        own = key in block.values
-        return f"{block.where}.{block.paths.get(key, key)}" if own else f"training.{key}"
+        return _place(block.where, key, block.axes) if key in block.values else f"training.{key}"
 
     most = max((one.training.steps for one in networks), default=0)
     if budgets and most > MOST_STEPS:
@@ -388,6 +363,6 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
         return [f"{place(name)} {said}" for name in budgets]
     if not budgets and not any(name in block.values for name in RECIPE_AXES):
         return []  # those of `training` alone are told once, of the section
-    recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
+    recipes = dict.fromkeys(one.training for one in networks)
     told = (one for recipe in recipes for one in recipe_problems(config, place, recipe))
     return list(dict.fromkeys(told))[:FEW]

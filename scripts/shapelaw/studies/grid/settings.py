@@ -169,16 +169,12 @@ def _fields_of(kind_of: Callable[[str, Any], Any]) -> dict[str, Any]:
     }
 
 
-class Dumped(sections.Section):
-    """Keys of which a dump has only those that are given."""
+class Given(sections.Section):
+    """Fields of a run, those that are given: null can be a value. A dump has these alone."""
 
     @model_serializer(mode="wrap")
     def _given(self, dump: Any) -> dict[str, Any]:
         return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
-
-
-class Given(Dumped):
-    """Fields of a run, those that are given: null can be a value."""
 
     def values(self) -> dict[str, Any]:
         """What the keys that are given say, in the order of the axes; null is a value of those that can be null."""
@@ -191,6 +187,10 @@ class Fields(Given):
 
     model_config = ConfigDict(json_schema_extra={FIELDS_OF: "grids"})
 
+    def values(self) -> dict[str, Any]:
+        """The values of each axis that is given; null alone is a list of it."""
+        return {name: [None] if value is None else value for name, value in super().values().items()}
+
 
 Axes: type[Fields] = create_model(
     "Axes",
@@ -200,8 +200,8 @@ Axes: type[Fields] = create_model(
 )
 
 
-class Combinations(Dumped):
-    """The part of a block that says which combinations of its values are wanted."""
+class BlockKeys(Given):
+    """The keys of a block that are no fields of a run."""
 
     axes: Axes = Field(default_factory=Axes, description="What varies: every combination is trained.")
     leave_out: list[Axes] = Field(
@@ -211,26 +211,12 @@ class Combinations(Dumped):
         "refuse",
         description="What becomes of combinations that make no network: all are reported, or left out.",
     )
-
-
-Repeated = Annotated[
-    sections.Widths,
-    Field(description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."),
-]
-
-
-class Repeats(sections.Section):
-    """The seeds of a grid's networks, and the size in which they are compared."""
-
     seeds: sections.Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
-    repeated: Repeated = Field({})
+    repeated: sections.Widths = Field(
+        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
+    )
     repeated_seeds: sections.Seeds = Field(3, description="Runs of each shape of `repeated`.")
     size_axis: sections.SizeAxisName = "block"
-
-
-class BlockKeys(Given, Repeats, Combinations):
-    """The keys of a block that are no fields of a run."""
-
     widths: Annotated[sections.Widths, Field(min_length=1)] | None = Field(
         None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from shapelaw.specs.cost import duration
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, phrase_of
 from shapelaw.specs.shapes import Shape
-from shapelaw.specs.sizes import LEAST_SIZES
+from shapelaw.specs.sizes import LEAST_SIZES, SIZE_COLUMNS, SizeAxis
 from shapelaw.studies.grid import expansion, language
 from shapelaw.studies.grid.settings import BlockKeys
 from shapelaw.studies.study import OTHER_FOLDERS, OURS, Study
@@ -181,8 +182,7 @@ class Grid:
 
     def axes(self, config: Settings) -> list[str]:
         """What it varies beside depth and width."""
-        listed = {axis for _, keys in self.sections(config) for axis in keys.axes.values()}
-        return language.axes_of(self.blocks(config), listed)
+        return language.axes_of(self.blocks(config))
 
     def size_axis(self, config: Settings) -> str:
         """The size at which its networks are compared, whichever of its blocks says it."""
@@ -199,9 +199,23 @@ class Grid:
         yield from expansion.runs_of_networks(self.networks(config, root))
 
     def problems(self, config: Settings, root: Path) -> list[str]:
-        """A sentence for each problem of its blocks (`sections_problems`), then of what its study compares."""
-        found = sections_problems(config, self.place, self.sections(config), root)
-        return found or [*self._not_compared(config), *self._without_baseline(config, root)]
+        """A sentence for each problem of its blocks, of keys first, then of what its study compares.
+
+        Each is looked for where those before it are right.
+        """
+        sections = self.sections(config)
+        found = [one for at, keys in sections for one in language.section_problems(at, keys, config, root)]
+        sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
+        if len(sizes) > 1:
+            found.append(f"{self.place} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
+        if found:
+            return found
+        blocks = self.blocks(config, root)
+        return (
+            language.size_problems(self.place, blocks)
+            or language.network_problems(config, self.place, blocks, defaults_of(config))
+            or [*self._not_compared(config), *self._without_baseline(config, root)]
+        )
 
     def _not_compared(self, config: Settings) -> Iterator[str]:
         others = [axis for axis in self.axes(config) if axis not in (self.compared or (axis,))]
@@ -223,81 +237,75 @@ class Grid:
 
     def warnings(self, config: Settings, root: Path) -> list[str]:
         """A sentence on what is left out, on ranks, on transitions that can't be told."""
-        blocks, defaults, found = self.blocks(config, root), defaults_of(config), list[str]()
-        for block in blocks:
-            found += language.left_out(block, defaults)
+        blocks, defaults = self.blocks(config, root), defaults_of(config)
         networks = expansion.networks_of(blocks, defaults)
+        found = [sentence for block in blocks for sentence in language.left_out(block, defaults)]
         found += rank_warnings(self.place, networks)
+        if self.asks != "nothing":
+            found += self._transition_warnings(config, blocks, networks)
+        return found
 
-        def further(lacking: Iterable[expansion.Network], widths: Mapping[int, Sequence[int]]) -> str:
-            """The runs that widths of two depths are, how long they take, and the blocks to add for them."""
-            depths: dict[str, set[int]] = {}
-            for one in lacking:
-                depths.setdefault(one.where, set()).add(one.shape.depth)
-            like = [
-                language.with_widths(keys, added)
-                for where, keys in self.sections(config)
-                if (added := {depth: widths[depth] for depth in widths if depth in depths.get(where, ())})
-            ]
-            known, added_blocks = set(networks), [language.block_of(self.place, keys) for keys in like]
-            made = expansion.networks_of(added_blocks, defaults)
-            runs = [*expansion.runs_of_networks(one for one in made if one not in known)]
-            hours = cost_of(runs, config.execution, speed_of(config, Path.cwd())).hours
-            time = f"{len(runs)} runs, about {duration(3600 * hours)}"
-            more = "one more block" if len(like) == 1 else "more blocks"
-            return f" ({time}), as {more}: {' and '.join(map(language.as_yaml, like))}"
-
-        return found + self._cell_warnings(blocks, networks, size_of(self.size_axis(config)), further)
-
-    def _cell_warnings(
-        self,
-        blocks: Sequence[expansion.Block],
-        networks: Sequence[expansion.Network],
-        size: Callable[[Shape], float],
-        further: Callable[[Iterable[expansion.Network], Mapping[int, Sequence[int]]], str],
-    ) -> list[str]:
+    def _transition_warnings(
+        self, config: Settings, blocks: Sequence[expansion.Block], networks: Sequence[expansion.Network]
+    ) -> Iterator[str]:
         """A sentence for each transition that some cells can't give.
 
         Cells that differ in what changes no size are one here.
-
-        Args:
-            size: that at which networks are compared.
-            further: what widths to add cost and how they are added, a clause, from the networks that lack them.
         """
-        names = language.shape_names(blocks)
+        size = size_of(self.size_axis(config))
+        names = [name for name in language.varying(blocks) if name not in language.SAME_SIZE]
         cells: dict[str, list[expansion.Network]] = {}
         for one in networks:
-            label = language.named(
-                {name: one.settings.get(name, expansion.DEFAULTS.get(name)) for name in names}, names
-            )
-            cells.setdefault(label, []).append(one)
+            values = {name: one.settings.get(name, expansion.DEFAULTS.get(name)) for name in names}
+            cells.setdefault(language.named(values, names), []).append(one)
         repeated = {_noise_of(one) for one in networks if one.seeds > 1}
         said: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         for label, cell in cells.items():
             rows = {depth: sorted(map(size, row)) for depth, row in expansion.shapes_by_depth(cell).items()}
-            if self.asks != "nothing" and (len(rows) > 1 or self.asks != "transitions if deep"):
+            if len(rows) > 1 or self.asks != "transitions if deep":
                 repeats = any(_noise_of(one) in repeated for one in cell)
                 for warning in transition_warnings(self.place, rows, repeats, self.asks == "line").items():
                     said.setdefault(warning, []).append(label)
-        paired = any("block_params" in block.values for block in blocks)
+        for (sentence, depths), labels in said.items():
+            lacking, more = [cells[label] for label in labels], ""
+            if depths and any("block_params" in block.values for block in blocks):
+                more = f": give block_params {LEAST_SIZES} or more sizes"
+            elif added := depths and expansion.widths_to_add(lacking, depths, size):
+                more = self._to_add(config, added, [*chain(*lacking)], {*networks})
+            yield f"{sentence}{more}{_of_cells(labels, len(cells))}"
 
-        def to_add(labels: Sequence[str], depths: Sequence[int]) -> str:
-            if not depths:
-                return ""
-            if paired:
-                return f": give block_params {LEAST_SIZES} or more sizes"
-            lacking = [cells[label] for label in labels]
-            added = expansion.widths_to_add(lacking, depths, size)
-            named = [
-                f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
-                for depth, row in added.items()
-            ]
-            return f": add {'; '.join(named)}{further(chain(*lacking), added)}" if named else ""
+    def _to_add(
+        self,
+        config: Settings,
+        widths: Mapping[int, Sequence[int]],
+        lacking: Iterable[expansion.Network],
+        known: Collection[expansion.Network],
+    ) -> str:
+        """The widths of two depths that some networks lack, the runs that they are, how long they take, and the blocks.
 
-        return [
-            sentence + to_add(labels, depths) + _of_cells(labels, len(cells))
-            for (sentence, depths), labels in said.items()
+        Args:
+            known: the grid's networks.
+        """
+        depths: dict[str, set[int]] = {}
+        for one in lacking:
+            depths.setdefault(one.where, set()).add(one.shape.depth)
+        like = [
+            language.with_widths(keys, added)
+            for where, keys in self.sections(config)
+            if (added := {depth: widths[depth] for depth in widths if depth in depths.get(where, ())})
         ]
+        made = expansion.networks_of(
+            [language.block_of(self.place, keys) for keys in like], defaults_of(config)
+        )
+        runs = [*expansion.runs_of_networks(one for one in made if one not in known)]
+        time = duration(3600 * cost_of(runs, config.execution, speed_of(config, Path.cwd())).hours)
+        named = "; ".join(
+            f"depth {depth} width{'s' if len(row) > 1 else ''} {', '.join(map(str, row))}"
+            for depth, row in widths.items()
+        )
+        more = "one more block" if len(like) == 1 else "more blocks"
+        as_yaml = " and ".join(map(language.as_yaml, like))
+        return f": add {named} ({len(runs)} runs, about {time}), as {more}: {as_yaml}"
 
     def costs(self, config: Settings) -> list[str]:
         """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
@@ -329,22 +337,6 @@ class Grid:
 def defaults_of(config: Settings) -> expansion.Defaults:
     """What a config says where a block doesn't."""
     return expansion.Defaults(config.corpus.name, config.training.spec())
-
-
-def sections_problems(
-    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], root: Path
-) -> list[str]:
-    """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
-    found = [one for at, keys in sections for one in language.section_problems(at, keys, config, root)]
-    sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
-    if len(sizes) > 1:
-        found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
-    if found:
-        return found
-    blocks = [language.block_of(at, keys, root) for at, keys in sections]
-    return language.size_problems(where, blocks) or language.network_problems(
-        config, where, blocks, defaults_of(config)
-    )
 
 
 def name_problems(names: Iterable[str], studies: Mapping[str, Study]) -> Iterator[str]:
@@ -399,12 +391,9 @@ def unknown_study(name: str, place: str, known: Sequence[str]) -> str:
 
 def size_of(axis: str) -> Callable[[Shape], float]:
     """The size of a shape on one of the axes of `size_axis`."""
-    sizes: dict[str, Callable[[Shape], float]] = {
-        "block": lambda shape: shape.block_params,
-        "total": lambda shape: shape.total_params,
-        "flops": lambda shape: shape.step_flops(1),
-    }
-    return sizes[axis]
+    if axis == SizeAxis.FLOPS:
+        return lambda shape: shape.step_flops(1)
+    return attrgetter(SIZE_COLUMNS[SizeAxis(axis)])
 
 
 def transition_warnings(
