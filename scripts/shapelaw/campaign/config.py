@@ -21,6 +21,7 @@ from shapelaw.studies.grid.study import grids_of, name_problems, study_of, unkno
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 
+Runs = Mapping[str, Mapping[str, AnyRun]]  # of each study that trains, by key
 _ASKED = tuple(name for name, study in STUDIES.items() if not study.extra)
 _EXTRAS = tuple(name for name, study in STUDIES.items() if study.extra)
 _A_STUDY = {"anyOf": [{"enum": list(_ASKED)}, {"type": "string", "pattern": NAME_PATTERN}]}

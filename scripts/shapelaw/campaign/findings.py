@@ -33,7 +33,6 @@ from shapelaw.studies.grid.tables import DIFFERENCE
 from shapelaw.studies.study import Study
 
 NEWLINE = "\n"
-KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 _WIDTH = re.compile(rb'<svg [^>]*\bwidth="([\d.]+)pt"')
 # of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled; the
 # report's own layout is in workflow/report/style.css
@@ -74,7 +73,7 @@ class Finding:
     Attributes:
         heading: its title, and what was trained for it: text, block, steps, number of runs.
         findings: all findings in sentences.
-        figure: file of the figure that shows it (.svg or .png); None where it has none.
+        figure: file of the figure that shows it (.svg); None where it has none.
         links: pages of the runs in MLflow, by name.
         place: the folder of the results of all studies.
         trained: what its runs have in common, in words; empty where that is not known.
@@ -135,22 +134,19 @@ def _section(one: Finding) -> str:
     published = escape(one.answer.published) or "nothing on this question"
     if one.trained and one.answer.published:
         published += f" Ours may differ: they are of {escape(one.trained)}."
-    rows = [("Ours", _ours(one))]
-    if one.notes:
-        rows.append(("Its runs", " ".join(map(escape, one.notes))))
-    if one.lacking:
-        rows.append(("To decide", "; ".join(map(escape, one.lacking)) + "."))
-    rows.append(("Published", published))
-    again = [("Again with", f"<code>{escape(one.command)}</code>")]
-    if one.tables:
-        again.append(
-            ("Tables", ", ".join(f'<a href="{escape(name)}">{Path(name).stem}</a>' for name in one.tables))
-        )
-    if one.links:
-        links = ", ".join(
-            f'<a href="{escape(url)}" target="_blank">{escape(name)}</a>' for name, url in one.links.items()
-        )
-        again.append(("In MLflow", links))
+    rows = {
+        "Ours": _ours(one),
+        "Its runs": " ".join(map(escape, one.notes)),
+        "To decide": "; ".join(map(escape, one.lacking)) + "." if one.lacking else "",
+        "Published": published,
+    }
+    tables = (f'<a href="{escape(name)}">{Path(name).stem}</a>' for name in one.tables)
+    links = (f'<a href="{escape(url)}" target="_blank">{escape(name)}</a>' for name, url in one.links.items())
+    again = {
+        "Again with": f"<code>{escape(one.command)}</code>",
+        "Tables": ", ".join(tables),
+        "In MLflow": ", ".join(links),
+    }
     made = escape(one.study.made_elsewhere)
     elsewhere = f' <span class="elsewhere">{made}</span>' if made else ""
     return (
@@ -160,8 +156,9 @@ def _section(one: Finding) -> str:
     )
 
 
-def _listed(rows: Sequence[tuple[str, str]]) -> str:
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{said}</dd>' for name, said in rows)}</dl>"
+def _listed(rows: Mapping[str, str]) -> str:
+    """A list of what is said, by its name; what has nothing is left out."""
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{said}</dd>' for name, said in rows.items() if said)}</dl>"
 
 
 def _ours(one: Finding) -> str:
@@ -183,7 +180,7 @@ def _figure(one: Finding) -> str:
     if one.figure is None:
         return ""
     drawn = one.figure.read_bytes()
-    source = data_uri(drawn, KINDS[one.figure.suffix])
+    source = data_uri(drawn, "image/svg+xml")
     wide = _WIDTH.search(drawn[:2000])  # a figure of one panel would fill the page
     style = f' style="--drawn: {1.5 * float(wide[1]):.0f}pt"' if wide else ""
     name = escape(one.figure.stem.replace("_", " "))

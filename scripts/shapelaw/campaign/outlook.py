@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shapelaw.campaign.config import studies_of
+from shapelaw.campaign.config import Runs, studies_of
 from shapelaw.errors import UserError
 from shapelaw.jobs.workload import all_sources, tokenizer_path
 from shapelaw.settings.sections import (
@@ -27,7 +27,6 @@ from shapelaw.settings.sections import (
     not_read,
     parse_source,
 )
-from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import BYTE_VOCABULARY
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
@@ -35,7 +34,6 @@ from shapelaw.storage.pool import read_keys
 
 _TOKEN_BYTES = 105  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
 _LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
-Runs = Mapping[str, Mapping[str, AnyRun]]
 
 
 def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
@@ -252,10 +250,10 @@ def _is_one(corpus: Corpus, root: Path) -> bool:
 
 def _size(text: float) -> str:
     """A number of bytes in its unit."""
-    unit, size = next(
-        ((unit, size) for unit, size in (("MB", 1e6), ("KB", 1e3)) if text >= size), ("bytes", 1)
-    )
-    return f"{text / size:,.{int(size > 1)}f} {unit}"
+    for unit, size in (("MB", 1e6), ("KB", 1e3)):
+        if text >= size:
+            return f"{text / size:,.1f} {unit}"
+    return f"{text:,.0f} bytes"
 
 
 def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:

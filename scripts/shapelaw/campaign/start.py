@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from shapelaw.campaign.config import studies_of
+from shapelaw.campaign.config import Runs, studies_of
 from shapelaw.campaign.submission import REPEATED, Submission
 from shapelaw.errors import UserError, did_you_mean
 from shapelaw.settings.problems import uri_problems
@@ -110,7 +110,7 @@ def report_problems(submission: Submission, studies: Collection[Study], page: Pa
         )
 
 
-def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> None:
+def check_start(start: Start, config: Settings, runs: Runs) -> None:
     """Check what can be known before the first job.
 
     Raises:
@@ -184,7 +184,7 @@ def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[s
     return []
 
 
-def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:
+def target_problems(target: str, config: Settings, runs: Runs) -> Iterator[str]:
     """A sentence for a target that this config can't make: a run or a study that it does not have, a wrong name."""
     if record := _RECORD.fullmatch(target):
         key, known = record[1], list(dict.fromkeys(key for of in runs.values() for key in of))
@@ -265,7 +265,6 @@ def _folder_problems(results: Path) -> Iterator[str]:
 
 SHOWN = 3  # questions, so that all stays within eight lines where nothing failed
 OPEN = "open" if sys.platform == "darwin" else "xdg-open"
-Runs = Mapping[str, Mapping[str, AnyRun]]
 
 
 class _Told(NamedTuple):

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shapelaw.campaign.config import Config, runs_of, studies_of
+from shapelaw.campaign.config import Config, Runs, runs_of, studies_of
 from shapelaw.campaign.outlook import hopeless
 from shapelaw.errors import UserError
 from shapelaw.jobs.plan import speed_of
@@ -34,7 +34,6 @@ from shapelaw.studies.study import Study
 FOLDER = Path("results/submitted")
 VARIABLE = "SUBMITTED"  # of the environment: the file that a job reads
 REPEATED = "submitted"  # key of `--config`: the file of a start that is repeated
-Runs = Mapping[str, Mapping[str, AnyRun]]
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
 
 

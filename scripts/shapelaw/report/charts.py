@@ -162,22 +162,21 @@ class Span:
 
     def apply(self, axes: Axes, which: Literal["x", "y"]) -> None:
         """Give an axis of a panel its scale, ticks and limits; the label follows from where the panel stands."""
-        places = sorted(self.ticks)
+        places, axis = sorted(self.ticks), getattr(axes, f"{which}axis")
         if self.scale == "values":
             plots.value_axis(axes, places)
         elif self.scale == "whole":
-            plots.whole_axis(axes, which)
+            plots.whole_axis(axis)
         elif self.scale != "linear":
             plots.log_axis(axes, which, whole=self.scale == "whole log")
         if isinstance(self.ticks, Mapping):
             words = [self.ticks[place] for place in places]
             look = {"rotation": self.turned, "ha": "right"} if self.turned else {}
-            getattr(axes, f"set_{which}ticks")(places, words, **look)
+            axis.set_ticks(places, words, **look)
         elif places and self.scale != "values":
-            getattr(axes, f"set_{which}ticks")(places)
-        first, last = self.limits
-        if first is not None or last is not None:
-            getattr(axes, f"set_{which}lim")(first, last)
+            axis.set_ticks(places)
+        if self.limits != (None, None):
+            axes.set(**{f"{which}lim": self.limits})
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,17 +196,16 @@ def tick_label(value: float) -> str:
 
 def log_axis(axes: Axes, which: str = "x", *, whole: bool = False) -> None:
     """Make an axis logarithmic, with ticks that can be read off whatever it spans: `readable_ticks`, plain numbers."""
-    getattr(axes, f"set_{which}scale")("log")
-    axis = _axis(axes, which)
+    axes.set(**{f"{which}scale": "log"})
+    axis: Axis = getattr(axes, f"{which}axis")
     axis.set_major_locator(_ReadableLog(whole))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
     axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=30))
     axis.set_minor_formatter(NullFormatter())
 
 
-def whole_axis(axes: Axes, which: str = "x") -> None:
+def whole_axis(axis: Axis) -> None:
     """Put the ticks of a linear axis on whole numbers, for what is counted."""
-    axis = _axis(axes, which)
     axis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
@@ -214,17 +213,12 @@ def whole_axis(axes: Axes, which: str = "x") -> None:
 def value_axis(axes: Axes, values: Collection[float]) -> None:
     """Make the x axis logarithmic, with a tick at each of a few values and nowhere else."""
     ticks = sorted(set(values))
-    axes.set_xscale("log")
-    axes.set_xticks(ticks)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
+    log_axis(axes)
+    axes.xaxis.set_ticks(ticks)
     axes.xaxis.set_minor_locator(NullLocator())
     if ticks:
         margin = 1.3 * (ticks[-1] / ticks[0]) ** 0.04
         axes.set_xlim(ticks[0] / margin, ticks[-1] * margin)
-
-
-def _axis(axes: Axes, which: str) -> Axis:
-    return axes.xaxis if which == "x" else axes.yaxis
 
 
 def side_by_side(place: int, places: int, apart: float = 1.06) -> float:

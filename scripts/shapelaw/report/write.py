@@ -17,7 +17,7 @@ from shapelaw.errors import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of, text_of
-from shapelaw.report.tables import write_table, writing_to
+from shapelaw.report.tables import grouped, write_table, writing_to
 
 ANSWER, NOTES, FINDINGS = "answer", "notes", "findings"  # keys of fit.json that the report reads
 FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
@@ -238,11 +238,9 @@ def show_results(results: Results, out: Path, study: str, carrying: Iterable[str
     for line in (*results.summary.splitlines(), *results.parts.sentences):
         print(line)
     undrawn = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
-    nothing: dict[str, list[str]] = {}
-    for name, why in {**results.left_out, **undrawn}.items():
-        if name not in results.parts.failed:
-            nothing.setdefault(why.removesuffix("."), []).append(name)
-    for why, names in nothing.items():
+    nothing = {**results.left_out, **undrawn}.items()
+    known = ((why.removesuffix("."), name) for name, why in nothing if name not in results.parts.failed)
+    for why, names in grouped(known).items():
         print(f"No {'; '.join(names)}: {why}.")
     print(f"Tables and figures are in {out}.")
 
