@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
 from shapelaw.errors import UserError, nearest
 from shapelaw.fits.inputs import numbers_of, require_columns
@@ -349,9 +350,5 @@ def tables_of_cells(cells: Iterable[tuple[Mapping[str, Value], Mapping[str, Tabl
 
 def typed(column: pd.Series) -> pd.Series:
     """A column of plain values with the type that keeps them: Int64 for whole numbers with gaps, else as they are."""
-    there = column.dropna()
-    if len(there) and all(isinstance(value, int | np.integer) for value in there):
-        return column.astype("Int64")
-    if len(there) and all(isinstance(value, int | float | np.number) for value in there):
-        return column.astype("float64")
-    return column
+    types = {"integer": "Int64", "floating": "float64", "mixed-integer-float": "float64"}
+    return column.astype(types.get(infer_dtype(column, skipna=True), column.dtype))

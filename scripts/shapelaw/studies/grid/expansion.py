@@ -119,15 +119,19 @@ class Paired:
 
 def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]:
     """Every combination of a block's values that is wanted, the last field changing fastest."""
-    outer = [name for name in BEFORE if name in block.values]
-    inner = [name for name in AFTER if name in block.values]
-    for values in product(*(block.values[name] for name in outer)):
-        settings = dict(zip(outer, values, strict=True))
+    for settings in _combinations(block, BEFORE):
         for shape in _shapes(block, settings):
-            for rest in product(*(block.values[name] for name in inner)):
-                combination = {**settings, **shape, **dict(zip(inner, rest, strict=True))}
+            for rest in _combinations(block, AFTER):
+                combination = {**settings, **shape, **rest}
                 if not any(_matches(combination, unwanted) for unwanted in block.leave_out):
                     yield _network(block, combination, defaults)
+
+
+def _combinations(block: Block, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's values of some fields, as far as it has them."""
+    given = [name for name in names if name in block.values]
+    for values in product(*(block.values[name] for name in given)):
+        yield dict(zip(given, values, strict=True))
 
 
 def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
@@ -236,9 +240,7 @@ def pairings(block: Block, settings: Settings) -> list[Paired]:
 
 def all_pairings(block: Block) -> list[Paired]:
     """All of a block."""
-    outer = [name for name in BEFORE if name in block.values]
-    every = (dict(zip(outer, values, strict=True)) for values in product(*(block.values[n] for n in outer)))
-    return [pair for settings in every for pair in pairings(block, settings)]
+    return [pair for settings in _combinations(block, BEFORE) for pair in pairings(block, settings)]
 
 
 @lru_cache(maxsize=4096)

@@ -251,8 +251,7 @@ def _depths(row: Row) -> tuple[int, int]:
 def numbers_of(found: Difference | None) -> dict[str, Any]:
     """The mean of a difference with its 95% interval and its chance (`NUMBERS`), `sizes` and `status`."""
     if found is None or not len(found.size):
-        status = NO_BITS if found is None else NO_SIZES
-        return {**dict.fromkeys(NUMBERS, math.nan), "sizes": 0, "status": status}
+        return {"sizes": 0, "status": NO_BITS if found is None else NO_SIZES}
     numbers = _interval(found.mean, (found.mean_err, found.dof))
     return {**numbers, "sizes": len(found.size), "caution": found.caution}
 

@@ -29,7 +29,7 @@ from shapelaw.studies.transitions.analysis import (
     published_projection,
     published_transitions,
 )
-from shapelaw.studies.transitions.tables import Ranking, rank_depths
+from shapelaw.studies.transitions.tables import Ranking, rank_depths, stretches
 
 LIKELY = (0.025, 0.975)
 FARTHEST_DEPTH = 100
@@ -392,11 +392,11 @@ class Strip:
         """Draw it, with the number of each depth where there is room."""
         ranking, size = self.ranking, self.ranking.size
         half = np.sqrt(size[1] / size[0]) if len(size) > 1 else 1.1
-        for part in _runs_of(np.stack([ranking.best, ranking.certain])):
+        for part in stretches(ranking.best, ranking.certain):
             depth, sure = ranking.depths[ranking.best[part[0]]], ranking.certain[part[0]]
             color, alpha = self.looks[depth].color, 1.0 if sure else 0.3
             axes.axvspan(size[part[0]] / half, size[part[-1]] * half, color=color, alpha=alpha, linewidth=0)
-        for part in _runs_of(ranking.best[None, :]):
+        for part in stretches(ranking.best):
             if len(part) > len(size) / 25:
                 middle, depth = np.sqrt(size[part[0]] * size[part[-1]]), ranking.depths[ranking.best[part[0]]]
                 axes.annotate(
@@ -407,12 +407,6 @@ class Strip:
         axes.set_yticks([])
         axes.grid(False)
         axes.set_ylabel("best L", rotation=0, ha="right", va="center")
-
-
-def _runs_of(state: np.ndarray) -> list[np.ndarray]:
-    """Groups of consecutive indices (of m) in which all rows of `state` (k, m) stay the same."""
-    changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
-    return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
 
 
 def curves_chart(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Chart:

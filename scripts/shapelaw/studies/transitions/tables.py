@@ -18,7 +18,7 @@ from shapelaw.fits.curves import Curve, TransitionStatus, adjacent_pairs, gaps_o
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import INTERVAL, Noise, group_means
 from shapelaw.fits.projection import Form
-from shapelaw.specs.sizes import SIZE_LABELS, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.study import DEPTH_WIDTH, Published, published, published_log_width, published_of
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
@@ -32,7 +32,6 @@ from shapelaw.studies.transitions.analysis import (
 )
 
 SIZES_PER_DECADE = 100
-SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
 GAPS = [
     *("depth", "deeper_depth", "width", "deeper_width", "unit", "loss", "deeper_loss"),
@@ -51,7 +50,7 @@ SPREAD_COLUMNS = tuple(projection.Spread.__dataclass_fields__)
 
 def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
     """One row for each shape of checked runs: mean test loss, number of seeds, and the sizes that the runs have."""
-    sizes = [name for name in SIZES if name in runs]
+    sizes = [name for name in SIZE_COLUMNS.values() if name in runs]
     return group_means(runs, ["depth", "width"], sizes).rename(columns={"loss": "test_loss"})
 
 
@@ -322,6 +321,13 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
     return Ranking(sizes, depths, excess, excess > threshold * np.hypot(err, err[best, column]))
 
 
+def stretches(*states: npt.NDArray[Any]) -> list[npt.NDArray[np.intp]]:
+    """Groups of consecutive indices in which all states (m,) stay the same."""
+    state = np.stack(states)
+    changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
+    return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
+
+
 def best_depth_table(ranking: Ranking) -> pd.DataFrame:
     """The best depth of each range of sizes (figure 3c): `size_low, size_high, best_depth, also_best, certain`.
 
@@ -330,8 +336,7 @@ def best_depth_table(ranking: Ranking) -> pd.DataFrame:
     """
     rows = []
     best, tied = ranking.best, np.isfinite(ranking.excess) & ~ranking.worse
-    ranges = np.split(np.arange(len(best)), np.flatnonzero(np.diff(best)) + 1) if len(best) else []
-    for at in ranges:
+    for at in stretches(best):
         winner = best[at[0]]
         also = [d for k, d in enumerate(ranking.depths) if k != winner and tied[k, at].any()]
         certain = float(ranking.certain[at].mean())
