@@ -25,7 +25,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.write import Answer, Results, Table, check_declared, show_results
-from shapelaw.studies.grid.study import grid_study
+from shapelaw.studies.grid.study import Grid, grid_study
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import ANSWER, Study, published
 from shapelaw.studies.study_runs import diverged_in
@@ -36,7 +36,7 @@ def _study(arguments: Sequence[str]) -> Study | None:
     name = arguments[0] if arguments else ""
     if name in STUDIES:
         return STUDIES[name]
-    return grid_study(name) if "--axes" in arguments and not name.startswith("-") else None
+    return grid_study(Grid(name)) if "--axes" in arguments and not name.startswith("-") else None
 
 
 # Arrow's texts take twice as long in tables of ten rows

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -350,5 +351,5 @@ def tables_of_cells(cells: Iterable[tuple[Mapping[str, Value], Mapping[str, Tabl
 
 def typed(column: pd.Series) -> pd.Series:
     """A column of plain values with the type that keeps them: Int64 for whole numbers with gaps, else as they are."""
-    types = {"integer": "Int64", "floating": "float64", "mixed-integer-float": "float64"}
+    types: dict[str, Any] = {"integer": "Int64", "floating": "float64", "mixed-integer-float": "float64"}
     return column.astype(types.get(infer_dtype(column, skipna=True), column.dtype))

@@ -39,40 +39,30 @@ OF_TOKENS = "embedding_rank"
 OF_ATTENTION = "4 * heads * attention_dim"
 
 
-def _spelled(what: str, rule: str, ratios: bool = False) -> BeforeValidator:
-    """Takes a whole number, null or a rule; anything else is one problem, and not one for each spelling."""
+def _spelled(rule: str, kind: Any, ratio: str = "") -> Any:
+    """A whole number, null, a rule or another kind of value; all else is one problem, and not one for each spelling."""
+    what = f"a whole number{ratio} or {rule}"
 
     def checked(given: Any) -> Any:
         value = sections.plain_values(given)
-        ratio = value.get("ratio") if ratios and isinstance(value, Mapping) and len(value) == 1 else None
-        if isinstance(ratio, int | float) and 0 < ratio < math.inf:
-            return Ratio(ratio=ratio)
+        of = value.get("ratio") if ratio and isinstance(value, Mapping) and len(value) == 1 else None
+        if isinstance(of, int | float) and 0 < of < math.inf:
+            return Ratio(ratio=of)
         if value is None or value == rule or isinstance(value, Ratio) or (type(value) is int and value > 0):
             return value
         raise PydanticCustomError("rule", "it must be {what}", {"what": what})
 
-    return BeforeValidator(checked)
+    return Annotated[kind | Literal[rule] | None, BeforeValidator(checked)]
 
 
-HeadWidth = Annotated[
-    sections.Count | Ratio | Literal["equal_params"] | None,
-    _spelled("a whole number, {ratio: 4} or equal_params", EQUAL_PARAMS, ratios=True),
-]
-PositionalRank = Annotated[
-    sections.Count | Literal["embedding_rank"] | None, _spelled("a whole number or embedding_rank", OF_TOKENS)
-]
-FeedForward = Annotated[
-    sections.Count | Literal["4 * heads * attention_dim"] | None,
-    _spelled(f"a whole number or {OF_ATTENTION}", OF_ATTENTION),
-]
 FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
 BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
 _SPELLED: dict[str, Any] = {  # axes whose values a config bounds more tightly, or spells by a rule too
     "vocab_size": sections.Vocabulary,
     "context_length": sections.Tokens,
-    "attention_dim": HeadWidth,
-    "ff_width": FeedForward,
-    "positional_rank": PositionalRank,
+    "attention_dim": _spelled(EQUAL_PARAMS, sections.Count | Ratio, ", {ratio: 4}"),
+    "ff_width": _spelled(OF_ATTENTION, sections.Count),
+    "positional_rank": _spelled(OF_TOKENS, sections.Count),
 }
 _BUDGETS = {
     name: (Positive, f"A training's {unit}, in place of `steps`.") for name, (_, unit) in BUDGETS.items()

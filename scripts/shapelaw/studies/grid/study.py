@@ -52,33 +52,30 @@ def grids_of(config: Settings) -> Mapping[str, Keys]:
     return found
 
 
-def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
+def grid_study(grid: Grid, axes: Sequence[str] = ()) -> Study:
     """The study of a grid.
 
     Args:
-        name: the grid's name.
         axes: what it varies beside depth and width.
-        own: the other attributes of `Study`.
     """
     return Study(
-        name,
+        grid.name,
         "Grid",
         CAPTIONS,
         TABLES,
         FIGURES,
         RESULTS,
         question=question(axes),
-        subtitle=name,
+        subtitle=grid.name,
         kind=LANGUAGE,
         answering=ANSWERING,
-        **own,
+        **{name: getattr(grid, name) for name in ("runs", "problems", "warnings", "costs", "options")},
     )
 
 
 def study_of(config: Settings, name: str) -> Study:
     """A grid of a config as a study."""
-    grid = Grid(name)
-    return grid_study(name, grid.axes(config), **grid.attributes)
+    return grid_study(Grid(name), Grid(name).axes(config))
 
 
 def declared_study(
@@ -98,12 +95,13 @@ def declared_study(
         figures: its figures, with where each was published; without `results` of its own it has those of a grid too.
         own: the other attributes of `Study`, the question among them.
     """
-    made = grid_study(grid.name, **grid.attributes)
     if "results" in own:
         own = {"options": grid.sized, "answering": (), **own}
     else:
         figures = {**FIGURES, **figures}
-    return replace(made, captions=captions, figures=figures, grid=blocks, **{"subtitle": "", **own})
+    return replace(
+        grid_study(grid), captions=captions, figures=figures, grid=blocks, **{"subtitle": "", **own}
+    )
 
 
 def question(axes: Sequence[str]) -> str:
@@ -153,12 +151,6 @@ class Grid:
     def place(self) -> str:
         """Its place in the config."""
         return f"grids.{self.name}"
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """What a `Study` takes from it."""
-        names = ("runs", "problems", "warnings", "costs", "options")
-        return {name: getattr(self, name) for name in names}
 
     def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
         """The sections of its blocks, each with its place."""

@@ -59,13 +59,9 @@ def stack(
     """A table of every cell below each other, with the columns that name the cell first; cells without one pass.
 
     Args:
-        parts: is told the cells whose table fails, which then pass too; without it the first one's failure is raised.
+        parts: is told the cells whose table fails, which then pass too.
     """
-    tables = (
-        [(one, made(one)) for one in analyses]
-        if parts is None
-        else parts.each(analyses, made, lambda one: one.cell.name)
-    )
+    tables = (parts or Parts()).each(analyses, made, lambda one: one.cell.name)
     return frame_of((named(one), table) for one, table in tables if table is not None)
 
 
@@ -153,15 +149,15 @@ def lines_of(one: CellAnalysis) -> pd.DataFrame:
     return pd.DataFrame(rows).convert_dtypes()
 
 
-def projection_of_cells(analyses: Iterable[CellAnalysis], parts: Parts | None = None) -> pd.DataFrame:
+def projection_of_cells(analyses: Sequence[CellAnalysis], parts: Parts) -> pd.DataFrame:
     """The shapes that the line of a cell projects for larger sizes, of cells that have one."""
-    known = list(analyses)
-    usable = [one for one in known if why_no_projection(one.transitions.fit) is None]
-    if usable:
-        return stack(
-            usable, lambda one: projection_table(one.transitions.fit, one.transitions.forms), parts=parts
-        )
-    return stack(known[:1], lambda one: projection_table(one.transitions.fit).iloc[:0])
+    usable = [one for one in analyses if why_no_projection(one.transitions.fit) is None]
+    found = stack(
+        usable or analyses[:1],
+        lambda one: projection_table(one.transitions.fit, one.transitions.forms),
+        parts=parts,
+    )
+    return found if usable else found.iloc[:0]
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:

@@ -39,6 +39,7 @@ WITHOUT_LIMITS = ", without limits"
 GPT3_VOCABULARY = 50257
 PUBLISHED = "published"  # transitions in the place of a file
 WIDTH = "transition width at depth"
+Attempt = Callable[[str, Callable[[], Any]], Any]  # a part's name and its work
 UNITS = {"test_loss": "nats per token", "bits_per_byte": "bits per byte"}
 
 
@@ -161,17 +162,21 @@ def analyse_runs(
     of_sizes = curves_by_size(runs, noise, sizes)
     curves = of_sizes[options.size]
 
+    find = partial(bootstrap_crossing, noise=noise, draws=options.draws, seed=options.seed)
+    attempt: Attempt = (lambda _, work: work()) if parts is None else parts.attempt
+
     def compare(shallow: Curve, deep: Curve) -> Pair:
-        bootstrap, draws = bootstrap_crossing(shallow, deep, noise, draws=options.draws, seed=options.seed)
+        bootstrap, draws = find(shallow, deep)
         return Pair(shallow, deep, paper_rule(shallow, deep, noise), bootstrap, draws)
 
     def compared(pairs: Iterable[tuple[Curve, Curve]]) -> Iterator[Pair]:
         for shallow, deep in pairs:
-            compare_these = partial(compare, shallow, deep)
             name = f"depth {shallow.depth} against {deep.depth}"
-            found = compare_these() if parts is None else parts.attempt(name, compare_these)
-            if found is not None:
+            if (found := attempt(name, partial(compare, shallow, deep))) is not None:
                 yield found
+
+    def on_axis(axis: SizeAxis) -> list[Transition]:
+        return [find(*pair)[0] for pair in adjacent_pairs(of_sizes[axis])]
 
     adjacent = _with_correlations(tuple(compared(adjacent_pairs(curves))))
     known = {(pair.shallow.depth, pair.deep.depth): pair for pair in adjacent}
@@ -183,6 +188,14 @@ def analyse_runs(
     transitions = pd.DataFrame([asdict(one) for one in found], columns=COLUMNS)
     transitions = _with_tokens(transitions.sort_values(["method", "depth"], ignore_index=True), runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
+    # a width at a transition depends on what counts as equal: two networks with equal blocks have unequal embeddings
+    on_axes = {
+        axis: [pair.bootstrap for pair in adjacent]
+        if axis is options.size
+        else attempt(f"transitions at equal {SIZE_LABELS[axis]}", partial(on_axis, axis)) or []
+        for axis in sizes
+    }
+    rows = [{"size_axis": axis.value, **asdict(one)} for axis in sizes for one in on_axes[axis]]
     return TransitionAnalysis(
         transitions,
         fits,
@@ -195,7 +208,7 @@ def analyse_runs(
             adjacent,
             doubled,
             options.size,
-            _with_tokens(_on_every_axis(of_sizes, noise, options, adjacent, parts), runs),
+            _with_tokens(pd.DataFrame(rows, columns=["size_axis", *COLUMNS]), runs),
         ),
     )
 
@@ -208,33 +221,6 @@ def _with_correlations(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
             correlation = pair.draws.correlation(deeper.draws, len(pair.deep.size))
             made[at] = replace(pair, bootstrap=replace(pair.bootstrap, correlation=correlation))
     return tuple(made)
-
-
-def _on_every_axis(
-    curves: Mapping[SizeAxis, Mapping[int, Curve]],
-    noise: Noise | None,
-    options: Options,
-    adjacent: Sequence[Pair],
-    parts: Parts | None,
-) -> pd.DataFrame:
-    """The bootstrap's transitions on each size axis of the runs, as `size_axis` and the columns of a transition.
-
-    A width at a transition depends on what counts as equal: two networks with equal blocks have unequal embeddings.
-    """
-
-    def at_equal(axis: SizeAxis) -> list[Transition]:
-        pairs = adjacent_pairs(curves[axis])
-        return [bootstrap_crossing(*pair, noise, draws=options.draws, seed=options.seed)[0] for pair in pairs]
-
-    rows: list[dict[str, Any]] = []
-    for axis in curves:
-        if axis is options.size:
-            found = [pair.bootstrap for pair in adjacent]
-        else:
-            work, name = partial(at_equal, axis), f"transitions at equal {SIZE_LABELS[axis]}"
-            found = work() if parts is None else parts.attempt(name, work) or []
-        rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
-    return pd.DataFrame(rows, columns=["size_axis", *COLUMNS])
 
 
 def _with_tokens(transitions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -257,7 +243,7 @@ def _with_tokens(transitions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Transition widths as `depth, width, width_err`, with any other columns of `transitions.csv` that the table has.
+    """Transition widths, `depth, width, width_err`, in the columns of `transitions.csv`; what a table lacks is filled.
 
     A row whose `status` is not "crossing" has no width. Without a `method` column each depth may have one row.
 
@@ -266,33 +252,28 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
             for one method.
     """
     require_columns(table, list(TRANSITION_COLUMNS), source)
-    optional = [name for name in COLUMNS if name in table and name not in TRANSITION_COLUMNS]
-    crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
-    depth = numbers_of(table, ["depth"], source, whole=["depth"])
-    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(**depth)
-    numbers_of(table[crossing], TRANSITION_COLUMNS, source, positive=TRANSITION_COLUMNS)
-    if {"bound", "bound_err", "side"} <= set(optional):
-        bounds = ("bound", "bound_err")
-        numbers_of(table[table["side"].notna()], bounds, source, positive=bounds)
-        known = table["side"].isna() | table["side"].isin([side.value for side in Side])
-        refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
-    key = ["depth", "method"] if "method" in optional else ["depth"]
-    refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
-    return checked.sort_values(key, ignore_index=True)
-
-
-def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> TransitionAnalysis:
-    """Fit checked transitions (`depth, width, width_err` and more, see `check_transitions`).
-
-    `method` picks the main fit where the table names several methods; a single method is the main one.
-    """
     defaults = {one.name: one.default for one in fields(Transition) if one.default is not MISSING}
     defaults |= {"method": GIVEN, "status": TransitionStatus.CROSSING.value, "deeper_depth": pd.NA}
-    table = given.assign(**{name: value for name, value in defaults.items() if name not in given})
+    table = table.assign(**{name: value for name, value in defaults.items() if name not in table})
+    table = table.assign(**numbers_of(table, ["depth"], source, whole=["depth"]))
+    crossing, side, bounds = table["status"] == "crossing", table["side"], ("bound", "bound_err")
+    numbers_of(table[crossing], TRANSITION_COLUMNS, source, positive=TRANSITION_COLUMNS)
+    numbers_of(table[side.notna()], bounds, source, positive=bounds)
+    known = side.isna() | side.isin([one.value for one in Side])
+    refuse(table, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
+    key = ["depth", "method"]
+    refuse(table, table.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
     for name, sign in (("width_low", -1), ("width_high", 1)):
         if name not in table:
             table[name] = table["width"] + sign * table["width_err"]
-    table = table.astype({"deeper_depth": "Int64"})[COLUMNS]
+    return table.astype({"deeper_depth": "Int64"})[COLUMNS].sort_values(key, ignore_index=True)
+
+
+def analyse_transitions(table: pd.DataFrame, method: str = BOOTSTRAP) -> TransitionAnalysis:
+    """Fit checked transitions (`check_transitions`).
+
+    `method` picks the main fit where the table names several methods; a single method is the main one.
+    """
     methods = [str(name) for name in table["method"].unique()]
     fits = _fits(table, methods)
     return TransitionAnalysis(table, fits, method if method in fits else methods[0], runs=None)

@@ -214,19 +214,18 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
             f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, {chance_words(fit.p_value)})"
             + ("\nthe points scatter more than their errors" if fit.p_value < projection.SCATTERED else "")
         )
-        if law is None:
-            marks.append(Band(depth, *_log_band(width, err), "its ± one standard error", SECOND, 0.18))
-        else:
+        color = SECOND
+        if law is not None:
             log_width, log_err = projection.log_width_of(law, depth)
-            width = np.exp(log_width)
-            marks.append(Points(depth, width, "law that fits best", ACCENT, line="-", more={"zorder": 1}))
-            band = Band(depth, *_log_band(width, width * log_err), "its ± one standard error", ACCENT, 0.18)
-            marks.append(band)
+            width, color = np.exp(log_width), ACCENT
+            err = width * log_err
+            marks.append(Points(depth, width, "law that fits best", color, line="-", more={"zorder": 1}))
             title = (
                 f"{LAWS[law.name]}\nlog d = {projection.FORMS[law.name][0]}, "
                 f"{_slopes(law)} ({chance_words(law.p_value)})\n"
                 f"log d = a + b L is rejected ({chance_words(fit.p_value)})"
             )
+        marks.append(Band(depth, *_log_band(width, err), "its ± one standard error", color, 0.18))
     equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
     return Panel(
         marks, Span("depth L", "whole"), Span(f"transition width d{equal}", "whole log"), title=title
