@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from page_parts import pipe_table, with_parts
 from shapelaw.errors import UserError
+from shapelaw.report.charts import Chart
 from shapelaw.report.reading import MISSING, reading_of
 from shapelaw.report.tables import table_page, write_table
 from shapelaw.report.write import (
@@ -29,7 +29,7 @@ ANSWER = Answer("Both.", True)
 
 
 def test_other_results_than_declared_are_refused() -> None:
-    table, figure = Table(pd.DataFrame(), ""), Figure()
+    table, figure = Table(pd.DataFrame(), ""), Chart([])
     check_declared(Results({"a": table}, {"f": figure}, {}, "", answer=ANSWER), ["a"], ["f"])
     check_declared(Results({}, {"f": figure}, {}, "", {"a": "no runs"}, ANSWER), ["a"], ["f"])
     with pytest.raises(UndeclaredResults, match="table b is not declared; table a is declared and was not"):

@@ -36,7 +36,6 @@ from transition_runs import of_series, refitted, todays_runs, undertraining_runs
 
 from shapelaw.advice.surface import results as surface
 from shapelaw.fits.inputs import check_runs
-from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.assumptions.results import present as of_layers
@@ -279,8 +278,7 @@ def shown(results: Results) -> Tables:
         texts = table.reading.texts.to_dict("list")
         found[f"{name}, read"] = as_table({"note": table.reading.note, "texts": texts})
     for name, figure in results.figures.items():
-        drawn = figure.figure() if isinstance(figure, Chart) else figure
-        found[f"figure {name}"] = as_table(drawn if isinstance(drawn, str) else of_figure(drawn))
+        found[f"figure {name}"] = as_table(figure if isinstance(figure, str) else of_figure(figure.figure()))
     found["fit.json"] = as_table({**results.fit_file, "left out": results.left_out})
     return found
 

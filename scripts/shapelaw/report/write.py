@@ -11,7 +11,6 @@ from shutil import copyfile
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from shapelaw.errors import PartFailed, Parts
 from shapelaw.report.charts import Chart
@@ -22,7 +21,7 @@ from shapelaw.report.tables import grouped, write_table, writing_to
 ANSWER, NOTES, FINDINGS = "answer", "notes", "findings"  # keys of fit.json that the report reads
 FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
 TABLES = "tables"  # name of the files that have all tables
-Drawn = Chart | Figure | str  # a figure; or the reason why there is none
+Drawn = Chart | str  # a figure; or the reason why there is none
 
 
 def _as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,8 +108,8 @@ class Results:
 
     Attributes:
         tables: tables by name.
-        figures: figures by name, as specifications or drawn; a text where there is nothing to draw: the reason, which
-            is written in the place of the figure, since Snakemake wants its files.
+        figures: figures by name; a text where there is nothing to draw: the reason, which is written in the place of
+            the figure, since Snakemake wants its files.
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
         summary: what no table says, in sentences, one per line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
@@ -299,6 +298,4 @@ def _write_table(path: Path, study: str, table: Table) -> tuple[list[Path], str,
 
 def _save(path: Path, figure: Drawn) -> list[Path]:
     """Draw a figure of results and save it."""
-    if isinstance(figure, str):
-        return save_figure(notice(figure), path)
-    return save_figure(figure.figure() if isinstance(figure, Chart) else figure, path)
+    return save_figure(notice(figure) if isinstance(figure, str) else figure.figure(), path)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
 from shapelaw.advice.own_runs.budgets import Budget, budgets_of
@@ -20,8 +19,7 @@ from shapelaw.advice.surface.forms import losses_constant
 from shapelaw.errors import Parts, UserError
 from shapelaw.fits.inputs import TOKENS, check_runs
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.report.charts import Chart
-from shapelaw.report.write import Results
+from shapelaw.report.write import Drawn, Results
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, order_of, tables_of_cells
 from shapelaw.studies.study_runs import sentences_of, without_diverged
@@ -139,7 +137,7 @@ def combined(made: Sequence[tuple[Cell, Results]], parts: Parts) -> Results:
         parts: the cells that failed.
     """
     tables = tables_of_cells((cell.values, one.tables) for cell, one in made)
-    figures: dict[str, Chart | Figure | str] = {}
+    figures: dict[str, Drawn] = {}
     left_out: dict[str, str] = {}
     for cell, one in made:
         of = "-".join(f"{name}-{value}" for name, value in cell.values.items())

@@ -69,7 +69,10 @@ class Cell:
 
     def value(self, name: str) -> Value:
         """The value of a column that all its runs share; None where the table lacks it or it is empty."""
-        return self.values[name] if name in self.values else _shared(self.runs, name)
+        if name in self.values:
+            return self.values[name]
+        known = name in self.runs and not _several(self.runs[name])
+        return plain(self.runs[name].iloc[0]) if known else None
 
     def number(self, name: str) -> float:
         """The same where it is a number; infinite for the best of several, and where it is empty."""
@@ -260,15 +263,10 @@ def _with_split(table: pd.DataFrame, split: Sequence[str], name: str) -> tuple[p
 def _parts(table: pd.DataFrame, split: Sequence[str]) -> list[tuple[dict[str, Value], pd.DataFrame]]:
     if not split:
         return [({}, table)]
-    groups = table.groupby(list(split), dropna=False, sort=False)
     return [
         ({name: plain(value) for name, value in zip(split, key, strict=True)}, rows)
-        for key, rows in ((key if isinstance(key, tuple) else (key,), rows) for key, rows in groups)
+        for key, rows in table.groupby(list(split), dropna=False, sort=False)
     ]
-
-
-def _shared(runs: pd.DataFrame, name: str) -> Value:
-    return plain(runs[name].iloc[0]) if name in runs and not _several(runs[name]) else None
 
 
 def plain(value: object) -> Value:
@@ -281,15 +279,14 @@ def plain(value: object) -> Value:
     return int(number) if number.is_integer() else number
 
 
-def _refuse_recipes(parts: Iterable[tuple[Mapping[str, Value], pd.DataFrame]], source: str) -> None:
+def _refuse_recipes(parts: Sequence[tuple[Mapping[str, Value], pd.DataFrame]], source: str) -> None:
     """Refuse rates and steps that split a table from elsewhere.
 
     Raises:
         UserError: such a column splits; the sentence names a shape, its values, and the way out.
     """
-    known = list(parts)
     for name in RECIPE:
-        if values := sorted({part[name] for part, _ in known if name in part}, key=order_of):
+        if values := sorted({part[name] for part, _ in parts if name in part}, key=order_of):
             told = [f"{one:g}" if isinstance(one, int | float) else "empty" for one in values[:SHOWN]]
             raise UserError(
                 f"{source} has several values of {name} ({', '.join(told)}) at one depth and width, and no other "

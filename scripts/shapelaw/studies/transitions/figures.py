@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -41,24 +40,24 @@ LAWS = {  # how the width grows by a form of log d
     "power law": "The width grows as a power of the depth:",
 }
 Analyses = Mapping[str, TransitionAnalysis]  # by the names of their cells; that of a single one is empty
-Row = Mapping[Hashable, Any]  # of transitions.csv
+Draw = Callable[[TransitionAnalysis], Panel | str]
 
 
-def figures_of(cells: Analyses) -> dict[str, Callable[[object], Chart | str]]:
+def figures_of(cells: Analyses) -> Mapping[str, Callable[[object], Chart | str]]:
     """How all figures are drawn; of transitions that were given without runs those that need none."""
-    drawn: dict[str, Callable[[object], Chart | str]] = {
-        "transition_width": lambda _: _of_cells(cells, width_panel, width=1.2 * COLUMN, height=3.3, legend=2),
-        "transition_size": lambda _: _of_cells(cells, size_panel, width=COLUMN, height=2.6, legend=1),
-        "extrapolation": lambda _: _of_cells(
-            cells, extrapolation_panel, width=0.72 * PAGE, height=3.6, legend=2
-        ),
+    of_cells = {
+        "transition_width": (width_panel, 1.2 * COLUMN, 3.3, 2),
+        "transition_size": (size_panel, COLUMN, 2.6, 1),
+        "extrapolation": (extrapolation_panel, 0.72 * PAGE, 3.6, 2),
     }
+    drawn = {name: partial(_of_cells, cells, *of) for name, of in of_cells.items()}
     runs = {name: one.runs for name, one in cells.items() if one.runs is not None}
     if not runs:
         return drawn
     adjacent = cache(lambda: loss_figure(runs, lambda one: one.adjacent))  # the same chart is drawn once
     only_doubled = all(_depths(one.adjacent) == _depths(one.doubled) for one in runs.values())
-    return drawn | {
+    return {
+        **drawn,
         "loss_adjacent": lambda _: adjacent(),
         "loss_doubled": lambda _: adjacent() if only_doubled else loss_figure(runs, lambda one: one.doubled),
         "best_depth": lambda _: best_depth_figure(runs),
@@ -70,12 +69,7 @@ def _depths(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
 
 
 def _of_cells(
-    cells: Analyses,
-    draw: Callable[[TransitionAnalysis], Panel | str],
-    *,
-    width: float,
-    height: float,
-    legend: int,
+    cells: Analyses, draw: Draw, width: float, height: float, legend: int, _: object
 ) -> Chart | str:
     """A panel for each cell that has one; where none has, the reason of the first."""
     drawn = {name: draw(one) for name, one in cells.items()}
