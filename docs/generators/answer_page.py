@@ -40,7 +40,7 @@ from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.inputs import TOKENS as TOKENS_TRAINED
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import pooled_noise
-from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
+from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.storage.files import replacing
@@ -289,8 +289,8 @@ def figure() -> Figure:
     shown = (depths >= 7) & (depths <= 130)
     value, low, high = found.band(DEPTHS[shown], found.log_blocks[shown])
     with style():
-        drawn, panels = new_figure(width=TEXT, height=3.6)
-        axes = panels[0, 0]
+        drawn = Figure(figsize=(TEXT, 3.6))
+        axes: Any = drawn.subplots()
         axes.fill_between(
             depths[shown], low, high, color=SECOND, alpha=0.15, linewidth=0, label="68% interval"
         )

@@ -4,9 +4,11 @@ import matplotlib as mpl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from shapelaw.report.plots import (
     ACCENT,
+    COLUMN,
     FIFTH,
     FOURTH,
     LEAST_TICKS,
@@ -15,7 +17,6 @@ from shapelaw.report.plots import (
     THIRD,
     explain,
     log_axis,
-    new_figure,
     ordered_looks,
     readable_ticks,
     save_figure,
@@ -26,10 +27,11 @@ from shapelaw.report.plots import (
 
 def draw():
     with style():
-        figure, axes = new_figure(1, 2)
-        axes[0, 0].plot([1e6, 1e9], [3, 2])
-        log_axis(axes[0, 0])
-        explain(axes[0, 1], "no line is fitted")
+        figure = Figure(figsize=(COLUMN, 2.6))
+        left, right = figure.subplots(1, 2)
+        left.plot([1e6, 1e9], [3, 2])
+        log_axis(left)
+        explain(right, "no line is fitted")
     return figure
 
 
@@ -48,12 +50,13 @@ def test_a_saved_figure_is_what_matplotlib_saves_and_always_the_same(tmp_path):
 def labels_of(low, high, *, whole=False):
     """The labels that a reader sees on a logarithmic axis between two ends."""
     with style():
-        figure, axes = new_figure()
-        axes[0, 0].plot([low, high], [1, 2])
-        axes[0, 0].set_xlim(low, high)
-        log_axis(axes[0, 0], whole=whole)
+        figure = Figure(figsize=(COLUMN, 2.6))
+        axes = figure.subplots()
+        axes.plot([low, high], [1, 2])
+        axes.set_xlim(low, high)
+        log_axis(axes, whole=whole)
         figure.draw_without_rendering()
-        axis = axes[0, 0].xaxis
+        axis = axes.xaxis
         minor = [tick.label1.get_text() for tick in axis.get_minor_ticks()]
     assert not any(minor)
     return [tick.label1.get_text() for tick in axis.get_major_ticks()]

@@ -250,9 +250,10 @@ class Chart:
         of its ticks where the panel below has the same limits too."""
         rows = -(-len(self.panels) // self.columns)
         with plots.style():
-            figure, axes = plots.new_figure(
-                rows, self.columns, width=self.width or (plots.COLUMN if self.columns == 1 else plots.PAGE),
-                height=self.height or 3.0 * rows, width_ratios=self.widths, height_ratios=self.heights,
+            width = self.width or (plots.COLUMN if self.columns == 1 else plots.PAGE)
+            figure = Figure(figsize=(width, self.height or 3.0 * rows))
+            axes = figure.subplots(
+                rows, self.columns, squeeze=False, width_ratios=self.widths, height_ratios=self.heights,
                 sharex=self.share_x, sharey=self.share_y,
             )  # fmt: skip
             for place in range(rows * self.columns):

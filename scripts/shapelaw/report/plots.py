@@ -12,7 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -76,16 +75,8 @@ _STYLE: dict[Any, Any] = {
 
 
 def style() -> AbstractContextManager[None]:
-    """Draw inside this context, e.g. `with style(): fig, axes = new_figure(1, 2); ...`."""
+    """Draw inside this context, e.g. `with style(): figure = Figure(); ...`."""
     return mpl.rc_context(_STYLE)
-
-
-def new_figure(
-    rows: int = 1, columns: int = 1, *, width: float = COLUMN, height: float = 2.6, **grid: Any
-) -> tuple[Figure, npt.NDArray[np.object_]]:
-    """A figure (size in inches) and its (rows, columns) array of axes; `grid` goes to `Figure.subplots`."""
-    figure = Figure(figsize=(width, height))
-    return figure, figure.subplots(rows, columns, squeeze=False, **grid)
 
 
 def key(label: str, color: str = MUTED, line: Any = "-", **look: Any) -> Line2D:

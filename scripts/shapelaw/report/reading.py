@@ -292,10 +292,8 @@ def markdown_of(reading: Reading, caption: str = "") -> str:
 
 def text_of(reading: Reading, name: str, file: Path) -> str:
     """The first rows of the table for a terminal, below its name, with the file that has all of them."""
-    rows, rest = (
-        _tabulated(reading.texts.head(FIRST_ROWS), reading.numbers, "simple"),
-        len(reading.texts) - FIRST_ROWS,
-    )
+    rows = _tabulated(reading.texts.head(FIRST_ROWS), reading.numbers, "simple")
+    rest = len(reading.texts) - FIRST_ROWS
     more = f"{rest:,} more rows: {file}. " if rest > 0 else ""
     return "\n".join(filter(None, [f"{name}:", rows, f"{more}{reading.note}".strip()])) + "\n"
 

@@ -253,19 +253,19 @@ def _paired(settings: frozenset[tuple[str, Any]], depths: tuple[int, ...], size:
     """
     near = {depth: _near(dict(settings), depth, size) for depth in depths}
     near = {depth: row for depth, row in near.items() if row}
-    wanted, best = math.log(size), None
-    for centre in sorted({one for row in near.values() for one in row}):
-        choice = {depth: min(row, key=lambda one: abs(one - centre)) for depth, row in near.items()}
-        spread = max(choice.values()) - min(choice.values())
-        off = max(abs(one - wanted) for one in choice.values())
-        rank = max(round(spread, 9), math.log1p(EQUAL_SHARE)), off, spread  # equal ones differ by rounding
-        if best is None or rank < best[0]:
-            best = rank, choice
-    if best is None:
+    if not near:
         return Paired({}, 0.0)
-    choice = best[1]
-    widths = {depth: near[depth][one] for depth, one in choice.items()}
-    return Paired(widths, math.expm1(max(choice.values()) - min(choice.values())))
+
+    def around(centre: float) -> dict[int, float]:
+        return {depth: min(row, key=lambda one: abs(one - centre)) for depth, row in near.items()}
+
+    def rank(choice: Mapping[int, float]) -> tuple[float, float, float]:
+        spread = max(choice.values()) - min(choice.values())
+        off = max(abs(one - math.log(size)) for one in choice.values())
+        return max(round(spread, 9), math.log1p(EQUAL_SHARE)), off, spread  # equal ones differ by rounding
+
+    best = min(map(around, sorted({one for row in near.values() for one in row})), key=rank)
+    return Paired({depth: near[depth][one] for depth, one in best.items()}, math.expm1(rank(best)[-1]))
 
 
 def _near(settings: Settings, depth: int, size: float) -> dict[float, int]:
