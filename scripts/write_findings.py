@@ -11,12 +11,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shapelaw.campaign.config import studies_of
 from shapelaw.campaign.findings import findings_page, read_finding
-from shapelaw.campaign.submission import read_submission, submitted_study
+from shapelaw.campaign.submission import read_submission
 from shapelaw.errors import UserError, command_line, did_you_mean, exit_code
 from shapelaw.report.tables import writing_to
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,18 +32,22 @@ def main() -> None:
     arguments = parser.parse_args()
     asked = list(dict.fromkeys(arguments.studies))
     ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
-    studies = [_study(name, arguments.submitted) for name in ordered]
     submission = None if arguments.submitted is None else read_submission(arguments.submitted)
+    known = STUDIES if submission is None else studies_of(submission.config)
+    for name in ordered:
+        if name not in known:
+            near = did_you_mean(name, list(STUDIES))
+            raise UserError(f"There is no study {name}{near}; a grid needs --submitted FILE.")
     runs = {} if submission is None else submission.runs
     found = [
         read_finding(
-            study,
+            known[name],
             arguments.results,
-            runs.get(study.name, {}).values(),
+            runs.get(name, {}).values(),
             arguments.submitted,
-            [] if submission is None else study.warnings(submission.config, ROOT),
+            [] if submission is None else known[name].warnings(submission.config, ROOT),
         )
-        for study in studies
+        for name in ordered
     ]
     others = sorted(
         str(path.parent) for path in arguments.results.glob("*/fit.json") if path.parent.name not in asked
@@ -51,16 +55,6 @@ def main() -> None:
     page = findings_page(found, "" if submission is None else submission.results_digest, others)
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")
-
-
-def _study(name: str, submitted: Path | None) -> Study:
-    """Raises UserError: there is no study and no grid of that name."""
-    study = submitted_study(submitted, name)
-    if study is None:
-        raise UserError(
-            f"There is no study {name}{did_you_mean(name, list(STUDIES))}; a grid needs --submitted FILE."
-        )
-    return study
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from shapelaw.settings.problems import uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, in_words, kind_of
 from shapelaw.storage.pool import read_keys
-from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
+from shapelaw.studies.study import OTHER_FOLDERS, TABLE_COPIES, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
@@ -198,24 +198,19 @@ def target_problems(target: str, config: Settings, runs: Runs) -> Iterator[str]:
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
     elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()
+        studies = studies_of(config)
         if name in OTHER_FOLDERS:
             return
-        found = list(_study_problems(target, name, config))
-        studies = studies_of(config)
-        yield from found or (_file_problems(studies[name], file) if name in studies else ())
-
-
-def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
-    studies = studies_of(config)
-    study = studies.get(name)
-    if study is None:
-        if near := did_you_mean(name, list(studies)):
-            yield f"There is no study {name}{near}; there are {', '.join(studies)}."
-    elif not study.extra and name not in config.studies:
-        yield (
-            f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "
-            f"snakemake {target} --config studies='[{name}]'"
-        )
+        if name not in studies:
+            if near := did_you_mean(name, list(studies)):
+                yield f"There is no study {name}{near}; there are {', '.join(studies)}."
+        elif not studies[name].extra and name not in config.studies:
+            yield (
+                f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "
+                f"snakemake {target} --config studies='[{name}]'"
+            )
+        else:
+            yield from _file_problems(studies[name], file)
 
 
 def _file_problems(study: Study, file: str) -> Iterator[str]:
@@ -229,9 +224,8 @@ def _file_problems(study: Study, file: str) -> Iterator[str]:
     if f"{study.folder}/{file}" in study.copies:
         yield f"{study.folder}/{file} comes with {name}.svg; ask for that: snakemake {study.folder}/{name}.svg"
         return
-    endings = ((study.tables, TABLE_ENDINGS), (study.figures, FIGURE_ENDINGS))
     known = ["fit.json", "logged", "keys.txt", "runs.parquet", Path(study.input).name]
-    known += [f"{name}.{ending}" for names, kinds in endings for name in names for ending in kinds]
+    known += [Path(one).name for one in study.artifacts]
     if file not in known and (near := did_you_mean(file, known)):
         yield f"The study {study.name} makes no file {file}{near}."
 

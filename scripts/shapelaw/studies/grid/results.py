@@ -42,19 +42,17 @@ from shapelaw.studies.study_runs import study_runs
 from shapelaw.studies.transitions import results as transitions
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis
 from shapelaw.studies.transitions.figures import curves_chart, layers_text
-from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions, told_by_pair
+from shapelaw.studies.transitions.tables import gaps_table, read_gaps, read_transitions
 
 _EFFECTS: dict[str, Any] = {"read": tables.read_effects, "counted": True}
 T = TypeVar("T")
 Row = Mapping[Hashable, Any]
 CELL_TABLES = {
-    "transitions": TableOf(
-        lambda one: told_by_pair(one.transitions),
-        "Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with the two "
-        "trained sizes on its sides by the paper's rule.",
-        transitions.PAIR_FORMATS,
-        tables.of_cells(read_transitions),
-        counted=True,
+    "transitions": replace(
+        transitions.TABLES["transitions"],
+        caption="Width at which the deeper network wins, for {of}: with the 68% interval by the bootstrap, and with "
+        "the two trained sizes on its sides by the paper's rule.",
+        read=tables.of_cells(read_transitions),
     ),
     "size_axes": replace(transitions.TABLES_OF_RUNS["size_axes"], read=tables.of_cells(read_transitions)),
     "gaps": TableOf(

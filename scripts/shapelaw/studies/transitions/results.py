@@ -43,8 +43,10 @@ SHAPE_FORMATS = {
     "unreached": ".1%",
 }
 WIDTHS = ("width", "width_err", "width_low", "width_high", "bound", "bound_err")
-WIDTH_FORMATS = dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f")
-PAIR_FORMATS = WIDTH_FORMATS | dict.fromkeys(("mid_depth", "depth_ratio", "correlation", "lag"), ".2f")
+PAIR_FORMATS = {
+    **dict.fromkeys((*WIDTHS, "reportable_low", "reportable_high", "noise_scale"), ".1f"),
+    **dict.fromkeys(("mid_depth", "depth_ratio", "correlation", "lag"), ".2f"),
+}
 GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
     ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
 )
@@ -94,12 +96,10 @@ NO_COMMON_SIZES = (
 
 
 TABLES_OF_RUNS = {
-    "size_axes": TableOf(
-        lambda one: tabled.told_by_pair(one.compared.size_axes),
-        "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-        PAIR_FORMATS,
-        tabled.read_transitions,
-        counted=True,
+    "size_axes": replace(
+        TABLES["transitions"],
+        frame=lambda one: tabled.told_by_pair(one.compared.size_axes),
+        caption="The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
     ),
     "seed_noise": TableOf(
         lambda one: tabled.seed_noise_table(one.compared), "Spread of the loss over seeds."
