@@ -11,7 +11,7 @@ import pytest
 from browsers import needs_browser, started
 
 from shapelaw.report.reading import LONG, PREAMBLE, latex_of, markdown_of, reading_of
-from shapelaw.report.tables import write_table
+from shapelaw.report.write import Table, write_table
 
 NAN = math.nan
 FITTED = pd.DataFrame(
@@ -110,7 +110,7 @@ class TestBrowser:
         table = pd.concat([FITTED] * LONG, ignore_index=True).assign(
             width=lambda rows: rows.index * 37.0 % 101
         )
-        _, page = write_table(table, tmp_path / "sizes", reading_of(table, {}), "Sizes.")
+        (_, page), *_ = write_table(tmp_path / "sizes", "study", Table(table, "Sizes."))
         with started(tmp_path / "profile") as browser:
             for width in (400, 1280):
                 size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}

@@ -14,7 +14,7 @@ from page_parts import pipe_table, with_parts
 from shapelaw.errors import UserError
 from shapelaw.report.charts import Chart
 from shapelaw.report.reading import MISSING, reading_of
-from shapelaw.report.tables import table_page, write_table
+from shapelaw.report.tables import table_page
 from shapelaw.report.write import (
     Answer,
     Results,
@@ -23,6 +23,7 @@ from shapelaw.report.write import (
     check_declared,
     show_results,
     write_results,
+    write_table,
 )
 
 ANSWER = Answer("Both.", True)
@@ -120,8 +121,7 @@ TABLE = pd.DataFrame(
 
 def test_the_csv_keeps_every_digit(tmp_path):
     """Also where the name has a dot."""
-    reading = reading_of(TABLE, {"width": ",.1f"})
-    files = write_table(TABLE, tmp_path / "deep" / "v0.5", reading)
+    files, _, _ = write_table(tmp_path / "deep" / "v0.5", "study", Table(TABLE, "", {"width": ",.1f"}))
     assert [file.name for file in files] == ["v0.5.csv", "v0.5.html"]
     back = pd.read_csv(files[0])
     assert back["width"][0] == TABLE["width"][0]

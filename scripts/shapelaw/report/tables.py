@@ -196,20 +196,6 @@ def _cell(value: object) -> object:
     return value.value if isinstance(value, Enum) else value
 
 
-def write_table(table: pd.DataFrame, path: Path, reading: Reading, caption: str = "") -> list[Path]:
-    """Write PATH.csv with every digit and PATH.html to read, and return the paths; the index is left out.
-
-    Args:
-        path: path without suffix; a dot in the name is kept. Missing folders are made.
-        caption: sentences above the table to read.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".html")]
-    table.to_csv(files[0], index=False)
-    files[1].write_text(table_page(path, caption, reading, table), encoding="utf-8")
-    return files
-
-
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
     """Turn errors of writing results into a folder into a sentence.

@@ -16,7 +16,7 @@ from shapelaw.errors import PartFailed, Parts
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.reading import PREAMBLE, Reading, latex_of, markdown_of, reading_of, text_of
-from shapelaw.report.tables import grouped, write_table, writing_to
+from shapelaw.report.tables import grouped, table_page, writing_to
 
 ANSWER, NOTES, FINDINGS = "answer", "notes", "findings"  # keys of fit.json that the report reads
 FAILED = "failed"  # key of fit.json that lists what failed, and the status of a fit that did
@@ -203,16 +203,11 @@ def check_declared(results: Results, tables: Collection[str], figures: Collectio
     Raises:
         UndeclaredResults: a name is missing or was not declared, or there is no answer.
     """
-    pairs = (("table", results.tables, tables), ("figure", results.figures, figures))
-    wrong = [
-        f"{kind} {name} {said}"
-        for kind, made, declared in pairs
-        for names, said in (
-            (set(made) - set(declared), "is not declared"),
-            (set(declared) - set(made) - set(results.left_out), "is declared and was not made"),
-        )
-        for name in sorted(names)
-    ]
+    wrong = []
+    for kind, made, declared in (("table", results.tables, tables), ("figure", results.figures, figures)):
+        lacking = {*declared} - {*made} - {*results.left_out}
+        wrong += [f"{kind} {name} is not declared" for name in sorted({*made} - {*declared})]
+        wrong += [f"{kind} {name} is declared and was not made" for name in sorted(lacking)]
     if results.answer is None:
         wrong.append("the study's question has no answer (Results.answer)")
     if wrong:
@@ -260,7 +255,7 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         files: list[Path] = []
         markdown, latex = [], []
         for name, table in results.tables.items():
-            write = partial(_write_table, out / name, study)
+            write = partial(write_table, out / name, study)
             written = results.parts.attempt(f"table {name}", partial(write, table))
             paths, text, source = written or write(_no_table(results.parts.failed[f"table {name}"]))
             files += paths
@@ -284,16 +279,23 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         return [*files, fit]
 
 
-def _write_table(path: Path, study: str, table: Table) -> tuple[list[Path], str, str]:
-    """Write a table: its files, and its Markdown and LaTeX, which stand in one file with the other tables'."""
-    reading = table.reading
+def write_table(path: Path, study: str, table: Table) -> tuple[list[Path], str, str]:
+    """Write PATH.csv with every digit and PATH.html to read; the index is left out.
+
+    Args:
+        path: path without suffix; a dot in the name is kept. Missing folders are made.
+
+    Returns:
+        The files, and its Markdown and LaTeX, which stand in one file with the other tables'.
+    """
+    reading, frame = table.reading, table.frame
     caption = f"{table.caption} {reading.note}".strip()
     label = f"tab:{study}-{path.name}".replace("_", "-")
-    return (
-        write_table(table.frame, path, reading, caption),
-        f"## {path.name}\n\n{markdown_of(reading, caption)}",
-        latex_of(reading, caption, label),
-    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".html")]
+    frame.to_csv(files[0], index=False)
+    files[1].write_text(table_page(path, caption, reading, frame), encoding="utf-8")
+    return files, f"## {path.name}\n\n{markdown_of(reading, caption)}", latex_of(reading, caption, label)
 
 
 def _save(path: Path, figure: Drawn) -> list[Path]:

@@ -107,12 +107,8 @@ def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
     table = mean_losses(one.runs)
     if one.bits is None:
         return table
-    rows = [
-        {"depth": depth, "width": int(width), BITS: loss}
-        for depth, curve in one.bits.curves.items()
-        for width, loss in zip(curve.width, curve.loss, strict=True)
-    ]
-    return table.merge(pd.DataFrame(rows), on=["depth", "width"])
+    means = one.runs.groupby(["depth", "width"], as_index=False)[BITS].mean()
+    return table.merge(means, on=["depth", "width"])
 
 
 def spread_table(analyses: Iterable[CellAnalysis], named: Named = OWN_VALUES) -> pd.DataFrame:
