@@ -352,9 +352,7 @@ def read_effects(effects: pd.DataFrame) -> pd.DataFrame:
     doubted = "caution" in effects and effects["caution"].any()
     kept = ["depth", "deeper_depth", "size", "width", *(["unit"] if len(units) > 1 else [])]
     kept += ["value", "low", "high", "p_holm", "status", *(["caution"] if doubted else [])]
-    shown = pd.DataFrame(words, effects.index, dtype=str).join(
-        effects[[name for name in kept if name in effects]]
-    )
+    shown = pd.DataFrame(words, effects.index, dtype=str).join(effects.filter(kept))
     shown = shown.rename(columns={"value": value, "low": f"{value}_low95", "high": f"{value}_high95"})
     places = [name for name in ("setting", "depth", "deeper_depth") if name in shown]
     return shown.drop(columns=[name for name in places if shown[name].replace("", None).isna().all()])

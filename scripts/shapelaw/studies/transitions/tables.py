@@ -286,7 +286,7 @@ class Ranking:
     @property
     def best(self) -> npt.NDArray[np.intp]:
         """(m,) index of the best depth."""
-        return np.asarray(np.nanargmin(self.excess, axis=0)) if self.size.size else np.zeros(0, dtype=np.intp)
+        return np.asarray(np.nanargmin(self.excess, axis=0))
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
@@ -310,8 +310,6 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
     )
     covered = np.isfinite(loss).sum(axis=0) > 1
     loss, err, sizes = loss[:, covered], err[:, covered], sizes[covered]
-    if not sizes.size:
-        return Ranking(sizes, depths, loss, np.zeros(loss.shape, dtype=np.bool_))
     best, column = np.nanargmin(loss, axis=0), np.arange(len(sizes))
     excess = loss - loss[best, column]
     threshold: Floats | float = np.inf
