@@ -141,10 +141,9 @@ class Study:
         """The file that stands for all of its results."""
         return f"{self.folder}/fit.json" if self.extra else f"{self.folder}/logged"
 
-    def files(self, names: Iterable[str], endings: Iterable[str]) -> list[str]:
+    def files(self, names: Iterable[str], endings: Sequence[str]) -> list[str]:
         """The files of some tables or figures."""
-        kinds = list(endings)
-        return [f"{self.folder}/{name}.{ending}" for name in names for ending in kinds]
+        return [f"{self.folder}/{name}.{ending}" for name in names for ending in endings]
 
     @property
     def carrying(self) -> Sequence[str]:

@@ -176,6 +176,8 @@ def analyse_runs(
                 yield found
 
     def on_axis(axis: SizeAxis) -> list[Transition]:
+        if axis is options.size:
+            return [pair.bootstrap for pair in adjacent]
         return [find(*pair)[0] for pair in adjacent_pairs(of_sizes[axis])]
 
     adjacent = _with_correlations(tuple(compared(adjacent_pairs(curves))))
@@ -188,14 +190,11 @@ def analyse_runs(
     transitions = pd.DataFrame([asdict(one) for one in found], columns=COLUMNS)
     transitions = _with_tokens(transitions.sort_values(["method", "depth"], ignore_index=True), runs)
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
-    # a width at a transition depends on what counts as equal: two networks with equal blocks have unequal embeddings
-    on_axes = {
-        axis: [pair.bootstrap for pair in adjacent]
-        if axis is options.size
-        else attempt(f"transitions at equal {SIZE_LABELS[axis]}", partial(on_axis, axis)) or []
-        for axis in sizes
-    }
-    rows = [{"size_axis": axis.value, **asdict(one)} for axis in sizes for one in on_axes[axis]]
+    rows = list[dict[str, Any]]()
+    # a width depends on what counts as equal: two networks with equal blocks have unequal embeddings
+    for axis in sizes:
+        on_this = attempt(f"transitions at equal {SIZE_LABELS[axis]}", partial(on_axis, axis)) or []
+        rows += [{"size_axis": axis.value, **asdict(one)} for one in on_this]
     return TransitionAnalysis(
         transitions,
         fits,
