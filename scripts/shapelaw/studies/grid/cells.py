@@ -71,7 +71,7 @@ class Cell:
         """The value of a column that all its runs share; None where the table lacks it or it is empty."""
         if name in self.values:
             return self.values[name]
-        known = name in self.runs and not _several(self.runs[name])
+        known = name in self.runs and not _several(self.runs, name)
         return plain(self.runs[name].iloc[0]) if known else None
 
     def number(self, name: str) -> float:
@@ -165,9 +165,7 @@ def cells_of(
     listed = None if axes is None else _listed(table, axes, source)
     table = normalised(table)
     known = [name for name in NAMES if name not in FOLLOWING]
-    split = [
-        name for name in dict.fromkeys((*known, *(listed or ()))) if name in table and _several(table[name])
-    ]
+    split = [name for name in dict.fromkeys((*known, *(listed or ()))) if _several(table, name)]
     for name in _to_try(table, split):
         table, split = _with_split(table, split, name)
     parts = _parts(table, split)
@@ -223,8 +221,9 @@ def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _several(column: pd.Series) -> bool:
-    return bool(column.nunique(dropna=False) > 1)
+def _several(table: pd.DataFrame, name: str) -> bool:
+    """Whether a column is there and takes several values."""
+    return name in table and bool(table[name].nunique(dropna=False) > 1)
 
 
 def _to_try(table: pd.DataFrame, split: Sequence[str]) -> list[str]:
@@ -232,7 +231,7 @@ def _to_try(table: pd.DataFrame, split: Sequence[str]) -> list[str]:
 
     Of heads and head dimension the one with fewer values comes first: the other then follows from the width.
     """
-    names = [name for name in FOLLOWING if name in table and name not in split and _several(table[name])]
+    names = [name for name in FOLLOWING if name not in split and _several(table, name)]
     if {"heads", "attention_dim"} <= set(names) and (
         table["attention_dim"].nunique() < table["heads"].nunique()
     ):
@@ -296,8 +295,7 @@ def _refuse_recipes(parts: Sequence[tuple[Mapping[str, Value], pd.DataFrame]], s
 
 def _rules(rows: pd.DataFrame, split: Sequence[str]) -> tuple[str, ...]:
     """What follows from depth and width in a cell, in words."""
-    names = [name for name in FOLLOWING if name in rows and name not in split and _several(rows[name])]
-    return tuple(_rule(rows, name) for name in names)
+    return tuple(_rule(rows, name) for name in FOLLOWING if name not in split and _several(rows, name))
 
 
 def _rule(rows: pd.DataFrame, name: str) -> str:
