@@ -27,7 +27,7 @@ def main() -> int:
     def work() -> None:
         results = command.check_results(arguments.results)
         with command.loading():
-            from shapelaw.campaign.submission import submitted_experiment, submitted_study
+            from shapelaw.campaign.submission import submitted_study
             from shapelaw.storage.pool import read_asked, read_keys
             from shapelaw.storage.progress import find_records
             from shapelaw.storage.records import table_bytes, write_bytes
@@ -35,7 +35,7 @@ def main() -> int:
             from shapelaw.tracking.importer import Importer
             from shapelaw.tracking.summary import write_note
 
-        experiment = submitted_experiment(arguments.submitted, arguments.study)
+        experiment, study = submitted_study(arguments.submitted, arguments.study)
         keys = read_keys(arguments.keys) if arguments.keys else None
         found, asked = find_records(results), read_asked(results)
         chosen = keys or (asked.get(experiment, []) if asked else list(found))
@@ -51,7 +51,6 @@ def main() -> int:
         if outcome.problems:
             raise UserError("\n".join(outcome.problems.values()))
         table = read_runs(store, experiment, keys, outcome.listed)
-        study = submitted_study(arguments.submitted, arguments.study)
         if outcome.written and study is not None:  # the answer follows, with the summary run
             write_note(store, experiment, study.question)
         write_bytes(arguments.out, table_bytes(table))

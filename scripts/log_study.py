@@ -29,13 +29,12 @@ def main() -> int:
         results = command.check_results(arguments.results)
         with command.loading():
             from shapelaw.campaign.findings import described, headline
-            from shapelaw.campaign.submission import submitted_experiment, submitted_study
+            from shapelaw.campaign.submission import submitted_study
             from shapelaw.tracking.store import open_store
             from shapelaw.tracking.summary import log_summary, pages, write_note
 
         uri = command.tracking_uri(arguments, results)
-        study = submitted_study(arguments.submitted, arguments.study)
-        experiment = submitted_experiment(arguments.submitted, arguments.study)
+        experiment, study = submitted_study(arguments.submitted, arguments.study)
         artifacts, fit = [*arguments.artifacts, *([arguments.fit] if arguments.fit else [])], arguments.fit
         note = "" if study is None or fit is None else described(study, fit)
         numbers = headline({file.stem: file for file in artifacts if file.suffix == ".csv"})

@@ -105,12 +105,10 @@ def test_studies_of_a_second_results_folder_have_experiments_of_their_own(tmp_pa
     assert submissions.latest_experiments(tmp_path / "results") == names[len(first.runs) :]
     study = next(iter(first.runs))
     path = tmp_path / second.path
-    assert submissions.submitted_experiment(path, study) == f"{study} (results-mine)"
-    assert (
-        submissions.submitted_experiment(tmp_path / first.path, study)
-        == submissions.submitted_experiment(None, study)
-        == study
-    )
+    known = STUDIES[study]
+    assert submissions.submitted_study(path, study) == (f"{study} (results-mine)", known)
+    for other in (tmp_path / first.path, None):
+        assert submissions.submitted_study(other, study) == (study, known)
 
 
 def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:

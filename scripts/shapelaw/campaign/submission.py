@@ -257,27 +257,22 @@ def latest_experiments(results: Path) -> list[str]:
         return []
 
 
-def submitted_experiment(path: Path | None, study: str) -> str:
-    """The name of a study's experiment in MLflow.
+def submitted_study(path: Path | None, name: str) -> tuple[str, Study | None]:
+    """The name of a study's experiment in MLflow, and the study: of the list, or a grid of the submission's config.
 
     Args:
         path: the submission; None where there is none.
 
-    Raises:
-        UserError: the submission is missing or damaged.
-    """
-    return study if path is None else experiment_of(study, _read(path)["config"]["results"])
-
-
-def submitted_study(path: Path | None, name: str) -> Study | None:
-    """A study of the list, or a grid of the config that a workflow was started with; None where there is neither.
+    Returns:
+        None for the study where there is neither.
 
     Raises:
-        UserError: the submission is looked at, and it is missing or of another version.
+        UserError: the submission is missing, damaged, or of another version.
     """
-    if name in STUDIES or path is None:
-        return STUDIES.get(name)
-    return studies_of(read_config(path)[0]).get(name)
+    if path is None:
+        return name, STUDIES.get(name)
+    experiment = experiment_of(name, _read(path)["config"]["results"])
+    return experiment, STUDIES.get(name) or studies_of(read_config(path)[0]).get(name)
 
 
 def _run(key: str, spec: Mapping[str, Any]) -> AnyRun:
