@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import command_line
-from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, next_map, outputs, random_maps
+from shapelaw.theory.linear_attention import Layer, LinearAttention, next_map, outputs, random_maps
 from shapelaw.theory.polynomials import PRIMES, Residues, matmul, multiset, random_residues, rank
 from shapelaw.theory.rank_bounds import log3
 from shapelaw.theory.separation_rank import separation_rank
@@ -177,7 +177,7 @@ def built_grid(depth: int, width: int, heads: int, tokens: int, V: Residues) -> 
         for head in range(heads):
             sides[side, side * tokens // 2, head * a + side * half :][:half] = columns[:, head].T
         sides[side, side * tokens // 2 : (side + 1) * tokens // 2, a - 1 :: a] = 1
-    return outputs(sides[0], sides[1], (), layers, Output(0, 0, False), PRIME)
+    return outputs(LinearAttention(depth, width, tokens), sides[0], sides[1], layers, PRIME)
 
 
 def power_of_a_network(sizes: list[tuple[int, int, int, int]]) -> Iterator[Case]:

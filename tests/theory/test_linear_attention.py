@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from measured_ranks import measured
 from plain_networks import plain_attention
 
-from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.linear_attention import Layer, LinearAttention, outputs, random_maps
 from shapelaw.theory.polynomials import PRIMES, random_residues
 
 
@@ -62,8 +62,11 @@ LARGE = PRIMES[0]
 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize(("depth", "heads", "inner"), [(1, 2, 3), (2, 1, 3), (2, 2, 1), (3, 1, 2), (4, 1, 3)])
-@pytest.mark.parametrize("split", [(), (1, 2)])
-def test_grids_of_attention_are_the_papers_equation(residual, depth, heads, inner, split):
+@pytest.mark.parametrize(
+    ("split", "tokens"),
+    [((), {}), ((1, 2), {"embedding": "convolution", "patch": 2, "input_dim": 2, "partition": (1, 2, 3, 5)})],
+)
+def test_grids_of_attention_are_the_papers_equation(residual, depth, heads, inner, split, tokens):
     d, N = 3, 4
     rng = np.random.default_rng([depth, heads])
     layers = [Layer(*(random_maps(rng, heads, d, inner, LARGE) for _ in range(2))) for _ in range(depth)]
@@ -72,9 +75,10 @@ def test_grids_of_attention_are_the_papers_equation(residual, depth, heads, inne
         if token not in split:
             (second if token < 2 else first)[token] = 0
     for position in (0, 1):
-        output = Output(position, 2, residual)
-        found = outputs(first, second, split, layers, output, LARGE)
+        output = {"position": position + 1, "entry": 3, "residual": residual}
+        network = LinearAttention(depth, d, N, heads, inner, **tokens, **output)
+        found = outputs(network, first, second, layers, LARGE)
         for row, column in np.ndindex(2, 3):
-            tokens = (first[..., row] + second[..., column]).astype(object) % LARGE
-            plain = plain_attention([[int(x) for x in token] for token in tokens], layers, residual, LARGE)
+            both = (first[..., row] + second[..., column]).astype(object) % LARGE
+            plain = plain_attention([[int(x) for x in token] for token in both], layers, residual, LARGE)
             assert int(found[row, column]) == plain[position][2]

@@ -14,7 +14,7 @@ from shapelaw.advice.models.architectures import (
     Bottleneck,
     make_architecture,
 )
-from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.linear_attention import Layer, LinearAttention, outputs, random_maps
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, multiset, random_residues, rank
 from shapelaw.theory.rank_bounds import (
@@ -150,10 +150,10 @@ def functions_of_random_weights(d, depth, *, residual=False, count=40):
     prime, rng = PRIMES[0], np.random.default_rng(3)
     inputs = random_residues(rng, (4, d, count), prime)
     nothing = np.zeros((4, d, 1), dtype=np.uint64)
-    values = []
+    network, values = LinearAttention(depth, d, 4, residual=residual), []
     for _ in range(count):
         layers = [Layer(*(random_maps(rng, 1, d, d, prime) for _ in range(2))) for _ in range(depth)]
-        values.append(outputs(inputs, nothing, (), layers, Output(0, 0, residual), prime)[:, 0])
+        values.append(outputs(network, inputs, nothing, layers, prime)[:, 0])
     return rank(np.array(values), prime)
 
 

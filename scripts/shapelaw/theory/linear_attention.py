@@ -232,9 +232,7 @@ class LinearAttention(Polynomial):
             for _ in range(self.depth)
         ]
         first, second = self._embedded(templates, rng, prime)
-        split = tuple(token - 1 for token in self.halves.split)
-        output = Output(self.position - 1, self.entry - 1, self.residual)
-        return outputs(first, second, split, layers, output, prime)
+        return outputs(self, first, second, layers, prime)
 
     def _embedded(self, templates: int, rng: np.random.Generator, prime: int) -> tuple[Residues, Residues]:
         """Each half's contribution to every token, (N, d, templates); only one half adds the positions."""
@@ -310,15 +308,6 @@ class Layer:
     scores: Residues
 
 
-@dataclass(frozen=True)
-class Output:
-    """The output that is read: `entry` of the vector at `position`, both from 0; `residual` for residual layers."""
-
-    position: int
-    entry: int
-    residual: bool
-
-
 def random_maps(rng: np.random.Generator, heads: int, width: int, inner: int, prime: int) -> Residues:
     """Products of random (d, d_a) and (d_a, d) matrices, one for each head: (H, d, d)."""
     pairs = [
@@ -329,42 +318,36 @@ def random_maps(rng: np.random.Generator, heads: int, width: int, inner: int, pr
 
 
 def outputs(
-    first: Residues,
-    second: Residues,
-    split: tuple[int, ...],
-    layers: Sequence[Layer],
-    output: Output,
-    prime: int,
+    network: LinearAttention, first: Residues, second: Residues, layers: Sequence[Layer], prime: int
 ) -> Residues:
     """The output for every template of one half with every template of the other.
 
     Args:
+        network: says which output is read, and which tokens both halves contribute to.
         first, second: each half's contribution to each token's vector, (N, d, rows) and (N, d, columns); zeros where a
             half doesn't contribute to a token. The first half contributes to the output position.
-        split: tokens, from 0, to which both halves contribute.
         layers: the layers of the network.
-        output: the output that is read.
         prime: p.
     """
+    i, split = network.position - 1, [token - 1 for token in network.halves.split]
     grams = [gram(vectors, prime) for vectors in (first, second)]
     maps: list[Residues] = []  # T_1 is linear in G: each half's part suffices
     if len(layers) > 1 and not split:
         maps = [mixed(half, layers[0], prime) for half in grams]
-        if output.residual:
+        if network.residual:
             maps[0] = add(maps[0], identity(maps[0]), prime)
 
     def some(row: Any, column: Any) -> Residues:
         a, b = first[row], second[column]
         G = add(grams[0][row], grams[1][column], prime)
         if split:
-            cross = matmul(transpose(a[list(split)]), b[list(split)], prime)
+            cross = matmul(transpose(a[split]), b[split], prime)
             G = add(G, add(cross, transpose(cross), prime), prime)
-        i = output.position
         x = add(a[i], b[i], prime)[:, None] if i in split else a[i][:, None]
         T = add(maps[0][row], maps[1][column], prime) if maps else None
         for layer in layers[1 if maps else 0 : -1]:
-            T = next_map(T, G, layer, output.residual, prime)
-        return last_entry(T, G, x, layers[-1], output, prime)
+            T = next_map(T, G, layer, network.residual, prime)
+        return last_entry(network, T, G, x, layers[-1], prime)
 
     return filled(first.shape[2], second.shape[2], first.shape[1] ** 2, some)
 
@@ -402,12 +385,12 @@ def next_map(T: Residues | None, G: Residues, layer: Layer, residual: bool, prim
 
 
 def last_entry(
-    T: Residues | None, G: Residues, x: Residues, layer: Layer, output: Output, prime: int
+    network: LinearAttention, T: Residues | None, G: Residues, x: Residues, layer: Layer, prime: int
 ) -> Residues:
     """The entry of the last layer's output, (rows, columns), using only products of matrices with vectors."""
-    p = output.entry
+    p = network.entry - 1
     v = x if T is None else matmul(T, x, prime)
-    total = v[p, 0] if output.residual else np.zeros((1, 1), dtype=np.uint64)
+    total = v[p, 0] if network.residual else np.zeros((1, 1), dtype=np.uint64)
     for values, scores in zip(layer.values, layer.scores, strict=True):
         u = times(scores, v, prime)
         left = values[p : p + 1, :, None, None]

@@ -255,18 +255,11 @@ _CHUNK = 2**22  # numbers per batch of decompositions
 
 @dataclass(frozen=True)
 class PassRate:
-    """The share of `trials` random subsets of `size` vectors that are independent at `tolerance`.
-
-    `smallest` is the least relative smallest singular value that was computed: the distance of the worst subset from
-    the tolerance; `decomposed` is the number of subsets with computed values. They are NaN and 0 if none was computed.
-    """
+    """The share of `trials` random subsets of `size` vectors that are independent."""
 
     size: int
     rate: float
     trials: int
-    tolerance: float
-    smallest: float
-    decomposed: int
 
     @property
     def holds(self) -> bool:
@@ -366,10 +359,10 @@ def _pass_rate(
     """
     n_vectors, width = vectors_ND.shape
     if size > width or _none_independent(vectors_ND, values, size, tolerance):
-        return PassRate(size, 0.0, trials, tolerance, float("nan"), 0)
+        return PassRate(size, 0.0, trials)
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // (size * width))
-    passed, failed, decomposed, smallest = 0, 0, 0, np.inf
+    passed, failed = 0, 0
     doubtful: list[npt.NDArray[np.int64]] = []
     for trial in range(trials):
         subset = rng.choice(n_vectors, size, replace=False, shuffle=False)
@@ -381,13 +374,10 @@ def _pass_rate(
             relative = _relative(_singular_values(vectors_ND[np.stack(doubtful)]))[:, -1]
             independent = int((relative > tolerance).sum())
             passed, failed = passed + independent, failed + len(doubtful) - independent
-            decomposed, smallest = decomposed + len(doubtful), min(smallest, float(relative.min()))
             doubtful = []
             if failed > allowed:
                 break
-    return PassRate(
-        size, passed / trials, trials, tolerance, smallest if decomposed else float("nan"), decomposed
-    )
+    return PassRate(size, passed / trials, trials)
 
 
 def _surely_independent(rows_SD: Floats, tolerance: float) -> bool:

@@ -12,11 +12,13 @@ from small import small_run
 
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.report.write import tables_of
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
 from shapelaw.storage.records import write_live, write_spec
 from shapelaw.studies.assumptions.check import Request, check
 from shapelaw.studies.assumptions.results import (
+    TABLES,
     float32_tolerance,
     pass_rate_figure,
     read_rows,
@@ -122,7 +124,9 @@ def test_too_few_examples():
 
 def test_embeddings_alone_have_no_figure():
     with pytest.raises(ValueError, match="no layer after an attention layer"):
-        pass_rate_figure([row for row in made_rows() if row.layer in ("embedding", "layer 0")])
+        pass_rate_figure(
+            tables_of(TABLES, TABLES, [row for row in made_rows() if row.layer in ("embedding", "layer 0")])
+        )
 
 
 def test_a_row_comes_back_as_it_was(tmp_path):

@@ -48,6 +48,7 @@ from shapelaw.theory.memorization import (
 ROUNDING = 1e-13
 DRAWN = (1e-6, 1e-8, 1e-10)
 FORMAT = 1
+_LAYER = ["model", "weights", "layer"]
 _SUBSETS = ("query", "mixed", "position")
 _WORDS = ("model", "weights", "layer", "note", "inputs")
 _NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
@@ -136,8 +137,7 @@ class LayerFindings:
         """The contexts, as the subsets that assumption 2 is about: all of them must have rank n."""
         fits = self.context <= self.width
         values = self.context_values[:, -1] if fits else np.zeros(self.examples)
-        full, least = float((values > TOLERANCE).mean()), float(values.min())
-        rate = PassRate(self.context, full, self.examples, TOLERANCE, least, self.examples)
+        rate = PassRate(self.context, float((values > TOLERANCE).mean()), self.examples)
         return Subsets(rate, values, needed=1.0)
 
     @property
@@ -260,7 +260,9 @@ def _read_row(path: Path) -> Row:
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
             parts: dict[str, Any] = {name: header[name] for name in _NUMBERS}
-            parts |= {name: Subsets(PassRate(**header["rates"][name]), file[name]) for name in _SUBSETS}
+            for name in _SUBSETS:
+                rate = header["rates"][name]
+                parts[name] = Subsets(PassRate(rate["size"], rate["rate"], rate["trials"]), file[name])
             parts |= {name: file[name] for name in _ARRAYS}
             found = LayerFindings(rank=NumericalRank(**header["rank"]), **parts)
             words = {name: str(header[name]) for name in _WORDS}
@@ -326,7 +328,7 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 _LAYER_COLUMNS: Columns = {
-    **{name: name for name in ("model", "weights", "layer")},
+    **{name: name for name in _LAYER},
     "examples": "findings.examples",
     "n": "findings.context",
     "d": "findings.width",
@@ -357,7 +359,7 @@ def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 def _layer(row: Row) -> dict[str, Any]:
     """The columns that identify a layer."""
-    return picked(row, "model", "weights", "layer")
+    return picked(row, *_LAYER)
 
 
 def _published(quantity: str, row: Row) -> Published:
@@ -382,21 +384,6 @@ TABLES = {
 }
 
 
-@dataclass(frozen=True)
-class PassRates:
-    """The shares of independent subsets of one layer at each of `sizes`.
-
-    `rates` has them by the exponent of the tolerance, `float32` at the published tolerance, which grows with the size.
-    """
-
-    title: str
-    context: int
-    width: int
-    sizes: Sequence[int]
-    rates: Mapping[int, Sequence[float]]
-    float32: Sequence[float]
-
-
 def title_of(model: str, weights: str, layer: str) -> str:
     """The name of a layer, as a panel has it."""
     if layer == "layer 1":
@@ -404,51 +391,59 @@ def title_of(model: str, weights: str, layer: str) -> str:
     return f"{NAMES[layer]}, {_MODELS[model]}"
 
 
-def pass_rate_figure(rows: Sequence[Row]) -> Chart:
-    """One panel for each layer after a first attention; dashed is n (assumption 1), dotted d (general position)."""
-    shown = [_pass_rates(row) for row in in_order(rows) if row.layer in (*NAMES, "layer 1")]
-    if not shown:
+def pass_rate_figure(tables: Mapping[str, Table]) -> Chart:
+    """One panel for each layer after a first attention; dashed is n (assumption 1), dotted d (general position).
+
+    Args:
+        tables: `pass_rate` and `layers` of the study.
+    """
+    curves = tables["pass_rate"].frame
+    after = curves[curves["layer"].isin((*NAMES, "layer 1"))]
+    if after.empty:
         raise ValueError("the rows have no layer after an attention layer")
-    return pass_rate_chart(shown)
+    sizes = tables["layers"].frame[[*_LAYER, "n", "d"]].rename(columns={"n": "context", "d": "width"})
+    published = ~after["tolerance"].isin(TOLERANCES)  # which grows with the size
+    return pass_rate_chart(after.assign(tolerance=after["tolerance"].mask(published)).merge(sizes, on=_LAYER))
 
 
-def pass_rate_chart(shown: Sequence[PassRates]) -> Chart:
-    """The panels, three in a row, with one legend."""
-    columns = min(len(shown), MOST_COLUMNS)
-    height = 0.5 + 2.0 * -(-len(shown) // columns)
-    return Chart([_panel(one) for one in shown], columns, PAGE, height, share_y=True)
+def pass_rate_chart(curves: pd.DataFrame) -> Chart:
+    """The panels, three in a row, with one legend.
+
+    Args:
+        curves: rows of `model, weights, layer, context, width, size, tolerance, rate`; an empty tolerance is the
+            published one.
+    """
+    panels = [_panel(layer, mine) for layer, mine in curves.groupby(_LAYER, sort=False)]
+    columns = min(len(panels), MOST_COLUMNS)
+    return Chart(panels, columns, PAGE, 0.5 + 2.0 * -(-len(panels) // columns), share_y=True)
 
 
-def _pass_rates(row: Row) -> PassRates:
-    found = row.findings
-    limits = np.array([float32_tolerance(int(size), found.width) for size in found.sizes])
-    return PassRates(
-        title_of(row.model, row.weights, row.layer),
-        found.context,
-        found.width,
-        found.sizes.tolist(),
-        {exponent: (found.curve > 10.0**exponent).mean(axis=1).tolist() for exponent in EXPONENTS},
-        (found.curve > limits[:, None]).mean(axis=1).tolist(),
-    )
-
-
-def _panel(one: PassRates) -> Panel:
+def _panel(layer: tuple[str, str, str], curves: pd.DataFrame) -> Panel:
+    context, width = (int(curves[name].iloc[0]) for name in ("context", "width"))
     looks, small = ordered_looks(EXPONENTS), {"markersize": 2.5, "linewidth": 1.1}
     published = "tolerance of float32, as published"
+
+    def curve(at: pd.Series[bool], label: str, *look: str, more: Mapping[str, float]) -> Points:
+        return Points(curves.loc[at, "size"], curves.loc[at, "rate"], label, *look, "-", more=more)
+
     marks: list[Mark] = [
-        Points(one.sizes, one.float32, published, ACCENT, "v", "-", more={"markersize": 2.5, "zorder": 3}),
+        curve(curves["tolerance"].isna(), published, ACCENT, "v", more={"markersize": 2.5, "zorder": 3}),
         *(
-            Points(
-                one.sizes, one.rates[at], f"$10^{{{at}}}$", looks[at].color, looks[at].marker, "-", more=small
+            curve(
+                curves["tolerance"] == 10.0**at,
+                f"$10^{{{at}}}$",
+                looks[at].color,
+                looks[at].marker,
+                more=small,
             )
             for at in EXPONENTS
         ),
-        Across(one.context, "x", "n, assumption 1", INK, "--", more={"linewidth": 0.9, "zorder": 1.5}),
-        Across(one.width, "x", "d, general position", MUTED, ":", more={"linewidth": 1.2, "zorder": 1.5}),
+        Across(context, "x", "n, assumption 1", INK, "--", more={"linewidth": 0.9, "zorder": 1.5}),
+        Across(width, "x", "d, general position", MUTED, ":", more={"linewidth": 1.2, "zorder": 1.5}),
     ]
     x = Span("vectors in a subset", "whole", limits=(0, None))
     y = Span("share of subsets\nthat are independent", limits=(-0.04, 1.04))
-    return Panel(marks, x, y, f"{one.title}\nn = {one.context}, d = {one.width}")
+    return Panel(marks, x, y, f"{title_of(*layer)}\nn = {context}, d = {width}")
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -475,7 +470,7 @@ def present(rows: Sequence[Row]) -> Results:
         "verdicts_published": known,
         "verdicts_that_agree": agree,
     }
-    return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, answer=answer(tables))
+    return Results(tables, {"pass_rate": pass_rate_figure(tables)}, fit, answer=answer(tables))
 
 
 def agreement(verdicts: pd.DataFrame) -> tuple[int, int]:
