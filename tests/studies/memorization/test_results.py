@@ -46,11 +46,11 @@ def test_a_gain_beyond_the_context_is_found():
     runs["accuracy"] += 0.002 * (runs["head_dim"] - 32).clip(lower=0)
     (one,) = study_of(runs, ALONG_HEAD_DIM).curves
     assert one.gain.p_value < 1e-3
-    assert one.gain.gain == pytest.approx(0.002 * (64 - 35), abs=3 * one.gain.err)
+    assert one.gain.gain == pytest.approx(0.002 * (64 - 35), abs=3 * one.gain.gain_err)
     two = runs[runs["head_dim"].isin([10, 15, 20, 25, 30, 40, 64])]
     (short,) = study_of(two, ALONG_HEAD_DIM).curves
     assert short.gain.n_points == 2
-    assert short.gain.gain == pytest.approx(0.002 * 24, abs=3 * short.gain.err)
+    assert short.gain.gain == pytest.approx(0.002 * 24, abs=3 * short.gain.gain_err)
 
 
 def test_no_curve_is_a_sentence():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,19 +44,19 @@ _LEARNED = (
 _SIZES = ("task", "context_type", "width", "variant", *SYMBOLS)
 
 
-@dataclass(frozen=True)
-class Gain:
+class Gain(NamedTuple):
     """The gain of the share from the first d_h >= n to the largest: a line's slope there times its length.
 
     `p_value` is the one-sided chance of such a gain if there is none. If the gain can't be measured, all numbers are
-    NaN and `reason` says why.
+    NaN and `message` says why.
     """
 
     gain: float
-    err: float
+    gain_err: float
     p_value: float
     n_points: int
-    reason: str = ""
+    status: FitStatus = FitStatus.CONVERGED
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def gain_beyond(curve: MemorizationCurve, context: int) -> Gain:
     count, err = int(beyond.sum()), standard_errors(curve)[beyond]
 
     def unknown(reason: str) -> Gain:
-        return Gain(math.nan, math.nan, math.nan, count, reason)
+        return Gain(math.nan, math.nan, math.nan, count, FitStatus.TOO_FEW_POINTS, reason)
 
     x, y, noise = curve.x[beyond], curve.share[beyond], curve.noise
     if count < (2 if noise else 3):
@@ -304,14 +304,7 @@ def examples_per_head(one: CurveAnalysis) -> float:
 
 def gain_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """The gain of the share beyond d_h = n, one row per curve; where it can't be measured, `message` says why."""
-    rows = [
-        sizes_of(one.curve)
-        | picked(one.gain, "gain", gain_err="err", p_value="p_value", n_points="n_points")
-        | {"status": FitStatus.TOO_FEW_POINTS if one.gain.reason else FitStatus.CONVERGED}
-        | picked(one.gain, message="reason")
-        for one in analysis.curves
-        if one.gain is not None
-    ]
+    rows = [sizes_of(one.curve) | one.gain._asdict() for one in analysis.curves if one.gain is not None]
     return pd.DataFrame(rows).convert_dtypes()
 
 
@@ -396,11 +389,11 @@ def _gain_rows(one: CurveAnalysis) -> Iterator[Row]:
     if one.gain is None:
         return
     gain = one.gain
-    flat = says(gain.p_value < 0.05 or 2 * gain.err < TOLD, not gain.p_value < 0.05)
-    note = gain.reason or chance_words(gain.p_value)
-    if gain.p_value >= 0.05 and 2 * gain.err >= TOLD:
+    flat = says(gain.p_value < 0.05 or 2 * gain.gain_err < TOLD, not gain.p_value < 0.05)
+    note = gain.message or chance_words(gain.p_value)
+    if gain.p_value >= 0.05 and 2 * gain.gain_err >= TOLD:
         note += f"; a gain of {TOLD} would not have shown"
-    yield "gain in share beyond d_h = n", gain.gain, gain.err, "", flat, note
+    yield "gain in share beyond d_h = n", gain.gain, gain.gain_err, "", flat, note
 
 
 def _monotony_row(one: CurveAnalysis) -> Row:
