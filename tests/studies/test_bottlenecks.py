@@ -9,7 +9,7 @@ from golden_tables import golden
 from shapelaw.advice.models.bottlenecks import AS_T5, MEASURED, RANK, RATIO, TOKENS, Basis, known_redundancies
 from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.decoders.redundancies import Drawn, compared_redundancy, redundancy_figure
+from shapelaw.studies.decoders.redundancies import compared_redundancy
 from shapelaw.studies.study import published
 
 
@@ -35,20 +35,6 @@ def test_a_bound_agrees_only_on_its_side(status: RedundancyStatus, value: float,
     row = compared_redundancy(theirs, "redundancy of ratio 4", "L = 12", found(status, value))
     assert (row["ours"], row["published"], row["status"]) == (value, "0.25", status.value)
     assert row["agrees"] == agrees
-
-
-def test_bounds_and_intervals_are_named_apart() -> None:
-    points = [
-        Drawn("tokens", 4, found(RedundancyStatus.MEASURED, 0.2), (1.0, "")),
-        Drawn("tokens", 4, found(RedundancyStatus.AT_LEAST, 0.3), (2.0, "")),
-    ]
-    chart = redundancy_figure(
-        {SizeAxis.BLOCK: points}, {"tokens": ("k", "o"), "patches": ("r", "s")}, "rank", None, {16: 0.5}
-    )
-    figure = chart.figure()
-    names = figure.axes[0].get_legend_handles_labels()[1]
-    assert names == ["nothing wasted", "published, 30M to 70M", "tokens, 68% interval", "tokens, at least"]
-    assert "no intervals" in figure.axes[0].texts[0].get_text()
 
 
 @pytest.mark.parametrize("study", ["embedding_rank", "attention_ratio"])

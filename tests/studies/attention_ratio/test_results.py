@@ -14,6 +14,7 @@ from shapelaw.studies.decoders.attention_ratio import (
     best_depth_table,
     check_ratio_runs,
     comparison_table,
+    redundancy_figure,
     spread_table,
 )
 
@@ -67,6 +68,9 @@ def test_a_ratio_that_is_better_is_a_fall_and_one_worse_than_all_is_a_bound() ->
         assert test.largest_fall == pytest.approx(0.04, abs=0.01)
     bounds = [one.redundancy for one in analysis.on_axis if one.ratio == 16]
     assert [(one.status, one.high) for one in bounds] == [(RedundancyStatus.AT_LEAST, 1.0)] * 2
+    (legend,) = redundancy_figure(analysis).figure().legends
+    named = {text.get_text().rpartition(", ")[2] for text in legend.get_texts()}
+    assert named == {"nothing wasted", "30M to 70M", "68% interval", "at least", "at most"}
 
 
 def test_spreads_over_depths_are_told_and_a_ratio_of_one_network_a_depth_is_not_lost() -> None:

@@ -29,7 +29,7 @@ def test_the_redundancy_of_each_rank_is_found(analysis: EmbeddingAnalysis) -> No
             assert one.redundancy.value == pytest.approx(truth, abs=0.04)
             assert one.redundancy.low < truth + 0.03
             assert one.redundancy.high > truth - 0.03
-    needed = analysis.needed["of that rank too"]
+    needed = analysis.needed["of that rank too",]
     assert needed.too_small in (8, 16)
     assert needed.enough in (16, 32)
 

@@ -23,12 +23,12 @@ from shapelaw.fits.equal_sizes import AtSize, Networks, at_own_sizes, at_size, m
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL, Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, redundancy_of_draws
+from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, RedundancyStatus, redundancy_of_draws
 from shapelaw.fits.significance import Monotony, MonotonyTest, monotony
 from shapelaw.report import plots
-from shapelaw.report.charts import Chart, Panel, Points, Span, looked
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span, looked
 from shapelaw.report.plots import short_number
-from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
+from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of, picked
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.specs.shapes import MLP_RATIO
 from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
@@ -48,8 +48,11 @@ _AGREES = {_LARGER: YES, _SMALLER: NO, Monotony.RISING: YES, Monotony.FALLING: N
 _NAMES = ["ratio", "feed_forward", "depth", "width"]
 _WHOLE = ("depth", "width", "heads", "attention_dim")
 _TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
-_LOOKS = {"feed-forward width $4 H d_a$": (plots.ACCENT, "o"), _TITLES[WIDTH]: (plots.SECOND, "s")}
-_LABELS = dict(zip(_TITLES, _LOOKS, strict=True))
+_LOOKS = {
+    ATTENTION: ("feed-forward width $4 H d_a$", plots.ACCENT, "o"),
+    WIDTH: (_TITLES[WIDTH], plots.SECOND, "s"),
+}
+_BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
 _RATIO = "$H d_a / d$"
 _RANGES = tuple(
     f"{name}{end}" for name in ("over_ratios", "over_depths", "difference") for end in ("", "_low", "_high")
@@ -363,18 +366,13 @@ def monotony_table(analysis: RatioAnalysis) -> pd.DataFrame:
     with its standard error and the ratios between which it is.
     """
 
-    def ratios(at: tuple[str, float]) -> str:
-        here = (one.ratio for one in analysis.on_axis if (one.feed_forward, one.at.size) == at)
-        return ", ".join(f"{ratio:g}" for ratio in here)
-
     tested = ("falls_p", "rises_p", "largest_fall", "largest_fall_err", "fall_from", "fall_to", "verdict")
-    names: Columns = {
-        "feed_forward": lambda one: one.key[0],
-        "size": lambda one: one.key[1],
-        "ratios": lambda one: ratios(one.key),
-    }
-    found = (shared.Keyed(key, test) for key, test in analysis.monotony.items())
-    return frame_of(found, {**names, **{name: f"value.{name}" for name in tested}})
+    rows = []
+    for (kind, size), test in analysis.monotony.items():
+        here = [one for one in analysis.on_axis if (one.feed_forward, one.at.size) == (kind, size)]
+        ratios = ", ".join(f"{one.ratio:g}" for one in here)
+        rows.append({"feed_forward": kind, "size": size, "ratios": ratios, **picked(test, *tested)})
+    return pd.DataFrame(rows)
 
 
 def spread_table(analysis: RatioAnalysis) -> pd.DataFrame:
@@ -498,11 +496,40 @@ def _chart(analysis: RatioAnalysis, marks: Callable[[str], Iterable[Points]]) ->
 
 
 def redundancy_figure(analysis: RatioAnalysis) -> Chart:
-    """Redundancy against the ratio; the sizes of a ratio stand side by side, the smallest on the left."""
-    panels: dict[SizeAxis, list[shared.Drawn]] = {}
-    for one in analysis.redundant:
-        if one.redundancy is not None:
-            series, place = _LABELS[one.feed_forward], (one.at.size, one.feed_forward)
-            panels.setdefault(one.axis, []).append(shared.Drawn(series, one.ratio, one.redundancy, place))
+    """Redundancy against the ratio, in blocks and in all parameters, with 68% intervals and bounds.
+
+    The sizes of a ratio stand side by side, the smallest on the left.
+    """
     theirs = {float(ratio): one.number for ratio, one in published_of(NAME, shared.REDUNDANT).items()}
-    return shared.redundancy_figure(panels, _LOOKS, _RATIO, analysis.noise, theirs)
+    panels = list[Panel]()
+    for size in shared.PANELS:
+        shown = [one for one in analysis.redundant if one.axis is size]
+        places = sorted({(one.at.size, one.feed_forward) for one in shown})
+        marks: list[Mark] = [Across(0, label="nothing wasted")]
+        for kind, look in _LOOKS.items():
+            marks += _redundancies_of([one for one in shown if one.feed_forward == kind], places, *look)
+        said = "published, 30M to 70M"
+        marks.append(Points([*theirs], [*theirs.values()], said, plots.MUTED, "D", hollow=True))
+        ticks = {*(one.ratio for one in shown), *theirs}
+        note = "No network has two seeds: no intervals." if analysis.noise is None and not panels else ""
+        across, up = Span(_RATIO, "values", ticks), Span("wasted parameters (share)")
+        panels.append(Panel(marks, across, up, f"in {SIZE_LABELS[size]}", note=note))
+    return Chart(panels, columns=2, share_y=True)
+
+
+def _redundancies_of(
+    series: Sequence[Found], places: Sequence[tuple[float, str]], label: str, color: str, marker: str
+) -> Iterator[Points]:
+    """Points of one feed-forward width; those of one ratio stand side by side in the order of `places`."""
+    known = [(one, found) for one in series if (found := one.redundancy) is not None]
+    for status, shape in ((None, marker), *_BOUNDS.items()):
+        some = [(one, found) for one, found in known if _BOUNDS.get(found.status, marker) == shape]
+        if some:
+            at = [places.index((one.at.size, one.feed_forward)) for one, _ in some]
+            x = [
+                one.ratio * plots.side_by_side(place, len(places))
+                for place, (one, _) in zip(at, some, strict=True)
+            ]
+            value, low, high = np.array([(found.value, found.low, found.high) for _, found in some]).T
+            err = np.clip([value - np.fmax(low, -1.0), high - value], 0, None)
+            yield Points(x, value, f"{label}, {status or '68% interval'}", color, shape, err=err)

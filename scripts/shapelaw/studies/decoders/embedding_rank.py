@@ -80,7 +80,7 @@ class EmbeddingAnalysis:
     networks: pd.DataFrame
     noise: Noise | None
     found: tuple[Found, ...]
-    needed: Mapping[str, Needed]
+    needed: Mapping[tuple[str], Needed]
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -133,12 +133,12 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
             rank, width = int(row["embedding_rank"]), int(row["width"])
             wasted = redundancy(baseline, row[column], row["loss"], row["seeds"], noise, place)
             found.append(Found(rank, width, row["positions"], axis, wasted))
-    needed = dict[str, Needed]()
+    needed = dict[tuple[str], Needed]()
     for words in POSITIONS.values():
         mine = low[low["positions"] == words]
         same = full[full["width"].isin(mine["width"])]
         if len(same) == 1 and noise is not None:
-            needed[words] = shared.needed_of(mine, "embedding_rank", same.iloc[0], noise)
+            needed[words,] = shared.needed_of(mine, "embedding_rank", same.iloc[0], noise)
     return EmbeddingAnalysis(networks, noise, tuple(found), needed)
 
 
@@ -211,7 +211,7 @@ _TABLES = {
         _FORMATS,
     ),
     "needed": TableOf(
-        lambda found: shared.needed_table(found.needed, {"positions": "key"}),
+        lambda found: shared.needed_table(found.needed, ["positions"]),
         "The rank from which on no loss is significant.",
     ),
     "seed_noise": TableOf(

@@ -23,7 +23,7 @@ from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, redundancy
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, yes_or_no
+from shapelaw.report.tables import frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.decoders import redundancies as shared
 from shapelaw.studies.study import published
@@ -294,12 +294,8 @@ def _lost(analysis: PositionalAnalysis) -> dict[str, object]:
 
 def needed_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     """For each series and each network that it is held against the rank that is enough."""
-    columns: Columns = {
-        "series": lambda one: one.key[0],
-        "against": lambda one: one.key[1],
-        "full_rank": lambda one: analysis.full_ranks[one.key[0]],
-    }
-    return shared.needed_table(analysis.needed, columns)
+    needed = {(*key, analysis.full_ranks[key[0]]): one for key, one in analysis.needed.items()}
+    return shared.needed_table(needed, ["series", "against", "full_rank"])
 
 
 _TABLES = {

@@ -7,8 +7,8 @@ our interval overlaps that number's, or our bound lies on its side; open where o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,10 @@ import pandas as pd
 from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, RedundancyStatus, needed_rank
-from shapelaw.report import plots
-from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
+from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank
+from shapelaw.report.tables import Columns, plain_rows, yes_or_no
 from shapelaw.report.write import Table
-from shapelaw.specs.sizes import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.specs.sizes import SIZE_COLUMNS, SizeAxis
 from shapelaw.studies.study import Published
 
 SIZES = tuple(SIZE_COLUMNS.values())
@@ -34,7 +32,6 @@ SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
 REDUNDANT = "redundancy"  # of workflow/reference/published.csv
 COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
 NO_NOISE = "no noise estimate"
-_BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
 PANELS = (SizeAxis.BLOCK, SizeAxis.TOTAL)
 
 
@@ -88,25 +85,18 @@ def needed_of(networks: pd.DataFrame, rank: str, full: pd.Series, noise: Noise) 
     return needed_rank([int(one) for one in rows[rank]], rows["loss"], rows["seeds"], reference, noise)
 
 
-def needed_table(needed: Mapping[Any, Needed], names: Columns) -> pd.DataFrame:
+def needed_table(needed: Mapping[Any, Needed], names: Sequence[str]) -> pd.DataFrame:
     """The least rank whose cost can't be told apart from noise, and the largest whose cost can.
 
     `unseen` is the least cost, in nats, that would have been significant at the rank that is enough.
 
     Args:
-        needed: the ranks by what names them.
+        needed: the ranks by what names them, a tuple.
         names: the columns of that name.
     """
-    columns = {**names, **{name: f"value.{name}" for name in ("enough", "too_small", "unseen")}}
-    found = (Keyed(key, value) for key, value in needed.items())
-    return frame_of(found, columns, ("enough", "too_small"))
-
-
-class Keyed(NamedTuple):
-    """An entry of a mapping, as a row of a table."""
-
-    key: Any
-    value: Any
+    rows = [(*key, one.enough, one.too_small, one.unseen) for key, one in needed.items()]
+    table = pd.DataFrame(rows, columns=[*names, "enough", "too_small", "unseen"])
+    return table.astype({"enough": "Int64", "too_small": "Int64"})
 
 
 def compared(
@@ -168,57 +158,3 @@ def standard_errors(noise: Noise | None, seeds: npt.ArrayLike) -> Floats:
     """(n,) standard errors of means over numbers of runs; NaN without noise."""
     std = math.nan if noise is None else noise.std
     return np.asarray(std / np.sqrt(np.asarray(seeds, dtype=np.float64)))
-
-
-class Drawn(NamedTuple):
-    """A redundancy in a figure: its series, its position, and its place among those of one position."""
-
-    series: str
-    at: float
-    found: Redundancy
-    place: tuple[float, str] = (0.0, "")
-
-
-def redundancy_figure(
-    drawn: Mapping[SizeAxis, Sequence[Drawn]],
-    looks: Mapping[str, tuple[str, str]],
-    label: str,
-    noise: Noise | None,
-    published: Mapping[float, float] | None = None,
-) -> Chart:
-    """Redundancies against a bottleneck's strength, in blocks and in all parameters, with 68% intervals and bounds.
-
-    Args:
-        drawn: the redundancies by the size in which they are meant.
-        looks: colour and marker of each series.
-        label: of the horizontal axis.
-        published: redundancies from elsewhere, by position.
-    """
-    panels = list[Panel]()
-    for size in PANELS:
-        shown = drawn.get(size, ())
-        places = sorted({one.place for one in shown})
-        marks: list[Mark] = [Across(0, label="nothing wasted")]
-        for series, look in looks.items():
-            marks += _marks([one for one in shown if one.series == series], places, *look)
-        if published:
-            said, look = "published, 30M to 70M", (plots.MUTED, "D")
-            marks.append(Points([*published], [*published.values()], said, *look, hollow=True))
-        ticks = {*(one.at for one in shown), *(published or ())}
-        note = "No network has two seeds: no intervals." if noise is None and not panels else ""
-        across, up = Span(label, "values", ticks), Span("wasted parameters (share)")
-        panels.append(Panel(marks, across, up, f"in {SIZE_LABELS[size]}", note=note))
-    return Chart(panels, columns=2, share_y=True)
-
-
-def _marks(
-    series: Sequence[Drawn], places: Sequence[tuple[float, str]], color: str, marker: str
-) -> Iterator[Points]:
-    """Points of one series; those of one position stand side by side in the order of `places`."""
-    for status, shape in ((None, marker), *_BOUNDS.items()):
-        some = [one for one in series if _BOUNDS.get(one.found.status, marker) == shape]
-        if some:
-            x = [one.at * plots.side_by_side(places.index(one.place), len(places)) for one in some]
-            value, low, high = np.array([(one.found.value, one.found.low, one.found.high) for one in some]).T
-            err = np.clip([value - np.fmax(low, -1.0), high - value], 0, None)
-            yield Points(x, value, f"{some[0].series}, {status or '68% interval'}", color, shape, err=err)
