@@ -11,20 +11,21 @@ from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.report.tables import frame_of
 from shapelaw.specs.kinds import spec_from_dict
 from shapelaw.studies.block_degree import results as figures
 from shapelaw.studies.block_degree.analysis import differences
 from shapelaw.studies.block_degree.ranks import (
+    CORRELATIONS,
     EXACT,
     FLOOR,
+    LOSSES,
     correlations,
     polynomial,
-    rank_correlation_table,
     rank_figure,
-    rank_losses_table,
     rank_networks,
 )
-from shapelaw.studies.block_degree.results import analyse, losses_table, present
+from shapelaw.studies.block_degree.results import analyse, present
 from shapelaw.studies.block_degree.study import problems
 from shapelaw.studies.study_runs import StudyRuns
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -49,7 +50,7 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found() -> None:
 
 
 def test_one_seed_is_no_comparison() -> None:
-    assert losses_table(tuned_of(table(seeds=1)))["low95"].isna().all()
+    assert frame_of(tuned_of(table(seeds=1)), figures.LOSSES)["low95"].isna().all()
 
 
 def test_titles_name_what_differs_from_degree_3_after_holm_and_what_cant_be_told() -> None:
@@ -141,7 +142,7 @@ def ranked_table(follow: bool) -> pd.DataFrame:
 @pytest.mark.slow
 def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not() -> None:
     ranked = rank_networks(tuned_of(ranked_table(follow=True)))
-    losses = rank_losses_table(ranked)
+    losses = frame_of(ranked, LOSSES)
     assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
         "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
         "degrees 1.2.3": 50, "degree 2": 105, "degree 3": 140,
@@ -151,7 +152,7 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not(
     assert (losses.loc[above, "floor"] == 0).all()
     assert losses.loc[~above, "loss"].to_numpy() == pytest.approx(losses.loc[~above, "floor"] + 1e-3, rel=0.1)
     found = correlations(ranked)
-    rows = rank_correlation_table(found)
+    rows = frame_of(found, CORRELATIONS)
     of_rank = rows[rows["against"] == EXACT]
     assert (of_rank.loc[of_rank["target_rank"].notna(), "verdict"] == "negative").all()
     (row,) = rows[rows["against"] == FLOOR].to_dict("records")
@@ -160,8 +161,8 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it_and_noise_does_not(
     assert row["spearman"] > 0.85
     assert len(rank_figure(ranked, found).panels) == 1
     ranked = rank_networks(tuned_of(ranked_table(follow=False)))
-    assert set(rank_correlation_table(correlations(ranked))["verdict"]) == {"no significant correlation"}
-    losses = rank_losses_table(ranked).set_index(["target_rank", "network"])
+    assert set(frame_of(correlations(ranked), CORRELATIONS)["verdict"]) == {"no significant correlation"}
+    losses = frame_of(ranked, LOSSES).set_index(["target_rank", "network"])
     assert losses.loc[(32, "degree 1"), "below_floor"] == 3  # 0.1 of the variance, where rank 2 leaves more
 
 

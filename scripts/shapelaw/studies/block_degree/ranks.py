@@ -19,7 +19,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,8 +27,8 @@ from shapelaw.fits.noise import SIGNIFICANT
 from shapelaw.fits.significance import RankCorrelation, rank_correlation
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns
-from shapelaw.studies.block_degree.analysis import Tuned, exp_bars, of_task
+from shapelaw.report.tables import Columns, grouped, interval_columns
+from shapelaw.studies.block_degree.analysis import Task, Tuned, exp_bars, of_task
 from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
@@ -39,21 +38,11 @@ SECONDS = 10.0  # seconds of one core for the exact rank of a network
 EXACT, BOUND, DEGREE, FLOOR = "exact rank", "upper bound", "total degree", "floor at the exact rank"
 
 
-class Setting(NamedTuple):
-    """What networks that are compared have in common."""
-
-    inputs: int
-    width: int
-    matrices: int
-    steps: int
-    block: str
-    until_converged: bool
-
-    @property
-    def words(self) -> str:
-        """`16 inputs, 12 matrices of 32 x 32`."""
-        words = f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
-        return ", ".join(filter(None, [words, self.block, "to convergence" if self.until_converged else ""]))
+def _words(setting: Task) -> str:
+    """`16 inputs, 12 matrices of 32 x 32`."""
+    words = f"{setting.inputs} inputs, {setting.matrices} matrices of {setting.width} x {setting.width}"
+    converged = "to convergence" if setting.until_converged else ""
+    return ", ".join(filter(None, [words, setting.block, converged]))
 
 
 @dataclass(frozen=True)
@@ -75,9 +64,9 @@ class Ranked:
     least_errors: dict[int, list[float]]
 
     @property
-    def setting(self) -> Setting:
-        """What it shares with the networks that it is compared with."""
-        return Setting(*(getattr(self.tuned.task, name) for name in Setting._fields))
+    def setting(self) -> Task:
+        """What it shares with the networks that it is compared with: its task without the target."""
+        return self.tuned.task._replace(target="", target_rank=0)
 
     @property
     def floors(self) -> dict[int, float]:
@@ -97,13 +86,13 @@ class Correlation:
     """The rank correlation of some networks' log losses with a number from theory.
 
     Attributes:
-        setting: the networks' common one.
+        setting: the networks' common task, without its target.
         target_rank: R of the target, or None for all targets together.
         against: name of the number.
         found: Spearman's correlation.
     """
 
-    setting: Setting
+    setting: Task
     target_rank: int | None
     against: str
     found: RankCorrelation
@@ -160,7 +149,7 @@ def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
     return found
 
 
-def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ranked]) -> list[Correlation]:
+def _correlated(setting: Task, target_rank: int | None, networks: Sequence[Ranked]) -> list[Correlation]:
     exact = all(one.rank is not None for one in networks)
     values: dict[str, list[float]] = {
         EXACT if exact else BOUND: [
@@ -179,33 +168,27 @@ def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ra
     ]
 
 
-def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
-    """One row per task and network: the rank of its polynomial, its loss, and the least error that this rank allows."""
-    columns: Columns = {
-        **of_task("tuned."),
-        "rank": "rank",
-        "status": lambda one: "not measured" if one.rank is None else "exact",
-        "upper_bound": lambda one: float(one.upper_bound) if math.log(one.upper_bound) < 690 else math.inf,
-        "total_degree": "total_degree",
-        "loss": lambda one: math.exp(one.tuned.log_loss.value),
-        "floor": "mean_floor",
-        "below_floor": lambda one: sum(
-            one.tuned.losses[seed] < CLEARLY * floor for seed, floor in one.floors.items()
-        ),
-        "seeds": lambda one: len(one.tuned.losses),
-    }
-    return frame_of(ranked, columns, ["rank"])
-
-
-def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
-    """One row per setting, target and number of theory; target_rank is empty for all targets together."""
-    columns: Columns = {
-        **{name: f"setting.{name}" for name in Setting._fields},
-        **{name: name for name in ("target_rank", "against")},
-        **interval_columns("found", "spearman"),
-        **{name: f"found.{name}" for name in ("p_value", "networks", "seeds", "verdict")},
-    }
-    return frame_of(found, columns, ["target_rank"])
+# of each network on a task: the rank of its polynomial, its loss, and the least error that this rank allows
+LOSSES: Columns = {
+    **of_task("tuned."),
+    "rank": "rank",
+    "status": lambda one: "not measured" if one.rank is None else "exact",
+    "upper_bound": lambda one: float(one.upper_bound) if math.log(one.upper_bound) < 690 else math.inf,
+    "total_degree": "total_degree",
+    "loss": lambda one: math.exp(one.tuned.log_loss.value),
+    "floor": "mean_floor",
+    "below_floor": lambda one: sum(
+        one.tuned.losses[seed] < CLEARLY * floor for seed, floor in one.floors.items()
+    ),
+    "seeds": lambda one: len(one.tuned.losses),
+}
+# of each setting, target and number of theory; target_rank is empty for all targets together
+CORRELATIONS: Columns = {
+    **{name: f"setting.{name}" for name in Task._fields[2:]},
+    **{name: name for name in ("target_rank", "against")},
+    **interval_columns("found", "spearman"),
+    **{name: f"found.{name}" for name in ("p_value", "networks", "seeds", "verdict")},
+}
 
 
 def rank_figure(ranked: Sequence[Ranked], correlated: Sequence[Correlation]) -> Chart | str:
@@ -225,7 +208,7 @@ def rank_figure(ranked: Sequence[Ranked], correlated: Sequence[Correlation]) -> 
     return Chart(panels, columns=len(panels), width=plots.PAGE, height=3.5, legend=6)
 
 
-def _panel(setting: Setting, group: Sequence[Ranked], correlated: Sequence[Correlation]) -> Panel:
+def _panel(setting: Task, group: Sequence[Ranked], correlated: Sequence[Correlation]) -> Panel:
     targets = sorted({one.tuned.task.target_rank for one in group})
     looks, marks, thin = plots.ordered_looks(targets), list[Mark](), {"linewidth": 1}
     for place, target_rank in enumerate(targets):
@@ -249,7 +232,7 @@ def _panel(setting: Setting, group: Sequence[Ranked], correlated: Sequence[Corre
     mine = [one for one in correlated if one.setting == setting and one.against == EXACT]
     widest = max(mine, key=lambda one: one.target_rank is None, default=None)
     return Panel(
-        marks, across, up, f"{rank_title(None if widest is None else widest.found)}\n{setting.words}"
+        marks, across, up, f"{rank_title(None if widest is None else widest.found)}\n{_words(setting)}"
     )
 
 

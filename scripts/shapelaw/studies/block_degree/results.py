@@ -27,7 +27,6 @@ from textwrap import fill
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.noise import SIGNIFICANT
@@ -160,35 +159,47 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     )
 
 
-def losses_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
-    """One row per task and network: loss with its interval, and whether the learning rate is inside the range tried."""
-    columns: Columns = {
-        **of_task(),
-        **interval_columns("log_loss", "loss", change=math.exp),
-        "seeds": lambda one: len(one.losses),
-        "diverged": lambda one: len(one.losses) - len(one.log_losses),
-        "learning_rate": lambda one: float(np.median(list(one.learning_rates.values()))),
-        "rates_tried": "tried",
-        "rates_at_edge": "at_edge",
-        **{name: partial(_at_end, name) for name in AT_END},
-    }
-    return frame_of(tuned, columns)
-
-
 def _at_end(name: str, one: Tuned) -> float:
     return one.at_end.get(name, math.nan)
 
 
-def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
-    """One row per task and network: its loss over that of degree 3."""
-    columns: Columns = {
-        **of_task("tuned."),
-        **interval_columns("log_ratio", "ratio", change=math.exp),
-        "p_value": "log_ratio.p_value",
-        "seeds": "log_ratio.seeds",
-        "verdict": "verdict",
-    }
-    return frame_of(found, columns)
+# of each network on a task: its loss, and whether the learning rate is inside the range tried
+LOSSES: Columns = {
+    **of_task(),
+    **interval_columns("log_loss", "loss", change=math.exp),
+    "seeds": lambda one: len(one.losses),
+    "diverged": lambda one: len(one.losses) - len(one.log_losses),
+    "learning_rate": lambda one: float(np.median(list(one.learning_rates.values()))),
+    "rates_tried": "tried",
+    "rates_at_edge": "at_edge",
+    **{name: partial(_at_end, name) for name in AT_END},
+}
+DIFFERENCES: Columns = {
+    **of_task("tuned."),
+    **interval_columns("log_ratio", "ratio", change=math.exp),
+    "p_value": "log_ratio.p_value",
+    "seeds": "log_ratio.seeds",
+    "verdict": "verdict",
+}
+# of each mixture: mean degrees before and after training, and whether the last one could be e
+MIXTURES: Columns = {
+    **of_task(),
+    "begins_at": "begins_at",
+    **interval_columns("settled_mean", "mean_degree"),
+    "seeds": "settled_mean.seeds",
+    "p_value_of_e": lambda one: mean_of([value - math.e for value in one.settled.values()]).p_value,
+}
+# of each network and threshold that a seed reaches; `at_once` counts seeds below it at their first evaluation, which
+# like one that doesn't reach it leave the steps to it unknown, and their ratio to those of degree 3
+SPEEDS: Columns = {
+    **of_task("tuned."),
+    "threshold": "threshold",
+    "reached": lambda one: sum(map(math.isfinite, one.steps.values())),
+    "at_once": lambda one: sum(steps <= one.tuned.first_evaluation for steps in one.steps.values()),
+    "seeds": lambda one: len(one.steps),
+    **interval_columns("log_steps", "steps_to_it", ("steps_to_it_low95", "steps_to_it_high95"), math.exp),
+    **interval_columns("log_ratio", "ratio", ("ratio_low95", "ratio_high95"), math.exp),
+}
 
 
 class Speed(NamedTuple):
@@ -221,63 +232,33 @@ def _speeds(tuned: Sequence[Tuned]) -> Iterator[Speed]:
             yield Speed(one, threshold, steps, mean, ratio or UNKNOWN)
 
 
-def speed_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
-    """One row per task, network and threshold that a seed reaches.
-
-    The steps to the threshold and their interval are given if every seed reaches it, and none before its first
-    evaluation (column `at_once`). Their ratio to those of degree 3 is given if these are known too.
-    """
-    columns: Columns = {
-        **of_task("tuned."),
-        "threshold": "threshold",
-        "reached": lambda one: sum(map(math.isfinite, one.steps.values())),
-        "at_once": lambda one: sum(steps <= one.tuned.first_evaluation for steps in one.steps.values()),
-        "seeds": lambda one: len(one.steps),
-        **interval_columns("log_steps", "steps_to_it", ("steps_to_it_low95", "steps_to_it_high95"), math.exp),
-        **interval_columns("log_ratio", "ratio", ("ratio_low95", "ratio_high95"), math.exp),
-    }
-    return frame_of(_speeds(tuned), columns)
-
-
-def mixtures_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
-    """One row per task and mixture: mean degrees before and after training, and whether the last one could be e."""
-    columns: Columns = {
-        **of_task(),
-        "begins_at": "begins_at",
-        **interval_columns("settled_mean", "mean_degree"),
-        "seeds": "settled_mean.seeds",
-        "p_value_of_e": lambda one: mean_of([value - math.e for value in one.settled.values()]).p_value,
-    }
-    return frame_of((one for one in tuned if one.settled), columns)
-
-
 TABLES = {
     "pooled": TableOf(
         lambda found: pooled_table(found.pooled),
         "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
     ),
     "losses": TableOf(
-        lambda found: losses_table(found.tuned),
+        lambda found: frame_of(found.tuned, LOSSES),
         "Final held-out loss, geometric mean over seeds; accuracy, absolute errors and steps are means.",
     ),
     "differences": TableOf(
-        lambda found: differences_table(found.differences),
+        lambda found: frame_of(found.differences, DIFFERENCES),
         "Each network's loss over that of degree 3 on the same seeds.",
     ),
     "speed": TableOf(
-        lambda found: speed_table(found.tuned),
+        lambda found: frame_of(_speeds(found.tuned), SPEEDS),
         "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over seeds.",
     ),
     "mixtures": TableOf(
-        lambda found: mixtures_table(found.tuned),
+        lambda found: frame_of((one for one in found.tuned if one.settled), MIXTURES),
         "The mean degree at which learned mixtures of two degrees settle.",
     ),
     "rank_losses": TableOf(
-        lambda found: ranks.rank_losses_table(found.ranked),
+        lambda found: frame_of(found.ranked, ranks.LOSSES, ["rank"]),
         "Held-out loss beside the exact separation rank of the network's polynomial.",
     ),
     "rank_correlation": TableOf(
-        lambda found: ranks.rank_correlation_table(found.correlations),
+        lambda found: frame_of(found.correlations, ranks.CORRELATIONS, ["target_rank"]),
         "Rank correlation of the held-out loss with theory's numbers; a row without R is over all targets.",
     ),
 }
