@@ -6,7 +6,7 @@ import pytest
 from commands import output_of, script, sentence_of
 
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.separation_rank import LIMIT, Estimate, check_limits, plan
+from shapelaw.theory.separation_rank import LIMIT, Estimate, plan
 
 RANK, CAPACITY = "separation_rank", "memorization_capacity"
 LAYER = ("--heads", 4, "--context", 32, "--head-dim", 8)
@@ -52,8 +52,7 @@ def test_the_other_networks(kind, options, rank):
 def test_a_longer_measurement_says_its_estimate_first():
     network = ("--depth", 2, "--width", 8, "--tokens", 16)
     fitting = sentence_of(RANK, *network, "--limit", 0.01, 4).split("(--templates ")[1].split()[0]
-    attention = LinearAttention(2, 8, 16)
-    check_limits(attention, plan(attention, int(fitting)), Estimate(0.6, LIMIT.bytes))
+    plan(LinearAttention(2, 8, 16), int(fitting), Estimate(0.6, LIMIT.bytes))
     assert output_of(RANK, *network, "--limit", 0.01, 4, "--templates", fitting)
 
 

@@ -2,6 +2,18 @@
 
 import math
 
+from shapelaw.theory.networks import DegreeAttention, MixerNetwork, ProductNetwork
+
+
+def params_of(network):
+    """Number of parameters: the `L k N_d` of the note, k + 1 matrices a block, or the maps of a Mixer."""
+    d = network.width
+    if isinstance(network, MixerNetwork):
+        return network.depth * (2 * network.units * network.tokens + d**2)
+    output = isinstance(network, DegreeAttention)
+    assert output or isinstance(network, ProductNetwork)
+    return sum(k + output for k in network.degrees) * d**2
+
 
 def times(matrix, vector, prime):
     return [sum(int(a) * b for a, b in zip(row, vector, strict=True)) % prime for row in matrix]

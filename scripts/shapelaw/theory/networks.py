@@ -120,11 +120,6 @@ class ProductNetwork(BlockNetwork):
     def degree(self) -> int:
         return self.total_degree + sum(math.prod(self.degrees[layer:]) for layer in range(self.depth))
 
-    @property
-    def params(self) -> int:
-        """Number of parameters of the linear maps, all layers of equal size (the note's `L k N_d`)."""
-        return sum(self.degrees) * self.width**2
-
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
 
@@ -234,11 +229,6 @@ class DegreeAttention(BlockNetwork):
         layers = range(len(self.degrees))
         weights = sum((self.degrees[layer] + 1) * math.prod(self.degrees[layer + 1 :]) for layer in layers)
         return self.total_degree + weights
-
-    @property
-    def params(self) -> int:
-        """Number of parameters: k + 1 matrices of d x d per block."""
-        return sum(k + 1 for k in self.degrees) * self.width**2
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
@@ -394,11 +384,6 @@ class MixerNetwork(BlockNetwork):
     @property
     def degree(self) -> int:
         return 5 * self.total_degree - 4  # a block squares its input and V_1, and has V_2 and W once
-
-    @property
-    def params(self) -> int:
-        """Number of parameters; 3 d^2 per block where S = N = d, as many as a block of attention of degree 2 has."""
-        return self.depth * (2 * self.units * self.tokens + self.width**2)
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.

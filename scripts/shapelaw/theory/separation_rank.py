@@ -106,9 +106,7 @@ def separation_rank(
     Raises:
         UserError: the estimate is above a limit; nothing has started then.
     """
-    planned = plan(network, templates, limit)
-    check_limits(network, planned, limit)
-    return measure_planned(network, planned)
+    return measure_planned(network, plan(network, templates, limit))
 
 
 def measure_planned(network: Polynomial, planned: Plan) -> SeparationRank:
@@ -148,6 +146,9 @@ def plan(network: Polynomial, templates: int | None = None, limit: Estimate = LI
         network: the network to measure.
         templates: the most templates of each half; a few more than the rank's upper bound if not given.
         limit: within it a finite vocabulary gives all its words.
+
+    Raises:
+        UserError: the estimate is above the limit; the message has it, and the templates that would stay within.
     """
     bound = network.rank_bound()
     most = bound + SPARE
@@ -156,21 +157,12 @@ def plan(network: Polynomial, templates: int | None = None, limit: Estimate = LI
     if templates is not None:
         check_sizes(templates=templates)
         most = min(templates, most)
-    return Plan(bound, most, estimate(network, most))
-
-
-def check_limits(network: Polynomial, planned: Plan, limit: Estimate) -> None:
-    """Refuse a measurement that is estimated to take too long or too much memory.
-
-    Raises:
-        UserError: the estimate is above a limit; the message has it, and the templates that would stay within.
-    """
-    needed = planned.needed
+    needed = estimate(network, most)
     if needed.is_within(limit):
-        return
+        return Plan(bound, most, needed)
     fitting = templates_within(network, limit)
     raise UserError(
-        f"The rank can be up to {size_text(planned.bound)}, and {size_text(planned.templates)} templates of each "
+        f"The rank can be up to {size_text(bound)}, and {size_text(most)} templates of each "
         f"half would take {size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by "
         f"estimate, above {limit.seconds / 60:.3g} minutes and {limit.bytes / 2**30:.3g} GiB: take a smaller network, "
         f"get a lower bound from fewer templates (--templates {fitting} is within the limits), or raise --limit."

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 from golden_tables import kept
+from plain_networks import params_of
 
 from shapelaw.errors import UserError
 from shapelaw.studies.separation_rank.results import (
@@ -154,7 +155,7 @@ def test_a_short_limit_gives_a_lower_bound_and_a_longer_one_the_rank(tmp_path):
 def test_equal_parameters_of_a_budget():
     for one in asked_of(RankGrids(**GRIDS)):
         if isinstance(one.sizes, DegreeSizes):
-            assert network_of(one.sizes).params <= one.budget * one.sizes.width**2
+            assert params_of(network_of(one.sizes)) <= one.budget * one.sizes.width**2
 
 
 def test_unusable_measurements_are_told(tmp_path):
@@ -212,7 +213,7 @@ def test_a_mixer_has_the_matrices_of_attention_s_blocks_of_degree_2() -> None:
     (mixer,) = asked_of(RankGrids(degree_budget=[OF_MIXERS]))
     (attention,) = asked_of(RankGrids(degree_budget=[OF_MIXERS | {"blocks": "attention"}]))
     one, other = network_of(mixer.sizes), network_of(attention.sizes)
-    assert one.params == other.params == 3 * 3 * 4**2
+    assert params_of(one) == params_of(other) == 3 * 3 * 4**2
     assert separation_rank(one).rank == 660  # docs/results/theory.md
 
 
