@@ -138,7 +138,7 @@ _DIFFERENCES: Columns = {
     **interval_columns("nats", "difference"),
     **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
 }
-_FORMATS = {"difference": "+.4f", "p_value": ".2g", **dict.fromkeys(("test_loss", "low95", "high95"), ".4f")}
+_FORMATS = {"difference": "+.4f", "test_loss": ".4f"}
 TABLES = {
     "losses": TableOf(
         lambda found: frame_of(found.decoders, _LOSSES),

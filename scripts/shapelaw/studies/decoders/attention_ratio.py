@@ -57,11 +57,8 @@ _RATIO = "$H d_a / d$"
 _RANGES = tuple(
     f"{name}{end}" for name in ("over_ratios", "over_depths", "difference") for end in ("", "_low", "_high")
 )
-_LOSSES = (
-    *("test_loss", "loss_low", "loss_high", "over_depths", "largest_fall", "largest_fall_err"),
-    *_RANGES,
-)
-_FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
+_LOSSES = ("test_loss", "largest_fall", "over_depths", "over_ratios", "difference")
+_FORMATS = {"ratio": "g", **dict.fromkeys(("redundancy", "ours"), ".3f"), **dict.fromkeys(_LOSSES, ".4f")}
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,7 @@ _LOOKS = {
     f"positions {POSITIONS[False]}": (plots.SECOND, "D"),
 }
 
-_FORMATS = {
-    "test_loss": ".4f",
-    **dict.fromkeys(("rank_over_width", "ours"), ".3f"),
-    **shared.SHARES,
-}
+_FORMATS = {"test_loss": ".4f", **dict.fromkeys(("rank_over_width", "ours", "redundancy"), ".3f")}
 
 
 class Found(NamedTuple):

@@ -42,11 +42,7 @@ _SERIES = {
     POSITIONAL: (plots.ACCENT, "o", "positions factored"),
     VOCABULARY: (plots.SECOND, "s", "tokens factored"),
 }
-_FORMATS = {
-    **dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
-    **dict.fromkeys(("ours", "vocabulary_rank", "low", "high"), ".3g"),
-    "over_full": ".3f",
-}
+_FORMATS = {"test_loss": ".4f", "cost": ".4f", "ours": ".3g", "vocabulary_rank": ".3g", "over_full": ".3f"}
 _STATUS = {RedundancyStatus.AT_LEAST: BELOW, RedundancyStatus.AT_MOST: ABOVE}
 
 

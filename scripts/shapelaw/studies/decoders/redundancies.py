@@ -28,7 +28,6 @@ REDUNDANCY: Columns = {
     "redundancy": "redundancy.value",
     **{name: f"redundancy.{name}" for name in ("low", "high", "p_value", "status", "significant")},
 }
-SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
 REDUNDANT = "redundancy"  # of workflow/reference/published.csv
 COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
 NO_NOISE = "no noise estimate"

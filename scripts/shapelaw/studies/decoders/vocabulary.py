@@ -356,7 +356,7 @@ TABLES = {
     "comparison": TableOf(
         comparison_table,
         "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",
-        dict.fromkeys(("ours", "low", "high", "bound", "bound_err"), ".1f")
+        dict.fromkeys(("ours", "bound"), ".1f")
         | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
     ),
 }

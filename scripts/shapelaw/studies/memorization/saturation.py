@@ -24,7 +24,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, overall_status
-from shapelaw.fits.memorized import CLASSIFICATION
+from shapelaw.fits.memorized import CLASSIFICATION, bracket
 from shapelaw.fits.significance import mean_of
 from shapelaw.report.charts import Across, Chart, Panel, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, key
@@ -213,24 +213,23 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
         of_theory = group[["heads", "context", "head_dim", "width"]].iloc[0]
         heads, context, head_dim, width = of_theory.astype(int).tolist()
         per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
-        some = per_size.index[per_size["max"] >= 1.0]
+        largest, beyond = bracket((per_size["max"] >= 1.0).to_dict())
         every = per_size.index[(per_size["min"] >= 1.0).cummin()]
-        beyond = per_size.index[per_size.index > some.max()] if len(some) else per_size.index
-        if beyond.empty:
+        if beyond is None:
             bound = CapacityStatus.AT_LEAST
-            message = f"T = {some.max()} is memorized, and no larger T was tried"
+            message = f"T = {largest} is memorized, and no larger T was tried"
         else:
-            bound = CapacityStatus.BELOW if some.empty else CapacityStatus.FOUND
-            smaller = ", and no smaller T was tried" if some.empty else ""
-            message = f"T = {beyond.min()} is not memorized{smaller}"
+            bound = CapacityStatus.BELOW if largest is None else CapacityStatus.FOUND
+            smaller = ", and no smaller T was tried" if largest is None else ""
+            message = f"T = {beyond} is not memorized{smaller}"
         edge = FitStatus.AT_EDGE if len(per_size) > 1 else FitStatus.TOO_FEW_POINTS
         setting = f"{kept['context_type']} context, H = {heads}, n = {context}, d_h = {head_dim}, d = {width}"
         rows.append(
             kept
             | {
-                "largest_any": None if some.empty else some.max(),
+                "largest_any": largest,
                 "largest_all": None if every.empty else every.max(),
-                "not_memorized": None if beyond.empty else beyond.min(),
+                "not_memorized": beyond,
                 "seeds": int(per_size["size"].min()),
                 "theory": memorizable_examples(heads, context, head_dim) if context < width else None,
                 "published": published(SATURATION, LARGEST, setting).number,
