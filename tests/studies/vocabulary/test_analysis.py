@@ -7,9 +7,9 @@ from transition_runs import SERIES, analysed_series, vocabulary_runs
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.decoders.vocabulary import (
+    TABLES,
     analyse_series,
     fit_relations,
-    losses_table,
     present,
     relation_table,
     spread_of_seeds,
@@ -27,7 +27,7 @@ def test_patches_are_a_series_of_their_own() -> None:
         ("patches of 4 numbers", 4),
         ("V = 257", 257),
     ]
-    assert set(losses_table(analysis)["embedding"]) == {"tokens", "patches"}
+    assert set(TABLES["losses"].frame(analysis)["embedding"]) == {"tokens", "patches"}
 
 
 def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
@@ -73,7 +73,7 @@ def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
         analysis = analysed_series(apart)
         said = "Series differ in their text too: wiki (V = 257), prose (V = 500, r = 350)."
         assert (said in present(analysis).summary) == (column == "corpus")
-        assert dict(losses_table(analysis).groupby("vocab_size")["corpus"].first()) == {
+        assert dict(TABLES["losses"].frame(analysis).groupby("vocab_size")["corpus"].first()) == {
             257: "wiki",
             500: value if column == "corpus" else "wiki",
         }

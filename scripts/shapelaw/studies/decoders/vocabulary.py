@@ -29,7 +29,7 @@ from shapelaw.report.tables import NO, OPEN, YES, grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.specs.shapes import NUMBERS
 from shapelaw.specs.sizes import SIZE_LABELS
-from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, analyse_cells, require_two_depths, unit_of_loss
 from shapelaw.studies.grid.cells import Cell, Value
 from shapelaw.studies.grid.results import cell_tables, results_of
 from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
@@ -55,10 +55,7 @@ LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wron
 
 @dataclass(frozen=True)
 class Series(CellAnalysis):
-    """The cell of one vocabulary and one rank.
-
-    `runs` has `corpus`, `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
-    """
+    """The cell of one vocabulary and one rank."""
 
     @property
     def vocab_size(self) -> int:
@@ -85,12 +82,6 @@ class Series(CellAnalysis):
         """min(V, r), which bounds the rank of the embedding beside the width; a patch's numbers stand for V."""
         entries = NUMBERS if self.patches else self.vocab_size
         return entries if self.rank is None else min(self.rank, entries)
-
-
-def corpus_of(one: CellAnalysis) -> str | None:
-    """The corpus of a series; None where its table doesn't say."""
-    name = one.runs["corpus"].iloc[0] if "corpus" in one.runs else None
-    return name if isinstance(name, str) else None
 
 
 def name_of(vocab_size: int, rank: int | None, patches: bool = False) -> str:
@@ -161,24 +152,9 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     parts = Parts()
     analyses, _ = analyse_cells(cells, source, options, pool_of, parts=parts)
     require_two_depths((one.runs for one in analyses), source, "vocabulary")
-    found = [
-        Series(one.cell, _with_text(one.runs, one.cell.runs), one.transitions, one.bits) for one in analyses
-    ]
+    found = [Series(one.cell, one.runs, one.transitions, one.bits) for one in analyses]
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))
     return VocabularyAnalysis(series, tuple(fit_relations(series)), parts)
-
-
-def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The checked runs with their corpus, and the bytes of text seen where bits per byte and tokens are known.
-
-    A token's bytes are those of the test set: loss / (ln 2 bits per byte).
-    """
-    of_table = rows.filter(["depth", "width", "seed", "test_loss", "corpus"])
-    known = checked.merge(of_table, on=["depth", "width", "seed"])
-    if {"bits_per_byte", "tokens_trained"} <= {*known}:
-        bytes_a_token = known["test_loss"] / (NAT * known["bits_per_byte"])
-        known["text_bytes"] = known["tokens_trained"] * bytes_a_token
-    return known.drop(columns="test_loss")
 
 
 def fit_relations(series: Sequence[Series]) -> Iterator[Relation]:
@@ -220,7 +196,7 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
 def named(one: CellAnalysis) -> dict[str, Value]:
     """The columns that name a series in a table, with the corpus where it is known: series may differ in their text."""
     patches = one.values["patch_embedding"] == "True"
-    corpus = corpus_of(one)
+    corpus = one.cell.value("corpus")
     return {
         **{name: one.values[name] for name in ("vocab_size", "embedding_rank")},
         "embedding": "patches" if patches else "tokens",
@@ -268,18 +244,17 @@ def _goodness(fit: LineFit | LevelFit) -> dict[str, object]:
 
 
 def losses_of(one: CellAnalysis) -> pd.DataFrame:
-    """One row for each network: mean test loss, bits per byte, and bytes of text seen (by the test tokens)."""
-    table = mean_losses(one.runs)
-    for name in ("bits_per_byte", "text_bytes"):
-        if name in one.runs:
-            means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
-            table = table.merge(means, on=["depth", "width"])
-    return table
+    """One row for each network: mean test loss, bits per byte, and bytes of text seen, where these are known.
 
-
-def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """The same of all series."""
-    return stack(analysis.series, losses_of, named, analysis.parts)
+    A token's bytes are those of the test set: loss / (ln 2 bits per byte).
+    """
+    runs = one.runs
+    if {BITS, "tokens_trained"} <= {*runs}:
+        bytes_a_token = runs["loss"] / (NAT * runs[BITS])
+        runs = runs.assign(text_bytes=runs["tokens_trained"] * bytes_a_token)
+    known = [name for name in (BITS, "text_bytes") if name in runs]
+    means = runs.groupby(["depth", "width"], as_index=False)[known].mean()
+    return mean_losses(runs).merge(means, on=["depth", "width"])
 
 
 def spread_of_seeds(analysis: VocabularyAnalysis) -> pd.DataFrame:
@@ -348,7 +323,7 @@ def _published_beside(one: Series, setting: str) -> dict[str, object]:
 TABLES = {
     "relation": TableOf(relation_table, "The dependence of the transition on min(V, r)."),
     "losses": TableOf(
-        losses_table,
+        lambda found: stack(found.series, losses_of, named, found.parts),
         "Test loss in nats per token, bits per byte, and text seen.",
         {"test_loss": ".4f", "text_bytes": ".3g"},
     ),
@@ -386,7 +361,7 @@ def present(analysis: VocabularyAnalysis) -> Results:
 
 def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
     """The series of each corpus, where there are several: they differ in their text too."""
-    known = ((corpus_of(one), one.name) for one in analysis.series)
+    known = ((one.cell.value("corpus"), one.name) for one in analysis.series)
     corpora = grouped((corpus, name) for corpus, name in known if corpus is not None)
     if len(corpora) > 1:
         told = [f"{name} ({'; '.join(series)})" for name, series in corpora.items()]
