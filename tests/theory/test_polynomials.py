@@ -69,8 +69,8 @@ def test_halves_by_hand():
     assert Halves(4, first=(2, 4)).inputs == ((2, 4), (1, 3))
     pairs = Halves(4, patch=2, first=(1, 2, 3, 5))  # of tokens (1, 2), (3, 4), (5, 6), (7, 8)
     assert pairs.inputs == ((1, 2, 3, 5), (4, 6, 7, 8))
-    assert pairs.split == [2, 3]
-    assert [pairs.token_in(token, pairs.inputs[0]) for token in (1, 2, 3, 4)] == [True, True, True, False]
+    assert pairs.split == [1, 2]
+    assert pairs.tokens_of(pairs.inputs[0]) == {0: 2, 1: 1, 2: 1}
     assert Halves(4, patch=2).split == []
 
 
@@ -83,10 +83,10 @@ def test_every_balanced_partition_is_two_halves_of_all_inputs(tokens, patch, dat
     one, other = halves.inputs
     assert sorted(one + other) == list(places)
     assert len(one) == len(other)
-    of = [{(place - 1) // patch + 1 for place in half} for half in (one, other)]
+    of = [{(place - 1) // patch for place in half} for half in (one, other)]
     assert halves.split == sorted(of[0] & of[1])
     for position in range(1, tokens + 1):
-        assert halves.token_in(position, halves.ordered(position)[0])
+        assert position - 1 in halves.tokens_of(halves.ordered(position)[0])
         assert set(map(frozenset, halves.ordered(position))) == {frozenset(one), frozenset(other)}
 
 

@@ -199,10 +199,8 @@ class LinearAttention(Polynomial):
         return staircase(list(accumulate(first)), list(accumulate(second)), top)
 
     def _numbers(self, half: tuple[int, ...]) -> int:
-        each = [0] * self.tokens
-        for place in half:
-            each[(place - 1) // self.patch] += self.input_dim or 0
-        return sum(min(self.rank, numbers) for numbers in each)
+        inputs = self.halves.tokens_of(half).values()
+        return sum(min(self.rank, count * (self.input_dim or 0)) for count in inputs)
 
     @property
     def domain(self) -> tuple[int, int] | None:
@@ -247,21 +245,18 @@ class LinearAttention(Polynomial):
             places = matmul(left, random_residues(rng, (self.positional_rank, N), prime), prime)
         halves = self.halves.ordered(self.position)
         domains = self.domain or (None, None)
-        found = []
-        for place, (half, domain) in enumerate(zip(halves, domains, strict=True)):
+        found, placed = list[Residues](), set[int]()
+        for half, domain in zip(halves, domains, strict=True):
             count = templates if domain is None else min(templates, domain)
             vectors = np.zeros((N, d, count), dtype=np.uint64)
             if self.embedding == "vocabulary":
                 words = self._words(half, count, domain or 0, rng)
-                for j, token in enumerate(half):
-                    vectors[token - 1] = matrix[:, words[j]]
+                vectors[[token - 1 for token in half]] = transpose(matrix[:, words])
             else:
                 self._read(vectors, half, matrix, rng, prime)
-            for token in range(1, N + 1):
-                if self.halves.token_in(token, half) and (
-                    place == 0 or not self.halves.token_in(token, halves[0])
-                ):
-                    vectors[token - 1] = add(vectors[token - 1], places[:, token - 1, None], prime)
+            own = [*self.halves.tokens_of(half).keys() - placed]
+            vectors[own] = add(vectors[own], places.T[own, :, None], prime)
+            placed.update(own)
             found.append(vectors)
         return found[0], found[1]
 
@@ -329,7 +324,7 @@ def outputs(
         layers: the layers of the network.
         prime: p.
     """
-    i, split = network.position - 1, [token - 1 for token in network.halves.split]
+    i, split = network.position - 1, network.halves.split
     grams = [gram(vectors, prime) for vectors in (first, second)]
     maps: list[Residues] = []  # T_1 is linear in G: each half's part suffices
     if len(layers) > 1 and not split:

@@ -33,6 +33,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -187,11 +188,11 @@ class Halves:
     def ordered(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The places of both halves; the half with the token `position` comes first."""
         first, second = self.inputs
-        return (first, second) if self.token_in(position, first) else (second, first)
+        return (first, second) if position - 1 in self.tokens_of(first) else (second, first)
 
-    def token_in(self, token: int, half: tuple[int, ...]) -> bool:
-        """True if a half holds an input of a token."""
-        return any((place - 1) // self.patch == token - 1 for place in half)
+    def tokens_of(self, half: tuple[int, ...]) -> Counter[int]:
+        """The number of inputs that a half holds of each of its tokens, from 0."""
+        return Counter((place - 1) // self.patch for place in half)
 
     def drawn(
         self, rng: np.random.Generator, position: int, numbers: int, templates: int, prime: int
@@ -206,11 +207,9 @@ class Halves:
 
     @property
     def split(self) -> list[int]:
-        """Tokens, from 1, that have inputs in both halves."""
-        if self.patch == 1:
-            return []
-        tokens = [{(place - 1) // self.patch + 1 for place in half} for half in self.inputs]
-        return sorted(tokens[0] & tokens[1])
+        """Tokens, from 0, that have inputs in both halves."""
+        first, second = map(self.tokens_of, self.inputs)
+        return sorted(first & second)
 
 
 class Polynomial(ABC):
