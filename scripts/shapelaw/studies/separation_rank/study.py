@@ -119,6 +119,11 @@ class DegreeSizes:
     tokens: int
     heads: int
 
+    @property
+    def used(self) -> int:
+        """The matrices that it has."""
+        return sum(matrices(self.blocks, degree) for degree in self.degrees)
+
 
 NetworkSizes = AttentionSizes | DegreeSizes
 

@@ -333,7 +333,7 @@ def residual_table(ranks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _follows(result: Measured, form: int | None) -> str:
-    if form is None or math.isnan(form):
+    if form is None:
         return ""
     return says(result.exact or result.rank > form, result.rank == form)
 
@@ -373,9 +373,15 @@ def whole_networks(ranks: pd.DataFrame) -> pd.DataFrame:
 
 def degree_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
-    columns: Columns = {"degree": "degree"}
-    last: Columns = {"note_log3": lambda one: one.note_exponent * rank_bounds.log3(one.degree)}
+    columns: Columns = {"degree": lambda one: one.asked.sizes.degrees[0]}
+    last: Columns = {"note_log3": lambda one: _note_log3(one.asked.sizes, one.asked.budget)}
     return _blocks_table(found, "degree_budget", columns, last)
+
+
+def _note_log3(sizes: DegreeSizes, budget: int) -> float:
+    """L d log3(k), with the layers that the budget would have room for if they could be broken."""
+    degree = sizes.degrees[0]
+    return sizes.width * budget / matrices(sizes.blocks, degree) * rank_bounds.log3(degree)
 
 
 def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -395,53 +401,32 @@ def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
 def fractional_table(found: Measurements) -> pd.DataFrame:
     """One row for each budget and full sequence of degrees (no further block has room)."""
     columns: Columns = {
-        "degrees": lambda one: " ".join(map(str, one.sizes.degrees)),
-        "mean_degree": lambda one: sum(one.sizes.degrees) / len(one.sizes.degrees),
-        "mixed": lambda one: len(set(one.sizes.degrees)) > 1,
+        "degrees": lambda one: " ".join(map(str, one.asked.sizes.degrees)),
+        "mean_degree": lambda one: sum(one.asked.sizes.degrees) / len(one.asked.sizes.degrees),
+        "mixed": lambda one: len(set(one.asked.sizes.degrees)) > 1,
     }
     return _blocks_table(found, "fractional_degree", columns)
 
 
-class _Blocks(NamedTuple):
-    """A network of blocks, the matrices that it may have, and its rank."""
+class Ranked(NamedTuple):
+    """A network that was asked for, and its rank."""
 
-    sizes: DegreeSizes
-    budget: int
+    asked: Asked
     measured: Measured
-
-    @property
-    def degree(self) -> int:
-        """The degree of its first block, of all where they are equal."""
-        return self.sizes.degrees[0]
-
-    @property
-    def used(self) -> int:
-        """The matrices that it has."""
-        return sum(matrices(self.sizes.blocks, degree) for degree in self.sizes.degrees)
-
-    @property
-    def note_exponent(self) -> float:
-        """L d, with the layers that the budget would have room for if they could be broken."""
-        return self.sizes.width * self.budget / matrices(self.sizes.blocks, self.degree)
 
 
 def _blocks_table(
     found: Measurements, name: str, columns: Columns, last: Columns | None = None
 ) -> pd.DataFrame:
     """The networks of blocks of a table, with columns before those of the rank and after them."""
-    blocks = (
-        _Blocks(one.sizes, one.budget or 0, measured)
-        for one, measured in found
-        if one.table == name and isinstance(one.sizes, DegreeSizes)
-    )
     every: Columns = {
-        **{name: f"sizes.{name}" for name in GROUP[:-1]},
-        "budget": "budget",
+        **{name: f"asked.sizes.{name}" for name in GROUP[:-1]},
+        "budget": "asked.budget",
         **columns,
-        "depth": lambda one: len(one.sizes.degrees),
-        "unused": lambda one: one.budget - one.used,
-        "parameters": lambda one: one.used * one.sizes.width**2,
-        "total_degree": lambda one: math.prod(one.sizes.degrees),
+        "depth": lambda one: len(one.asked.sizes.degrees),
+        "unused": lambda one: one.asked.budget - one.asked.sizes.used,
+        "parameters": lambda one: one.asked.sizes.used * one.asked.sizes.width**2,
+        "total_degree": lambda one: math.prod(one.asked.sizes.degrees),
         "rank": "measured.rank",
         "status": "measured.status",
         "upper_bound": "measured.bound",
@@ -449,7 +434,7 @@ def _blocks_table(
         **(last or {}),
         "seconds": "measured.seconds",
     }
-    table = frame_of(blocks, every)
+    table = frame_of((Ranked(*one) for one in found if one[0].table == name), every)
     return table.assign(largest=_largest(table))
 
 
@@ -458,12 +443,11 @@ def _largest(table: pd.DataFrame) -> pd.Series:
     found = pd.Series(OPEN, index=table.index, dtype=object)
     for _, mine in table.groupby(GROUP):
         bounds = _bounds(mine)
-        low, high = bounds["low"], bounds["high"]
-        for place in mine.index:
-            others = mine.index != place
-            if (high[place] < low[others]).any():
+        for place, low, high in bounds.itertuples():
+            others = bounds.drop(place)
+            if (high < others["low"]).any():
                 found[place] = NO
-            elif (low[place] >= high[others]).all():
+            elif (low >= others["high"]).all():
                 found[place] = YES
     return found
 
