@@ -40,15 +40,15 @@ def test_random_tokens_keep_everything():
 def test_one_cls_for_all_is_the_embedding_layer():
     found = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
     assert found.verdicts(1e-10) == {
-        "general_position": False, "assumption_1": False, "assumption_2": True, "assumption_3": True
+        "general position": False, "assumption 1": False, "assumption 2": True, "assumption 3": True
     }  # fmt: skip
     assert (found.kruskal, found.rank.rank, found.query.limit) == (1, 1, 0.0)
 
 
 def test_the_query_may_be_the_last_token():
     tokens = with_queries(gaussian(40, 6, 12), gaussian(12), query=-1)
-    assert not findings(tokens, query=-1).verdicts(1e-10)["assumption_1"]
-    assert findings(tokens, query=0).verdicts(1e-10)["assumption_1"]
+    assert not findings(tokens, query=-1).verdicts(1e-10)["assumption 1"]
+    assert findings(tokens, query=0).verdicts(1e-10)["assumption 1"]
 
 
 def test_a_fresh_layer_norm_costs_one_dimension():
@@ -56,20 +56,20 @@ def test_a_fresh_layer_norm_costs_one_dimension():
     tokens = gaussian(40, 6, 12)
     found = findings(tokens - tokens.mean(-1, keepdims=True))
     assert (found.kruskal, found.position.limit) == (11, 0.0)
-    assert not found.verdicts(1e-10)["general_position"]
-    assert found.verdicts(1e-10)["assumption_1"]
+    assert not found.verdicts(1e-10)["general position"]
+    assert found.verdicts(1e-10)["assumption 1"]
 
 
 def test_contexts_with_two_equal_tokens_or_more_tokens_than_width():
     tokens = gaussian(40, 6, 12)
     tokens[9, 3] = tokens[9, 4]
     found = findings(tokens)
-    assert not found.verdicts(1e-10)["assumption_2"]
+    assert not found.verdicts(1e-10)["assumption 2"]
     assert found.contexts.rate_at(1e-10) == 39 / 40
     assert found.contexts.limit == 0.0
     wide = findings(gaussian(40, 14, 12))
     assert (wide.contexts.rate_at(1e-10), wide.contexts.limit) == (0.0, 0.0)
-    assert not wide.verdicts(1e-10)["assumption_1"]
+    assert not wide.verdicts(1e-10)["assumption 1"]
 
 
 @given(st.floats(-9, -2), st.integers(0, 10**6))
@@ -100,9 +100,9 @@ def test_the_authors_verdict_is_that_of_torchs_float32_rank():
         ranks.append(np.mean([int(torch.linalg.matrix_rank(queries[s])) == size for s in subsets]))
         ours = (smallest_values(tokens[:, 0], size, 100) > float32_tolerance(size, 40)).mean()
         assert ours == pytest.approx(ranks[-1], abs=0.02)
-    assert found.verdicts()["assumption_1"] == (ranks[19] >= 0.99)
-    assert not found.verdicts()["general_position"]
-    assert found.verdicts(1e-10)["general_position"]
+    assert found.verdicts()["assumption 1"] == (ranks[19] >= 0.99)
+    assert not found.verdicts()["general position"]
+    assert found.verdicts(1e-10)["general position"]
     assert found.kruskal == 40
     assert found.kruskal_float32 == pytest.approx(sum(rate >= 0.99 for rate in ranks), abs=1)
 

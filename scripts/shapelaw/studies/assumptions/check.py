@@ -406,5 +406,5 @@ def _check_probes(
         probe = probes[place]
         found = findings_of(one, request.asked, request.seed)
         write_row(request.out / ROWS, Row(probe.model, probe.weights, layer, probe.note, inputs, found))
-        held = ", ".join(name.replace("_", " ") for name, holds in found.verdicts(1e-10).items() if holds)
+        held = ", ".join(name for name, holds in found.verdicts(1e-10).items() if holds)
         say(f"{probe.model}, {probe.weights}, {layer}: {held or 'nothing'} holds at a tolerance of 1e-10")

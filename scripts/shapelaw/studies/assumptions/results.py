@@ -144,10 +144,10 @@ class LayerFindings:
     def tested(self) -> dict[str, Subsets]:
         """The subsets that each assumption is tested on."""
         return {
-            "general_position": self.position,
-            "assumption_1": self.query,
-            "assumption_2": self.contexts,
-            "assumption_3": self.mixed,
+            "general position": self.position,
+            "assumption 1": self.query,
+            "assumption 2": self.contexts,
+            "assumption 3": self.mixed,
         }
 
     def verdicts(self, tolerance: float | None = None) -> dict[str, bool]:
@@ -228,17 +228,16 @@ class Row:
 def write_row(folder: Path, row: Row) -> Path:
     """Write `<model>-<weights>-<layer>.npz`; the folder is made."""
     found = row.findings
-    numbers = {name: getattr(found, name) for name in _NUMBERS}
-    words = {name: getattr(row, name) for name in _WORDS}
     rates = {name: asdict(getattr(found, name).rate) for name in _SUBSETS}
-    header = {"format": FORMAT, **words, **numbers, "rates": rates, "rank": asdict(found.rank)}
+    numbers = {**picked(found, *_NUMBERS), "rates": rates, "rank": asdict(found.rank)}
+    header = {"format": FORMAT, **picked(row, *_WORDS), **numbers}
     path = folder / f"{row.model}-{row.weights}-{row.layer.replace(' ', '_')}.npz"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
             header=np.array(json.dumps(header)),
-            **{name: getattr(found, name) for name in _ARRAYS},
+            **picked(found, *_ARRAYS),
             **{name: getattr(found, name).values for name in _SUBSETS},
         )
     return path
@@ -271,17 +270,12 @@ def _read_row(path: Path) -> Row:
     return Row(**words, findings=found)
 
 
-ASSUMPTIONS = {
-    name: name.replace("_", " ")
-    for name in ("general_position", "assumption_1", "assumption_2", "assumption_3")
-}
-ORDER = ("vit", "vit_base", "bert", "bert_large", "decoder", "gpt2", "gpt2_large")
 IMAGE_MODELS = ("vit", "vit_base")
 LAYERS = ("embedding", "random_attention", "random_vit", "trained_embedding", "trained_vit")
 HOLDS, FAILS = "holds", "fails"
 EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
 NAMES = {"random_attention": "random attention", "random_vit": "random ViT", "trained_vit": "trained ViT"}
-_MODELS = {
+_MODELS = {  # in the order of the tables
     "vit": "DINOv2-small",
     "vit_base": "ViT-base",
     "bert": "BERT",
@@ -297,7 +291,7 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
 
     def place(row: Row) -> tuple[int, int, str]:
         layer = f"{LAYERS.index(row.layer)}" if row.layer in LAYERS else row.layer
-        return ORDER.index(row.model), ("random", "trained").index(row.weights), layer
+        return [*_MODELS].index(row.model), ("random", "trained").index(row.weights), layer
 
     return sorted(rows, key=place)
 
@@ -311,13 +305,11 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
     """
     lines = []
     for row in in_order(rows):
-        found = row.findings
-        ours, float32 = found.verdicts(TOLERANCE), found.verdicts()
-        for name, words in ASSUMPTIONS.items():
-            subsets = found.tested[name]
+        ours, float32 = row.findings.verdicts(TOLERANCE), row.findings.verdicts()
+        for name, subsets in row.findings.tested.items():
             verdicts = {
-                "assumption": words,
-                "published": _published(words, row).value or None,
+                "assumption": name,
+                "published": _published(name, row).value or None,
                 "ours_float32": HOLDS if float32[name] else FAILS,
                 "ours": HOLDS if ours[name] else FAILS,
             }
@@ -413,37 +405,32 @@ def pass_rate_chart(curves: pd.DataFrame) -> Chart:
         curves: rows of `model, weights, layer, context, width, size, tolerance, rate`; an empty tolerance is the
             published one.
     """
-    panels = [_panel(layer, mine) for layer, mine in curves.groupby(_LAYER, sort=False)]
+    panels = [_panel(mine) for _, mine in curves.groupby(_LAYER, sort=False)]
     columns = min(len(panels), MOST_COLUMNS)
     return Chart(panels, columns, PAGE, 0.5 + 2.0 * -(-len(panels) // columns), share_y=True)
 
 
-def _panel(layer: tuple[str, str, str], curves: pd.DataFrame) -> Panel:
-    context, width = (int(curves[name].iloc[0]) for name in ("context", "width"))
+def _panel(curves: pd.DataFrame) -> Panel:
+    first = curves.iloc[0]
     looks, small = ordered_looks(EXPONENTS), {"markersize": 2.5, "linewidth": 1.1}
     published = "tolerance of float32, as published"
 
-    def curve(at: pd.Series[bool], label: str, *look: str, more: Mapping[str, float]) -> Points:
-        return Points(curves.loc[at, "size"], curves.loc[at, "rate"], label, *look, "-", more=more)
+    def curve(at: pd.Series[bool], label: str, color: str, marker: str, more: Mapping[str, float]) -> Points:
+        return Points(curves.loc[at, "size"], curves.loc[at, "rate"], label, color, marker, "-", more=more)
 
     marks: list[Mark] = [
-        curve(curves["tolerance"].isna(), published, ACCENT, "v", more={"markersize": 2.5, "zorder": 3}),
-        *(
-            curve(
-                curves["tolerance"] == 10.0**at,
-                f"$10^{{{at}}}$",
-                looks[at].color,
-                looks[at].marker,
-                more=small,
-            )
-            for at in EXPONENTS
-        ),
-        Across(context, "x", "n, assumption 1", INK, "--", more={"linewidth": 0.9, "zorder": 1.5}),
-        Across(width, "x", "d, general position", MUTED, ":", more={"linewidth": 1.2, "zorder": 1.5}),
+        curve(curves["tolerance"].isna(), published, ACCENT, "v", {"markersize": 2.5, "zorder": 3})
     ]
+    for at in EXPONENTS:
+        look, rows = looks[at], curves["tolerance"] == 10.0**at
+        marks.append(curve(rows, f"$10^{{{at}}}$", look.color, look.marker, small))
+    context, width = {"linewidth": 0.9, "zorder": 1.5}, {"linewidth": 1.2, "zorder": 1.5}
+    marks.append(Across(first["context"], "x", "n, assumption 1", INK, "--", more=context))
+    marks.append(Across(first["width"], "x", "d, general position", MUTED, ":", more=width))
     x = Span("vectors in a subset", "whole", limits=(0, None))
     y = Span("share of subsets\nthat are independent", limits=(-0.04, 1.04))
-    return Panel(marks, x, y, f"{title_of(*layer)}\nn = {context}, d = {width}")
+    title = title_of(*(str(first[name]) for name in _LAYER))
+    return Panel(marks, x, y, f"{title}\nn = {first['context']}, d = {first['width']}")
 
 
 def results(arguments: argparse.Namespace) -> Results:

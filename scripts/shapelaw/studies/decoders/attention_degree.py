@@ -187,8 +187,8 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     refuse_mixed(table, [name for name in RECIPE if name != "attention_degree"], source)
     sized = [name for name in ("attention_dim", "total_params") if name in table]
     runs = numbers_of(table, [*_COLUMNS, *sized], source, positive=["test_loss"])
-    degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)
-    known = runs["degree"] = pd.to_numeric(degrees, errors="coerce")
+    given = table["attention_degree"].astype("object")
+    known = runs["degree"] = pd.to_numeric(given.where(given.notna(), 0), errors="coerce")
     wrong = known.isna() | (known % 1 != 0) | ((known < 2) & (known != 0))
     refuse(runs, wrong, source, "attention_degree must be 2 or more, or empty for softmax")
     names = ["depth", "width", "degree"]

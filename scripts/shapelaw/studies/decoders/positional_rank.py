@@ -23,7 +23,7 @@ from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, redundancy
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import frame_of, yes_or_no
+from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.decoders import redundancies as shared
 from shapelaw.studies.study import published
@@ -247,12 +247,6 @@ def losses_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     return table.join(costs[of_others])
 
 
-def equivalents_table(analysis: PositionalAnalysis) -> pd.DataFrame:
-    """For each positional rank the vocabulary rank that costs as much, with its 68% interval."""
-    columns = {name: name for name in Equivalent._fields}
-    return frame_of(analysis.equivalents, columns, ("worse", "better"))
-
-
 def comparison_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     """The paper's statements beside ours.
 
@@ -294,6 +288,7 @@ def needed_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     return shared.needed_table(needed, ["series", "against", "full_rank"])
 
 
+_EQUIVALENTS: Columns = {name: name for name in Equivalent._fields}
 _TABLES = {
     "losses": TableOf(
         losses_table,
@@ -302,7 +297,7 @@ _TABLES = {
     ),
     "needed": TableOf(needed_table, "The rank from which nothing is lost."),
     "equivalents": TableOf(
-        equivalents_table,
+        lambda found: frame_of(found.equivalents, _EQUIVALENTS, ("worse", "better")),
         "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
         _FORMATS,
     ),
