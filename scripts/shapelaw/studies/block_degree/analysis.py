@@ -33,6 +33,7 @@ OPTIONS: dict[str, Any] = {
     for field in (*fields(ProductShape), *fields(DegreeRun))
     if field.name in (*BLOCK, "until_converged", "mixer_tokens", "mixture", BEGINS)
 }
+NETWORK = ("degrees", "mixture", "mixer_tokens", BEGINS)  # columns of a network beside its task's
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
 AT_END = ("accuracy", "mean_error", "largest_error", "steps_done")  # optional columns of a run's end
 DIVERGED = kinds.DIVERGED.name  # optional column: null if the run has a loss
@@ -60,10 +61,6 @@ class Tuned:
     """A network on a task, each seed at the learning rate that is best on the other seeds, or on all seeds.
 
     Attributes:
-        degrees: the layers' degrees, as text.
-        mixture: True if the network learns shares.
-        mixer_tokens: of an MLP-Mixer; 0 for a network of products.
-        initial_share: the shares before training.
         learning_rates: the chosen rates, by seed.
         at_edge: number of seeds whose choice is the largest or the smallest rate tried.
         tried: number of rates tried.
@@ -72,13 +69,13 @@ class Tuned:
         first_evaluation: steps before the first evaluation; 0 if the table lacks them.
         settled: mean degree at the end, by seed, leaving out seeds that diverged; empty unless a mixture.
         at_end: mean over the seeds of each of `AT_END` that the table has.
+        degrees: the layers' degrees, as text.
+        mixture: True if the network learns shares.
+        mixer_tokens: of an MLP-Mixer; 0 for a network of products.
+        initial_share: the shares before training.
     """
 
     task: Task
-    degrees: str
-    mixture: bool
-    mixer_tokens: int
-    initial_share: float
     learning_rates: dict[int, float]
     at_edge: int
     tried: int
@@ -87,6 +84,10 @@ class Tuned:
     first_evaluation: int
     settled: dict[int, float]
     at_end: dict[str, float]
+    degrees: str
+    mixture: bool
+    mixer_tokens: int
+    initial_share: float
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -179,7 +180,7 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     products, mixers = checked["heads"] * [*map(sum, layers)], MIXER_MATRICES * np.array([*map(len, layers)])
     checked["matrices"] = np.where(checked["mixer_tokens"] > 0, mixers, products)  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
-    return checked
+    return checked.astype(dict.fromkeys(("target_rank", "inputs", "width", "steps", "seed"), "int64"))
 
 
 def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
@@ -189,47 +190,40 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    names = [*Task._fields, "degrees", "mixture", "mixer_tokens", BEGINS]
+    names = [*Task._fields, *NETWORK]
     runs = runs.reset_index(drop=True)
     rows = runs.to_dict("records")  # at once: of hundreds of small tables it takes half of the analysis
-    return [
-        _tuned(name, group, [rows[place] for place in group.index], chosen_on)
-        for name, group in runs.groupby(names, sort=True)
-    ]
+    networks = (group.index for _, group in runs.groupby(names, sort=True))
+    return [_tuned([rows[place] for place in index], chosen_on) for index in networks]
 
 
-def _tuned(name: Any, runs: pd.DataFrame, records: Sequence[Mapping[Any, Any]], chosen_on: str) -> Tuned:
-    """A network on a task, from its runs at all rates, a table and its rows.
+def _tuned(records: Sequence[Mapping[Any, Any]], chosen_on: str) -> Tuned:
+    """A network on a task, from its runs at all rates, as rows.
 
     Raises:
         UserError: no rate was tried with every seed.
     """
-    target, *numbers, block, until_converged, degrees, mixture, mixer_tokens, begins = name
-    rank, inputs, width, matrices, steps = map(int, numbers)
+    first = records[0]
     rows = {(row["seed"], row["learning_rate"]): row for row in reversed(records)}
     seeds, rates = (sorted(set(values)) for values in zip(*rows, strict=True))
     common = [rate for rate in rates if all((seed, rate) in rows for seed in seeds)]
     if not common:
         raise UserError(
-            f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
-            "to its end, or leave out the seeds that miss one."
+            f"For target {first['target']} and degrees {first['degrees']} no learning rate was tried with every seed; "
+            "run the grid to its end, or leave out the seeds that miss one."
         )
     scores_SR = np.log([[rows[seed, rate]["loss"] for rate in common] for seed in seeds])
     chosen = {
         seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
         for place, seed in enumerate(seeds)
     }
-    mine = {int(seed): rows[seed, rate] for seed, rate in chosen.items()}
+    mine = {seed: rows[seed, rate] for seed, rate in chosen.items()}
     losses = {seed: float(row["loss"]) for seed, row in mine.items()}
-    thresholds = [name for name in map(str, runs) if name.startswith(STEPS_TO)]
-    settled = mixture and SETTLED in runs
+    thresholds = [name for name in map(str, first) if name.startswith(STEPS_TO)]
+    settled = first["mixture"] and SETTLED in first
     return Tuned(
-        Task(str(target), rank, inputs, width, matrices, steps, block, bool(until_converged)),
-        str(degrees),
-        bool(mixture),
-        int(mixer_tokens),
-        float(begins),
-        {int(seed): float(rate) for seed, rate in chosen.items()},
+        Task(*(first[name] for name in Task._fields)),
+        chosen,
         sum(rate in (rates[0], rates[-1]) for rate in chosen.values()) if len(rates) > 1 else 0,
         len(rates),
         losses,
@@ -239,13 +233,14 @@ def _tuned(name: Any, runs: pd.DataFrame, records: Sequence[Mapping[Any, Any]], 
             }
             for name in thresholds
         },
-        int(runs[EVERY].max()) if EVERY in runs else 0,
+        int(np.nanmax([row[EVERY] for row in records])) if EVERY in first else 0,
         {
             seed: float(mine[seed][SETTLED])
             for seed, loss in losses.items()
             if settled and math.isfinite(loss)
         },
-        {name: float(np.mean([row[name] for row in mine.values()])) for name in AT_END if name in runs},
+        {name: float(np.mean([row[name] for row in mine.values()])) for name in AT_END if name in first},
+        **{name: first[name] for name in NETWORK},
     )
 
 
