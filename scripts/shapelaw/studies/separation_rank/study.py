@@ -24,6 +24,10 @@ _LONGEST_BUDGET = 1000  # for the count of sequences, which is far beyond any bo
 MEASUREMENT_VERSION = 1
 
 
+OptionalSizes = Annotated[list[Count | None], Field(min_length=1)]
+TIME = "Time of one core for each network; a rank that takes longer gets bounds."
+
+
 class RankGrid(Section):
     """Networks of linearized attention whose separation rank is measured: all combinations of the lists."""
 
@@ -31,16 +35,14 @@ class RankGrid(Section):
     width: Sizes = Field(description="Widths d.")
     tokens: EvenCounts = Field(description="Sequence lengths N, even numbers.")
     heads: Sizes = Field([1], description="Attention heads H.")
-    attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
+    attention_dim: OptionalSizes = Field(
         [None], description="Dimension d_a of a head; null is width / heads."
     )
-    embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="Rank r of the embedding; null is the width."
-    )
+    embedding_rank: OptionalSizes = Field([None], description="Rank r of the embedding; null is the width.")
     positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
         [0], description="Rank r_e of the positional embedding; 0 leaves positions out."
     )
-    vocab_size: Annotated[list[Count | None], Field(min_length=1)] = Field(
+    vocab_size: OptionalSizes = Field(
         [None],
         description="Vocabulary size V; null lets a token be any vector, an infinite vocabulary.",
         exclude_if=lambda sizes: sizes == [None],  # a grid of before is no other one
@@ -48,9 +50,7 @@ class RankGrid(Section):
     residual: Annotated[list[bool], Field(min_length=1)] = Field(
         [False], description="Layers with residual connections, or without."
     )
-    seconds: Seconds = Field(
-        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
-    )
+    seconds: Seconds = Field(10.0, description=TIME)
 
 
 class BlockGrid(Section):
@@ -70,9 +70,7 @@ class BlockGrid(Section):
     heads: Sizes = Field(
         [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
     )
-    seconds: Seconds = Field(
-        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
-    )
+    seconds: Seconds = Field(10.0, description=TIME)
 
 
 class RankGrids(Section):
