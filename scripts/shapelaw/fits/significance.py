@@ -82,6 +82,20 @@ def paired_mean(left: Mapping[int, float], right: Mapping[int, float]) -> Mean |
 
 
 Places = npt.NDArray[np.int64]
+
+
+def best_on_others(losses_SR: npt.ArrayLike) -> list[int]:
+    """For each seed the place of the rate with the least mean loss over the other seeds; of a single seed, its own.
+
+    Never that of a rate at which another seed diverged, whose loss is infinite.
+    """
+    losses = np.asarray(losses_SR, np.float64)
+    others = (
+        [np.delete(losses, place, axis=0) for place in range(len(losses))] if len(losses) > 1 else [losses]
+    )
+    return [int(some.mean(axis=0).argmin()) for some in others]
+
+
 DRAWS = 2000
 PERMUTATIONS = 5040  # of 7
 FEWEST = 4  # networks

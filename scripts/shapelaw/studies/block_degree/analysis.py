@@ -8,14 +8,13 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse, require_columns
 from shapelaw.fits.line import Floats
-from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
+from shapelaw.fits.significance import UNKNOWN, Mean, best_on_others, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns
 from shapelaw.specs import kinds
 from shapelaw.specs.degrees import BLOCK, HALF, MIXER_MATRICES, DegreeRun, ProductShape, block_words
@@ -213,10 +212,9 @@ def _tuned(records: Sequence[Mapping[Any, Any]], chosen_on: str) -> Tuned:
             "run the grid to its end, or leave out the seeds that miss one."
         )
     scores_SR = np.log([[rows[seed, rate]["loss"] for rate in common] for seed in seeds])
-    chosen = {
-        seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
-        for place, seed in enumerate(seeds)
-    }
+    if chosen_on == ALL_SEEDS:
+        scores_SR = np.tile(scores_SR.mean(axis=0), (len(seeds), 1))
+    chosen = {seed: common[place] for seed, place in zip(seeds, best_on_others(scores_SR), strict=True)}
     mine = {seed: rows[seed, rate] for seed, rate in chosen.items()}
     losses = {seed: float(row["loss"]) for seed, row in mine.items()}
     thresholds = [name for name in map(str, first) if name.startswith(STEPS_TO)]
@@ -242,16 +240,6 @@ def _tuned(records: Sequence[Mapping[Any, Any]], chosen_on: str) -> Tuned:
         {name: float(np.mean([row[name] for row in mine.values()])) for name in AT_END if name in first},
         **{name: first[name] for name in NETWORK},
     )
-
-
-def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
-    """The place of the rate with the least mean log loss over all seeds but one, if there are others.
-
-    Never that of a rate at which a seed diverged, whose loss is infinite.
-    """
-    if without is not None and len(scores_SR) > 1:
-        scores_SR = np.delete(scores_SR, without, axis=0)
-    return int(scores_SR.mean(axis=0).argmin())
 
 
 @dataclass(frozen=True)

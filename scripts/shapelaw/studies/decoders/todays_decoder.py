@@ -23,6 +23,7 @@ from shapelaw.errors import Parts
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, numbers_of, refuse_mixed, require_columns
 from shapelaw.fits.noise import SIGNIFICANT, Noise, noise_sentence
+from shapelaw.fits.significance import best_on_others
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
@@ -223,11 +224,9 @@ def best_of_seeds(at_rates: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
         losses = shape.pivot_table(index="seed", columns=RATE, values="loss").dropna()
         if len(losses.columns) < len(rates) or losses.empty:
             continue
-        for seed in losses.index:
-            others = losses.drop(index=seed) if len(losses) > 1 else losses
-            rate = float(str(others.mean().idxmin()))
-            picked_on = OTHER_SEEDS if len(losses) > 1 else OWN_LOSS
-            at_edge = rate in (rates[0], rates[-1])
+        picked_on = OTHER_SEEDS if len(losses) > 1 else OWN_LOSS
+        for seed, place in zip(losses.index, best_on_others(losses), strict=True):
+            rate, at_edge = rates[place], place in (0, len(rates) - 1)
             rows.append((depth, width, int(seed), rate, losses.loc[seed, rate], picked_on, at_edge))
     return pd.DataFrame(rows, columns=PICKED)
 

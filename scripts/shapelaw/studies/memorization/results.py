@@ -126,16 +126,15 @@ def analyse(
     Raises:
         UserError: the input is missing or wrong.
     """
+    runs = None if given is None else check_memorization_runs(given.table, given.source)
     if study == SATURATION:
-        if given is None:
-            return analyse_saturation(None, attention)
-        keys = frozenset(given.table["key"]) if "key" in given.table else None
-        return analyse_saturation(check_memorization_runs(given.table, given.source), attention, keys)
-    if given is None or attention is not None:
+        keys = frozenset(given.table["key"]) if given is not None and "key" in given.table else None
+        return analyse_saturation(runs, attention, keys)
+    if runs is None or attention is not None:
         raise UserError(
             f"{study} takes a table of runs but no attention weights; only {SATURATION} takes those."
         )
-    return analyse_runs(check_memorization_runs(given.table, given.source), study)
+    return analyse_runs(runs, study)
 
 
 def present(found: MemorizationAnalysis | Saturation) -> Results:
