@@ -1,12 +1,14 @@
 """Layers of made tokens whose findings are known."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
-from shapelaw.studies.assumptions.results import Collected, Row, findings_of
+from shapelaw.studies.assumptions.results import Collected, findings_of
 from shapelaw.studies.assumptions.study import Assumptions
 
+NAMES = ("model", "weights", "layer", "note", "inputs")
 ASKED = Assumptions(trials=200, sensitivity_trials=100, curve_trials=30)
 
 
@@ -14,7 +16,7 @@ def findings(tokens, query=0):
     collected = Collected()
     for start in range(0, len(tokens), 7):
         collected.add(tokens[start : start + 7], query)
-    return findings_of(collected, ASKED)
+    return findings_of(collected, ASKED, dict.fromkeys(NAMES, ""))
 
 
 def gaussian(*shape, seed=0):
@@ -33,8 +35,11 @@ def made_rows():
     before = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
     after = findings(gaussian(40, 6, 12))
     return [
-        Row("bert", "random", "layer 1", "a note", "40 texts", after),
-        Row("vit", "trained", "trained_vit", "", "40 images", after),
-        Row("vit", "random", "embedding", "", "40 images", before),
-        Row("decoder", "random", "layer 0", "", "40 texts", before),
+        replace(found, **dict(zip(NAMES, names, strict=True)))
+        for found, *names in (
+            (after, "bert", "random", "layer 1", "a note", "40 texts"),
+            (after, "vit", "trained", "trained_vit", "", "40 images"),
+            (before, "vit", "random", "embedding", "", "40 images"),
+            (before, "decoder", "random", "layer 0", "", "40 texts"),
+        )
     ]

@@ -25,6 +25,7 @@ from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
+from shapelaw.report.tables import picked
 from shapelaw.settings.sections import parse_source
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run
@@ -33,7 +34,7 @@ from shapelaw.studies.assumptions.networks import TRAINED_BERT, Inputs, Probe
 from shapelaw.studies.assumptions.results import (
     IMAGE_MODELS,
     Collected,
-    Row,
+    LayerFindings,
     findings_of,
     read_rows,
     write_row,
@@ -296,7 +297,7 @@ class Request:
     seed: int = 0
 
 
-def check(request: Request, say: Callable[[str], None]) -> list[Row]:
+def check(request: Request, say: Callable[[str], None]) -> list[LayerFindings]:
     """Check every network that is asked for, keep its layers in `out`, and return all layers in `out`.
 
     Where no hub gives GPT-2, a message says so and only the random one is checked; any other fault ends the check.
@@ -404,7 +405,8 @@ def _check_probes(
                 collected[place, layer].add(np.asarray(tokens.numpy()), probe.query)
     for (place, layer), one in collected.items():
         probe = probes[place]
-        found = findings_of(one, request.asked, request.seed)
-        write_row(request.out / ROWS, Row(probe.model, probe.weights, layer, probe.note, inputs, found))
+        named = picked(probe, "model", "weights", "note") | {"layer": layer, "inputs": inputs}
+        found = findings_of(one, request.asked, named, request.seed)
+        write_row(request.out / ROWS, found)
         held = ", ".join(name for name, holds in found.verdicts(1e-10).items() if holds)
         say(f"{probe.model}, {probe.weights}, {layer}: {held or 'nothing'} holds at a tolerance of 1e-10")

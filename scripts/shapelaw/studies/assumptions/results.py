@@ -50,8 +50,10 @@ DRAWN = (1e-6, 1e-8, 1e-10)
 FORMAT = 1
 _LAYER = ["model", "weights", "layer"]
 _SUBSETS = ("query", "mixed", "position")
-_WORDS = ("model", "weights", "layer", "note", "inputs")
-_NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
+_PLAIN = (
+    *("model", "weights", "layer", "note", "inputs"),
+    *("examples", "context", "width", "kruskal", "kruskal_float32"),
+)
 _ARRAYS = ("context_values", "sizes", "curve")
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 
@@ -110,6 +112,8 @@ class LayerFindings:
     """One layer of one network on T examples of n tokens of width d.
 
     Attributes:
+        model, weights, layer: names of the network, of its weights and of the layer.
+        note, inputs: where the weights come from, and what went through the network.
         query: subsets of n queries (assumption 1).
         mixed: subsets of n queries, each with the mean of its context added (assumption 3).
         position: subsets of d queries, the largest possible ones (general position).
@@ -131,6 +135,11 @@ class LayerFindings:
     kruskal_float32: int
     sizes: npt.NDArray[np.int64]
     curve: Floats
+    model: str
+    weights: str
+    layer: str
+    note: str
+    inputs: str
 
     @cached_property
     def contexts(self) -> Subsets:
@@ -158,8 +167,13 @@ class LayerFindings:
         }
 
 
-def findings_of(collected: Collected, asked: Assumptions, seed: int = 0) -> LayerFindings:
+def findings_of(
+    collected: Collected, asked: Assumptions, named: Mapping[str, str], seed: int = 0
+) -> LayerFindings:
     """The findings from the collected numbers of one layer.
+
+    Args:
+        named: the layer's `model, weights, layer, note, inputs`.
 
     Raises:
         UserError: fewer examples than the context has tokens, so that assumption 1 can't be tested.
@@ -185,7 +199,7 @@ def findings_of(collected: Collected, asked: Assumptions, seed: int = 0) -> Laye
     return LayerFindings(
         examples, n, width, subsets(queries_TD, n), subsets(queries_TD + means_TD, n),
         subsets(queries_TD, largest), np.concatenate(collected.values), numerical_rank(queries_TD),
-        kruskal(TOLERANCE), kruskal(float32_tolerance(n, width)), sizes, curve,
+        kruskal(TOLERANCE), kruskal(float32_tolerance(n, width)), sizes, curve, **named,
     )  # fmt: skip
 
 
@@ -213,37 +227,23 @@ def _curve(
     return np.array(sizes, dtype=np.int64), np.stack([found[size] for size in sizes])
 
 
-@dataclass(frozen=True)
-class Row:
-    """One layer of one network, its inputs, and the findings."""
-
-    model: str
-    weights: str
-    layer: str
-    note: str
-    inputs: str
-    findings: LayerFindings
-
-
-def write_row(folder: Path, row: Row) -> Path:
+def write_row(folder: Path, row: LayerFindings) -> Path:
     """Write `<model>-<weights>-<layer>.npz`; the folder is made."""
-    found = row.findings
-    rates = {name: asdict(getattr(found, name).rate) for name in _SUBSETS}
-    numbers = {**picked(found, *_NUMBERS), "rates": rates, "rank": asdict(found.rank)}
-    header = {"format": FORMAT, **picked(row, *_WORDS), **numbers}
+    rates = {name: asdict(getattr(row, name).rate) for name in _SUBSETS}
+    header = {"format": FORMAT, **picked(row, *_PLAIN), "rates": rates, "rank": asdict(row.rank)}
     path = folder / f"{row.model}-{row.weights}-{row.layer.replace(' ', '_')}.npz"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
             header=np.array(json.dumps(header)),
-            **picked(found, *_ARRAYS),
-            **{name: getattr(found, name).values for name in _SUBSETS},
+            **picked(row, *_ARRAYS),
+            **{name: getattr(row, name).values for name in _SUBSETS},
         )
     return path
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path) -> list[LayerFindings]:
     """All layers of a folder, in the order of their names.
 
     Raises:
@@ -252,22 +252,20 @@ def read_rows(folder: Path) -> list[Row]:
     return [_read_row(path) for path in sorted(folder.glob("*.npz"))]
 
 
-def _read_row(path: Path) -> Row:
+def _read_row(path: Path) -> LayerFindings:
     try:
         with np.load(path, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
-            parts: dict[str, Any] = {name: header[name] for name in _NUMBERS}
+            parts: dict[str, Any] = {name: header[name] for name in _PLAIN}
             for name in _SUBSETS:
                 rate = header["rates"][name]
                 parts[name] = Subsets(PassRate(rate["size"], rate["rate"], rate["trials"]), file[name])
             parts |= {name: file[name] for name in _ARRAYS}
-            found = LayerFindings(rank=NumericalRank(**header["rank"]), **parts)
-            words = {name: str(header[name]) for name in _WORDS}
+            return LayerFindings(rank=NumericalRank(**header["rank"]), **parts)
     except Exception as error:
         raise UserError(f"{path} can't be read ({error}); delete it and check its network again.") from error
-    return Row(**words, findings=found)
 
 
 IMAGE_MODELS = ("vit", "vit_base")
@@ -286,17 +284,17 @@ _MODELS = {  # in the order of the tables
 }
 
 
-def in_order(rows: Sequence[Row]) -> list[Row]:
+def in_order(rows: Sequence[LayerFindings]) -> list[LayerFindings]:
     """The rows, image models first, random before trained, layers from the input up."""
 
-    def place(row: Row) -> tuple[int, int, str]:
+    def place(row: LayerFindings) -> tuple[int, int, str]:
         layer = f"{LAYERS.index(row.layer)}" if row.layer in LAYERS else row.layer
         return [*_MODELS].index(row.model), ("random", "trained").index(row.weights), layer
 
     return sorted(rows, key=place)
 
 
-def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
+def verdict_table(rows: Sequence[LayerFindings]) -> pd.DataFrame:
     """One line for each layer and assumption.
 
     `ours` is the verdict at `tolerance`, `ours_float32` that at the authors' tolerance. `rate` is the share of
@@ -305,8 +303,8 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
     """
     lines = []
     for row in in_order(rows):
-        ours, float32 = row.findings.verdicts(TOLERANCE), row.findings.verdicts()
-        for name, subsets in row.findings.tested.items():
+        ours, float32 = row.verdicts(TOLERANCE), row.verdicts()
+        for name, subsets in row.tested.items():
             verdicts = {
                 "assumption": name,
                 "published": _published(name, row).value or None,
@@ -315,46 +313,40 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
             }
             rates = picked(subsets.rate, "rate", "size", "trials")
             limits = {"tolerance": TOLERANCE, "holds_below": subsets.limit}
-            lines.append(_layer(row) | verdicts | rates | limits)
+            lines.append(picked(row, *_LAYER) | verdicts | rates | limits)
     return pd.DataFrame(lines)
 
 
 _LAYER_COLUMNS: Columns = {
     **{name: name for name in _LAYER},
-    "examples": "findings.examples",
-    "n": "findings.context",
-    "d": "findings.width",
-    "rank_of_queries": "findings.rank.rank",
-    "smallest_kept": "findings.rank.kept",
-    "largest_dropped": "findings.rank.dropped",
-    "kruskal_rank": "findings.kruskal",
-    "kruskal_rank_float32": "findings.kruskal_float32",
-    "float32_tolerance": lambda row: float32_tolerance(row.findings.context, row.findings.width),
+    "examples": "examples",
+    "n": "context",
+    "d": "width",
+    "rank_of_queries": "rank.rank",
+    "smallest_kept": "rank.kept",
+    "largest_dropped": "rank.dropped",
+    "kruskal_rank": "kruskal",
+    "kruskal_rank_float32": "kruskal_float32",
+    "float32_tolerance": lambda row: float32_tolerance(row.context, row.width),
     "kruskal_rank_published": lambda row: _published("Kruskal rank", row).number,
-    "full_contexts": "findings.contexts.rate.rate",
+    "full_contexts": "contexts.rate.rate",
     "weights_from": "note",
     "inputs": "inputs",
 }
 
 
-def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
+def curve_table(rows: Sequence[LayerFindings]) -> pd.DataFrame:
     """The pass rates of figure 1: one line for each layer, subset size and tolerance."""
     lines = []
     for row in in_order(rows):
-        found = row.findings
-        for size, values in zip(found.sizes, found.curve, strict=True):
-            for tolerance in (float32_tolerance(int(size), found.width), *TOLERANCES):
+        for size, values in zip(row.sizes, row.curve, strict=True):
+            for tolerance in (float32_tolerance(int(size), row.width), *TOLERANCES):
                 at = {"size": int(size), "tolerance": tolerance, "rate": float((values > tolerance).mean())}
-                lines.append(_layer(row) | at | {"trials": len(values)})
+                lines.append(picked(row, *_LAYER) | at | {"trials": len(values)})
     return pd.DataFrame(lines)
 
 
-def _layer(row: Row) -> dict[str, Any]:
-    """The columns that identify a layer."""
-    return picked(row, *_LAYER)
-
-
-def _published(quantity: str, row: Row) -> Published:
+def _published(quantity: str, row: LayerFindings) -> Published:
     """What tables 1 and 3 of Mahdavi et al. 2024 say of a layer; both shapes of a network stand beside its row."""
     return published(NAME, quantity, f"{row.model.partition('_')[0]}, {row.weights}, {row.layer}")
 
@@ -445,7 +437,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(rows)
 
 
-def present(rows: Sequence[Row]) -> Results:
+def present(rows: Sequence[LayerFindings]) -> Results:
     """Verdicts beside the published ones, each layer's ranks, the effect of the tolerance, and figure 1."""
     tables = tables_of(TABLES, TABLES, rows)
     known, agree = agreement(tables["verdicts"].frame)
