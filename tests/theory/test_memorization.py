@@ -97,7 +97,7 @@ def test_relu_networks():
     assert relu_examples(context=32, relu_units=78, outputs=1) == 33 * 78 + 79
     assert relu_examples(context=4, relu_units=3, outputs=2) == 11  # 7.5 + 4, rounded down
     assert attention_params(20, 64, 64) == 2 * 20 * 64 * 64 + 20 * 64 + 64
-    assert attention_params(2, 8, 4, outputs=3, value_dim=5) == 2 * 2 * 8 * 4 + 2 * 8 * 5 + 8 * 3
+    assert attention_params(2, 8, 4, outputs=3) == 2 * 2 * 8 * 4 + 2 * 8 * 3 + 8 * 3
 
 
 @given(st.integers(1, 10**6), sizes, sizes, sizes)

@@ -92,13 +92,10 @@ def relu_examples(context: int, relu_units: int, outputs: int) -> int:
     return (context + 1) * relu_units // outputs + relu_units + 1
 
 
-def attention_params(
-    heads: int, width: int, head_dim: int, outputs: int = 1, value_dim: int | None = None
-) -> int:
-    """`2 H d d_h + H d d_v + d d_out`, as in theorem 1: the output map is fixed; `d_v` is `d_out` if not given."""
-    check_sizes(heads=heads, width=width, head_dim=head_dim, outputs=outputs, value_dim=value_dim)
-    value_dim = value_dim if value_dim is not None else outputs
-    return 2 * heads * width * head_dim + heads * width * value_dim + width * outputs
+def attention_params(heads: int, width: int, head_dim: int, outputs: int = 1) -> int:
+    """`2 H d d_h + H d d_v + d d_out` with `d_v = d_out`, as in theorem 1: the output map is fixed."""
+    check_sizes(heads=heads, width=width, head_dim=head_dim, outputs=outputs)
+    return 2 * heads * width * head_dim + heads * width * outputs + width * outputs
 
 
 def free_params(m: Memorizer, *, shared: bool) -> int:

@@ -122,10 +122,8 @@ def measure_planned(network: Polynomial, planned: Plan) -> SeparationRank:
         found, shape = _measured(network, count, PRIMES[0], SEEDS[0])
         if _has_enough(network, found, shape, bound):
             break
-    ranks = {found}
-    for prime, seed in itertools.product(PRIMES, SEEDS):
-        if (prime, seed) != (PRIMES[0], SEEDS[0]):
-            ranks.add(_measured(network, count, prime, seed)[0])
+    _, *others = itertools.product(PRIMES, SEEDS)
+    ranks = {found, *(_measured(network, count, *other)[0] for other in others)}
     found = max(ranks)  # no rank is too large
     return SeparationRank(
         rank=found,

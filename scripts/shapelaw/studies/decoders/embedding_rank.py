@@ -37,9 +37,11 @@ POSITIONS = {True: "of that rank too", False: "of full rank"}
 PUBLISHED_SHARE = 16 / 680  # rank over width
 SEED_STD = "std of the loss over 5 seeds"
 _NETWORK = ["series", "width", "embedding_rank", "positional_rank"]
+_NARROWER, _LOWER = "full rank, narrower", "low rank, positions "
 _LOOKS = {
-    f"positions {POSITIONS[True]}": (plots.ACCENT, "s"),
-    f"positions {POSITIONS[False]}": (plots.SECOND, "D"),
+    _NARROWER: (plots.INK, "o", "-"),
+    _LOWER + POSITIONS[True]: (plots.ACCENT, "s", ""),
+    _LOWER + POSITIONS[False]: (plots.SECOND, "D", ""),
 }
 
 _FORMATS = {"test_loss": ".4f", **dict.fromkeys(("rank_over_width", "ours", "redundancy"), ".3f")}
@@ -230,18 +232,12 @@ def losses_figure(analysis: EmbeddingAnalysis) -> Chart:
 def _losses_panel(analysis: EmbeddingAnalysis, size: SizeAxis) -> Panel:
     column, networks = SIZE_COLUMNS[size], analysis.networks
     full, marks = networks["series"] == FULL, list[Mark]()
-    for name, (color, marker), mine in (
-        ("full rank, narrower", (plots.INK, "o"), full),
-        *(
-            (f"low rank, {name}", look, ~full & ("positions " + networks["positions"] == name))
-            for name, look in _LOOKS.items()
-        ),
-    ):
-        rows = networks[mine].sort_values([column, "loss"])
+    named = np.where(full, _NARROWER, _LOWER + networks["positions"])
+    for name, look in _LOOKS.items():
+        rows = networks[named == name].sort_values([column, "loss"])
         if not rows.empty:
             err = shared.standard_errors(analysis.noise, rows["seeds"])
-            line = "-" if mine is full else ""
-            marks.append(Points(rows[column], rows["loss"], name, color, marker, line, err))
+            marks.append(Points(rows[column], rows["loss"], name, *look, err))
     low = networks[~full].sort_values("loss").to_dict("records")
     for place, row in enumerate(low):  # left and right in turn, else near losses' labels lie on one another
         x, side = (-4.0, "right") if place % 2 else (4.0, "left")
