@@ -26,7 +26,7 @@ from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, requi
 from shapelaw.fits.significance import Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
-from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
+from shapelaw.report.tables import Columns, frame_of, grouped, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.study_runs import StudyRuns, measured_runs
 
@@ -238,11 +238,10 @@ def _panel(points: Sequence[tuple[Decoders, Mean]], label: str, *below: Mark) ->
     for one, _ in points:
         sizes[one.depth, one.width] = max(one.params, sizes.get((one.depth, one.width), 0))
     shapes = sorted(sizes, key=sizes.__getitem__)
-    kinds, marks = sorted({one.degree or 0 for one, _ in points}), list(below)
-    for place, degree in enumerate(kinds):
+    ordered, marks = sorted(points, key=lambda point: point[0].degree or 0), list(below)
+    kinds = grouped((point[0].attention, point) for point in ordered)
+    for place, (name, chosen) in enumerate(kinds.items()):
         beside = 0.1 * (place - (len(kinds) - 1) / 2)
-        chosen = [(one, mean) for one, mean in points if (one.degree or 0) == degree]
-        name = chosen[0][0].attention
         x = [shapes.index((one.depth, one.width)) + beside for one, _ in chosen]
         y, err = [mean.value for _, mean in chosen], [mean.reach for _, mean in chosen]
         marks.append(Points(x, y, name, *LOOKS.get(name, (plots.MUTED, "X")), err=err))

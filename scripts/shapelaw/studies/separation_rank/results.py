@@ -184,12 +184,9 @@ def _depth_panel(mine: pd.DataFrame, title: str) -> Panel:
     for width, look in looks.items():
         own = mine[mine["width"] == width]
         exact = own[own["status"] == EXACT]
-        compared += [
-            (rank, _log_rank(depth, width, title == "N = 2"))
-            for depth, rank in zip(exact["depth"], exact["log3_rank"], strict=True)
-        ]
-        marks += _points(own, "depth", look.color, f"d = {width}")
         line = [_log_rank(depth, width, title == "N = 2") for depth in depths]
+        compared += zip(exact["log3_rank"], np.take(line, exact["depth"] - 1), strict=True)
+        marks += _points(own, "depth", look.color, f"d = {width}")
         marks.append(Points(depths, line, "", look.color, line=look.dashes, more={"linewidth": 0.8}))
         marks.append(Words(f"{width}", last, line[-1], (2, 0)))
         tick, below = math.log(width, 3), {"ymax": 0.05, "linewidth": 2, "solid_capstyle": "butt"}
