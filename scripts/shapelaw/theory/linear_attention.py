@@ -178,9 +178,8 @@ class LinearAttention(Polynomial):
             bound = min(matched(outputs, grams, C), (self.heads * (self.head_dim + 1)) ** C)
         if constant:
             entries = r * (r + 1) // 2 + r * constant
-            outputs = [(r + 1) * multiset(entries + 1, c) for c in range(C + 1)]
             grams = [multiset(entries + 1, c) for c in range(C + 1)]
-            outputs = [min(count, multiset(m * r + 1, 2 * c + 1)) for c, count in enumerate(outputs)]
+            outputs = [min((r + 1) * count, multiset(m * r + 1, 2 * c + 1)) for c, count in enumerate(grams)]
             grams = [min(count, multiset(m * r + 1, 2 * c)) for c, count in enumerate(grams)]
             bound = min(staircase(outputs, grams, C), bound)
         return min(bound, *(self.domain or (bound,)))
