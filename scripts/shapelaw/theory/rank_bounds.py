@@ -196,42 +196,32 @@ def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
     )
 
 
-@dataclass(frozen=True)
-class ClosedForm:
-    """A rank and its formula; n = d (d + 1) / 2."""
-
-    rank: int
-    formula: str
-
-
-def closed_form(network: LinearAttention) -> ClosedForm | None:
-    """The rank by a closed form; None if no form is known.
+def closed_form(network: LinearAttention) -> tuple[int | None, str]:
+    """The rank by a closed form, and its formula, with n = d (d + 1) / 2; None and no formula if no form is known.
 
     With one head an embedding of rank r counts as width r. Residual connections and, at full embedding rank, positions
     change nothing.
     """
     L, d, H, N, r = network.depth, network.width, network.heads, network.tokens, network.rank
     if network.embedding != "vectors" or network.head_dim * H != d:
-        return None
+        return None, ""
     if r < d and (H > 1 or network.positional_rank):
-        return None
+        return None, ""
     if L == 1:
-        return ClosedForm(r + 1, "d + 1")
+        return r + 1, "d + 1"
     if H == 1 and N == 2:
-        return ClosedForm(math.comb(r + network.mixings, r), "binomial(d + C, d)")
+        return math.comb(r + network.mixings, r), "binomial(d + C, d)"
     if 2 * r > N:
-        return None
+        return None, ""
     if H == 1:
         name = "1 + n + n (n + 1) / 2 + d n + d" if L == 2 else "sum of min(((n, k)), d ((n, C - k)))"
-        return ClosedForm(one_head(L, r), name)
+        return one_head(L, r), name
     if L == 2 and H == 2:
         half = d // 2
-        return ClosedForm(one_head(L, d) - half * (half + 1) // 2, "one head less d (d + 2) / 8")
+        return one_head(L, d) - half * (half + 1) // 2, "one head less d (d + 2) / 8"
     if L == 2 and d == H:
-        return ClosedForm(
-            heads_of_one(d), "1 + n + min(((n, 2)), d n - (d, 2)) + min(d n, ((d, 3)) + d^2) + d"
-        )
-    return None
+        return heads_of_one(d), "1 + n + min(((n, 2)), d n - (d, 2)) + min(d n, ((d, 3)) + d^2) + d"
+    return None, ""
 
 
 def one_head(depth: int, width: int) -> int:

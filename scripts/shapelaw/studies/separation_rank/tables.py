@@ -229,16 +229,16 @@ def ranks_table(found: Measurements) -> pd.DataFrame:
     """One row for each network: its rank, whether that is exact, the closed form, and the graded upper bound."""
     rows = []
     for network, result in attention_of(found):
-        form = rank_bounds.closed_form(network)
+        form, formula = rank_bounds.closed_form(network)
         rows.append(
             sizes_of(network)
             | {"threshold": threshold_side(network)}
             | picked(result, "rank", "status")
             | {
                 "log3_rank": rank_bounds.log3(result.rank),
-                "closed_form": form.rank if form else None,
-                "formula": form.formula if form else "",
-                "follows": _follows(result, form.rank if form else None),
+                "closed_form": form,
+                "formula": formula,
+                "follows": _follows(result, form),
                 "upper_bound": result.bound,
                 "is_bound": YES if result.rank == result.upper_bound else says(result.exact, False),
             }
