@@ -14,7 +14,6 @@ from shapelaw.theory.polynomials import (
     Halves,
     add,
     check_degrees,
-    check_output,
     gram_dimension,
     matched,
     matmul,
@@ -104,12 +103,7 @@ def test_partitions_that_are_not_balanced(halves, words):
         halves.check()
 
 
-def test_outputs_and_degrees_that_a_network_does_not_have():
-    check_output(position=4, tokens=4, entry=3, width=3)
-    with pytest.raises(UserError, match="position 5 must be from 1 to N = 4"):
-        check_output(position=5, tokens=4, entry=3, width=3)
-    with pytest.raises(UserError, match="entry 0 must be from 1 to the width 3"):
-        check_output(position=4, tokens=4, entry=0, width=3)
+def test_degrees_that_a_network_does_not_have():
     check_degrees([10] * 100)
     with pytest.raises(UserError, match="degree of the output has 101 digits"):
         check_degrees([10] * 101)

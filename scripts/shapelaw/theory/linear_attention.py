@@ -28,7 +28,6 @@ from shapelaw.theory.polynomials import (
     Residues,
     add,
     batched,
-    check_output,
     check_total_degree,
     filled,
     gram_dimension,
@@ -105,7 +104,10 @@ class LinearAttention(Polynomial):
             )
         self._check_embedding()
         self.halves.check()
-        check_output(self.position, self.tokens, self.entry, self.width)
+        if not 1 <= self.position <= self.tokens:
+            raise UserError(f"The position {self.position} must be from 1 to N = {self.tokens}.")
+        if not 1 <= self.entry <= self.width:
+            raise UserError(f"The entry {self.entry} must be from 1 to the width {self.width}.")
 
     def _check_embedding(self) -> None:
         if (self.vocabulary is not None) != (self.embedding == "vocabulary"):

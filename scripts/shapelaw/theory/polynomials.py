@@ -113,18 +113,6 @@ def rank(matrix: Residues, prime: int) -> int:
     return int(flint.nmod_mat(rows, columns, matrix.ravel().tolist(), prime).rank())
 
 
-def check_output(position: int, tokens: int, entry: int, width: int) -> None:
-    """Refuse an output that a network does not have.
-
-    Raises:
-        UserError: the position is not from 1 to N, or the entry not from 1 to d.
-    """
-    if not 1 <= position <= tokens:
-        raise UserError(f"The position {position} must be from 1 to N = {tokens}.")
-    if not 1 <= entry <= width:
-        raise UserError(f"The entry {entry} must be from 1 to the width {width}.")
-
-
 def check_degrees(degrees: Sequence[int]) -> None:
     """Refuse layers of a degree below 1.
 

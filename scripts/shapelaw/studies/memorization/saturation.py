@@ -213,7 +213,8 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
         of_theory = group[["heads", "context", "head_dim", "width"]].iloc[0]
         heads, context, head_dim, width = of_theory.astype(int).tolist()
         per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
-        largest, beyond = bracket((per_size["max"] >= 1.0).to_dict())
+        some = (per_size["max"] >= 1.0).tolist()
+        largest, beyond = bracket(dict(zip(per_size.index.tolist(), some, strict=True)))
         every = per_size.index[(per_size["min"] >= 1.0).cummin()]
         if beyond is None:
             bound = CapacityStatus.AT_LEAST

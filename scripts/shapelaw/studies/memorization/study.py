@@ -148,11 +148,6 @@ def relu_problems(config: sections.Settings, _root: Path) -> list[str]:
     return []
 
 
-def attention_options(_config: sections.Settings) -> list[str]:
-    """The option that names the folder of the largest weights."""
-    return ["--attention", "results/runs"]
-
-
 def _study(name: str, what: str, question: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:
     return Study(
         name,
@@ -169,7 +164,8 @@ def _study(name: str, what: str, question: str, tables: Sequence[str], figures: 
         sections=_COMMON | {name: Key(list[MemorizationGrid], f"Grids of the study of {what}.")},
         runs=partial(runs, name),
         problems=partial(problems, name),
-        options=attention_options if name == SATURATION else lambda _config: [],
+        # of saturation the folder of the largest weights
+        options=lambda _config: ["--attention", "results/runs"] if name == SATURATION else [],
     )
 
 
