@@ -324,16 +324,13 @@ def _block_tokens(
 ) -> Callable[[Inputs], tuple[Tensor, Tensor]]:
     """A function from inputs to the tokens before and after a block; without an argument's name it runs `features`."""
     network.double().eval()
-    seen: dict[str, Tensor] = {}
+    seen: list[tuple[Tensor, Tensor]] = []
 
-    def before(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        seen["before"] = given[0] if given else named["hidden_states"]
+    def keep(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any], out: Any) -> None:
+        before = given[0] if given else named["hidden_states"]
+        seen[:] = [(before, out[0] if isinstance(out, tuple) else out)]
 
-    def after(_: nn.Module, given: tuple[Any, ...], out: Any) -> None:
-        seen["after"] = out[0] if isinstance(out, tuple) else out
-
-    block.register_forward_pre_hook(before, with_kwargs=True)
-    block.register_forward_hook(after)
+    block.register_forward_hook(keep, with_kwargs=True)
 
     def tokens(inputs: Inputs) -> tuple[Tensor, Tensor]:
         with torch.inference_mode():
@@ -342,7 +339,7 @@ def _block_tokens(
                 network.features(torch.from_numpy(inputs))
             else:
                 network(**{argument: torch.from_numpy(inputs)})
-        return seen["before"], seen["after"]
+        return seen[0]
 
     return tokens
 
