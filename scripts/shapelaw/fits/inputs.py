@@ -244,12 +244,10 @@ def check_runs(
     tokens = [TOKENS] if TOKENS in table else []
     runs = runs.assign(**batch_columns(table), **table[tokens].apply(pd.to_numeric, errors="coerce"))
     runs = runs.assign(**as_numbers(table, [name for name in beside if name in table]))
-    refuse(
-        runs,
-        runs.duplicated(list(RUN_COLUMNS), keep=False),
-        source,
-        "a run (depth, width, seed) must have one row; keep one vocabulary, one budget and one row per seed",
+    once = (
+        "a run (depth, width, seed) must have one row; keep one vocabulary, one budget and one row per seed"
     )
+    refuse_twice(runs, RUN_COLUMNS, source, once)
     runs = runs.sort_values(list(RUN_COLUMNS))
     _check_sizes(runs, sized, source)
     return runs.reset_index(drop=True)
@@ -403,6 +401,11 @@ def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -
 def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
     """Raise an error that names the rows where `wrong` holds, by `rows_named`."""
     refuse_all(table, source, {rule: wrong})
+
+
+def refuse_twice(table: pd.DataFrame, columns: Sequence[str], source: str, rule: str) -> None:
+    """Raise an error that names the rows that are equal in all of some columns, by `rows_named`."""
+    refuse(table, table.duplicated(list(columns), keep=False), source, rule)
 
 
 def refuse_all(table: pd.DataFrame, source: str, wrong: Mapping[str, pd.Series[bool]]) -> None:

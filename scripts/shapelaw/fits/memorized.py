@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns, run_numbers
+from shapelaw.fits.inputs import numbers_of, refuse, refuse_twice, require_columns, run_numbers
 from shapelaw.fits.noise import Floats, Noise
 
 # 0: one noise for all shares; 0.5: a binomial's; 1: equal noise of the log odds
@@ -197,7 +197,7 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     checked["variant"] = _variant(checked, options)
     key = ["task", "context_type", "width", "variant", *AXES, "seed"]
     twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
-    refuse(checked, checked.duplicated(key, keep=False), source, twice)
+    refuse_twice(checked, key, source, twice)
     for name in HEADS_SAY:
         checked[name] = pd.to_numeric(runs[name], errors="coerce") if name in runs else np.nan
     checked = checked.assign(**_information(runs))

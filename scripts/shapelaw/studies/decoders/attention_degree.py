@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns
+from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, refuse_twice, require_columns
 from shapelaw.fits.significance import Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
@@ -192,11 +192,10 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     wrong = known.isna() | (known % 1 != 0) | ((known < 2) & (known != 0))
     refuse(runs, wrong, source, "attention_degree must be 2 or more, or empty for softmax")
     names = ["depth", "width", "degree"]
-    twice = runs.duplicated([*names, "seed"], keep=False)
-    said = (
+    once = (
         "a run (depth, width, attention_degree, seed) must have one row; keep one vocabulary and one budget"
     )
-    refuse(runs, twice, source, said)
+    refuse_twice(runs, [*names, "seed"], source, once)
     found = []
     for _, group in runs.groupby(names, sort=True):
         first = {str(name): int(value) for name, value in group.iloc[0].items()}

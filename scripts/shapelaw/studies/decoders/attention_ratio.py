@@ -20,7 +20,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
-from shapelaw.fits.inputs import refuse
+from shapelaw.fits.inputs import refuse, refuse_twice
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import INTERVAL, Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import DRAWS, Baseline, Redundancy, RedundancyStatus, redundancy_of_draws
@@ -144,8 +144,8 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     neither = ~follows & (hidden != MLP_RATIO * runs["width"])
     refuse(runs, neither, source, "ff_width must be 4 H d_a or 4 d (or empty for 4 d)")
     runs = runs.assign(ratio=inner / runs["width"], feed_forward=np.where(follows, ATTENTION, WIDTH))
-    twice = runs.duplicated([*_NAMES, "seed"], keep=False)
-    refuse(runs, twice, source, "a run (ratio, feed-forward width, depth, width, seed) must have one row")
+    once = "a run (ratio, feed-forward width, depth, width, seed) must have one row"
+    refuse_twice(runs, [*_NAMES, "seed"], source, once)
     return runs
 
 

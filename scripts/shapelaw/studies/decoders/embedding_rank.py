@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import refuse
+from shapelaw.fits.inputs import refuse, refuse_twice
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Needed, Redundancy, redundancy
 from shapelaw.report import plots
@@ -99,8 +99,7 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """
     ranks = dict.fromkeys(("embedding_rank", "positional_rank"), "for full rank")
     runs = shared.bottleneck_runs(table, source, ["depth", "width"], ranks, ["depth"])
-    twice = runs.duplicated(["width", *ranks, "seed"], keep=False)
-    refuse(runs, twice, source, "a run (width, ranks, seed) must have one row")
+    refuse_twice(runs, ["width", *ranks, "seed"], source, "a run (width, ranks, seed) must have one row")
     full = runs["embedding_rank"].isna()
     only = "a network with full token embeddings has full positions here; study positional_rank is for those"
     refuse(runs, full & runs["positional_rank"].notna(), source, only)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import refuse
+from shapelaw.fits.inputs import refuse, refuse_twice
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, redundancy
 from shapelaw.report import plots
@@ -150,8 +150,7 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     positional, vocabulary = (runs[name].notna() for name in ranked)
     one_of_them = "one of embedding_rank and positional_rank must be empty (plain)"
     refuse(runs, positional & vocabulary, source, one_of_them)
-    twice = runs.duplicated([*ranked, "seed"], keep=False)
-    refuse(runs, twice, source, "a run (ranks, seed) must have one row")
+    refuse_twice(runs, [*ranked, "seed"], source, "a run (ranks, seed) must have one row")
     return runs.assign(
         series=np.select([positional, vocabulary], [POSITIONAL, VOCABULARY], PLAIN),
         rank=runs["positional_rank"].fillna(runs["embedding_rank"]).astype("float64"),
