@@ -13,6 +13,7 @@ from shapelaw.studies.decoders.positional_rank import (
     analyse_runs,
     check_positional_runs,
     comparison_table,
+    losses_table,
 )
 
 
@@ -26,8 +27,9 @@ def analysis() -> PositionalAnalysis:
 
 
 def test_costs_needed_ranks_and_equivalents_are_found(analysis: PositionalAnalysis) -> None:
+    table = losses_table(analysis)
     for name, costs in (("positional", POSITIONAL), ("vocabulary", VOCABULARY)):
-        found = analysis.series(name).set_index("rank")["cost"]
+        found = table[table["series"] == name].set_index("rank")["cost"]
         assert found.to_dict() == pytest.approx(costs, abs=0.006)
     assert analysis.full_ranks == {"positional": 128, "vocabulary": 128}
     positional, vocabulary = Needed(8, 4), Needed(128, 64)

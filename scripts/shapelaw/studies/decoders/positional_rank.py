@@ -75,7 +75,7 @@ class PositionalAnalysis:
 
     Attributes:
         networks: one row each: `series, rank` (NaN where both embeddings are plain), `width`, sizes, `loss`, `seeds`,
-            `loss_std`, and `cost`, the loss less that of plain embeddings, with `cost_err` (NaN without noise).
+            `loss_std`.
         noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
         full_ranks: the full rank of each series' embedding.
     """
@@ -171,15 +171,10 @@ def analyse_runs(runs: pd.DataFrame) -> PositionalAnalysis:
         raise UserError(
             "The runs need a network with plain embeddings (both ranks empty), and one with a positional rank."
         )
-    noise = group_noise(networks)
-    plain = networks[networks["series"] == PLAIN].iloc[0]
-    std = math.nan if noise is None else noise.std
-    networks = networks.assign(
-        cost=networks["loss"] - plain["loss"],
-        cost_err=std * np.sqrt(1 / networks["seeds"] + 1 / plain["seeds"]),
-    )
     full = (int(runs.iloc[0][["width", name]].min()) for name in _MAPPED.values())
-    return PositionalAnalysis(networks, noise, dict(zip((POSITIONAL, VOCABULARY), full, strict=True)))
+    return PositionalAnalysis(
+        networks, group_noise(networks), dict(zip((POSITIONAL, VOCABULARY), full, strict=True))
+    )
 
 
 def _neighbours(curve: Baseline, network: pd.Series, noise: Noise | None) -> tuple[int | None, int | None]:
@@ -236,10 +231,15 @@ def answer(tables: Mapping[str, Table]) -> Answer:
 
 
 def losses_table(analysis: PositionalAnalysis) -> pd.DataFrame:
-    """One row for each network: its rank (empty: both plain), test loss, and its cost with the 95% interval."""
-    networks, noise = analysis.networks, analysis.noise
-    half = (math.nan if noise is None else noise.threshold()) * networks["cost_err"]
-    costs = networks.assign(cost_low=networks["cost"] - half, cost_high=networks["cost"] + half)
+    """One row for each network: its rank (empty: both plain), test loss, and its cost with the 95% interval.
+
+    The cost is the loss less that of plain embeddings.
+    """
+    networks, noise, plain = analysis.networks, analysis.noise, analysis.plain
+    least, std = (math.nan, math.nan) if noise is None else (noise.threshold(), noise.std)
+    half = least * (std * np.sqrt(1 / networks["seeds"] + 1 / plain["seeds"]))
+    cost = networks["loss"] - plain["loss"]
+    costs = networks.assign(cost=cost, cost_low=cost - half, cost_high=cost + half)
     of_others = ["cost", "cost_low", "cost_high"]
     costs.loc[costs["series"] == PLAIN, of_others] = math.nan  # against itself
     table = shared.networks_table(costs, ["series", "rank"], ["rank"], ["total_params"])
