@@ -47,6 +47,11 @@ Embedding = Literal["vectors", "vocabulary", "convolution"]
 MOST_MIXINGS = 400  # above this, the bound is not summed degree by degree
 
 
+def mixings(depth: int) -> int:
+    """`C(L) = (3^L - 1) / 2`: the degree of the output in G (lemma 1 of Levine et al.)."""
+    return int((3**depth - 1) // 2)
+
+
 @dataclass(frozen=True)
 class LinearAttention(Polynomial):
     """A network without softmax, norm and ReLU, its inputs, and the entry of its output that is read.
@@ -151,13 +156,8 @@ class LinearAttention(Polynomial):
         return Halves(self.tokens, self.patch, self.partition)
 
     @property
-    def mixings(self) -> int:
-        """`C = (3^L - 1) / 2`: the degree of the output in G (lemma 1 of Levine et al.)."""
-        return int((3**self.depth - 1) // 2)
-
-    @property
     def degree(self) -> int:
-        return int(3 * 3**self.depth) + 4 * self.mixings
+        return int(3 * 3**self.depth) + 4 * mixings(self.depth)
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights: see `polynomials`.
@@ -166,7 +166,7 @@ class LinearAttention(Polynomial):
         `w w^T` and `w q^T`: polynomials of a degree in those r (r + 1) / 2 + r r_e entries. They are also polynomials
         in the Gram matrix of vectors of r + r_e numbers, and polynomials of twice that degree in all numbers of a half.
         """
-        C, m = self.mixings, self.tokens // 2
+        C, m = mixings(self.depth), self.tokens // 2
         if self.halves.split:
             return self._split_bound()
         r, constant = self.rank, min(self.positional_rank, self.width - self.rank)
@@ -188,7 +188,7 @@ class LinearAttention(Polynomial):
 
     def _split_bound(self) -> int:
         """The bound if the partition splits patches: all polynomials in a half's numbers."""
-        top = 2 * self.mixings + 1
+        top = 2 * mixings(self.depth) + 1
         if top > MOST_MIXINGS:
             return multiset_bound(max(map(self._numbers, self.halves.inputs)) + 1, top)
         first, second = (

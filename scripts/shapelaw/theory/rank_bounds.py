@@ -27,7 +27,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.linear_attention import LinearAttention, mixings
 from shapelaw.theory.polynomials import matched, multiset
 
 # Upper bounds whose proof takes a group of monomials for one function; see `monomials_upper`.
@@ -55,11 +55,6 @@ class RankBound:
 def log3(number: float) -> float:
     """The logarithm to base 3 of a whole number of any size."""
     return math.log(number) / math.log(3)
-
-
-def mixings(depth: int) -> int:
-    """`C(L) = (3^L - 1) / 2`."""
-    return int((3**depth - 1) // 2)
 
 
 def early_lower(depth: int, width: int, heads: int) -> float:
@@ -210,7 +205,7 @@ def closed_form(network: LinearAttention) -> tuple[int | None, str]:
     if L == 1:
         return r + 1, "d + 1"
     if H == 1 and N == 2:
-        return math.comb(r + network.mixings, r), "binomial(d + C, d)"
+        return math.comb(r + mixings(L), r), "binomial(d + C, d)"
     if 2 * r > N:
         return None, ""
     if H == 1:

@@ -32,8 +32,9 @@ from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.separation_rank import tables as rank_tables
 from shapelaw.studies.separation_rank.tables import EXACT, GROUP, read_measurements
+from shapelaw.theory.linear_attention import mixings
 from shapelaw.theory.polynomials import multiset
-from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, mixings, one_head
+from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, one_head
 
 CLOSE = 1e-9
 UNKNOWN = "Can't tell: some ranks are lower bounds"
