@@ -162,38 +162,6 @@ def test_the_papers_columns_follow_from_their_sizes() -> None:
     assert all(a[depth] < b[depth] for a, b in pairwise(widths) for depth in (1, 2, 4))
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({"heads": (3,)}, "width 16 is not divisible by 3 heads"),
-        ({"attention_dim": (5,)}, "width 16 is not divisible by heads of dimension 5"),
-        ({"attention_dim": (Ratio(ratio=1.5),), "heads": (5,)}, "use width 10 or 20, or other heads"),
-        (
-            {"attention_dim": (Ratio(ratio=1.5),), "heads": (3,), "base_width": (7,)},
-            "base_width 7 at ratio 1.5",
-        ),
-        ({"attention_dim": ("equal_params",), "attention_degree": (4,)}, "attention of degree 4 within 2%"),
-        (
-            {"attention_dim": ("equal_params",), "attention_degree": (2,), "heads": (1,), "base_width": (2,)},
-            "of softmax attention at base_width 2 and 1 heads",
-        ),
-        ({"base_width": (7,)}, "base_width 7 is not divisible by 2 heads"),
-    ],
-)
-def test_what_makes_no_network_says_why(values: dict[str, Any], reason: str) -> None:
-    block = Block("grids.mine", {"depth": (1,), "width": (16,), **values})
-    (found,) = expanded(block, DEFAULTS)
-    assert isinstance(found, Impossible)
-    assert any(reason in one for one in found.reasons)
-
-
-def test_a_size_that_no_width_gives_says_why() -> None:
-    kind = {"block": ("llama",), "heads": (1,), "kv_heads": (2,)}
-    (found,) = expanded(Block("here", {**kind, "depth": (1,), "block_params": (1e4,)}), DEFAULTS)
-    assert isinstance(found, Impossible)
-    assert "kv_heads 2 does not divide 1 heads" in found.reasons[0]
-
-
 def test_heads_and_their_dimension_are_rules() -> None:
     def shapes(**values: Any) -> list[tuple[int, int, int]]:
         block = Block("here", {"depth": (1,), "width": (16, 32), **values})
