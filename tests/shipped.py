@@ -14,7 +14,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
 
 SCALES = REPOSITORY / "workflow" / "scales"
-SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
+SCALE_NAMES = sorted(path.stem for path in SCALES.glob("*.yaml"))
 SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}  # a grid
 GPT2: dict[str, Any] = {"vocab_size": 500, "context_length": 64, "repeated_seeds": 2}
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 from pydantic import BaseModel
-from shipped import SCALE_NAMES, SCALES, shipped
+from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign import config
@@ -37,10 +37,6 @@ def test_a_slip_in_a_grid_that_a_study_declares_is_a_sentence(monkeypatch: pytes
     monkeypatch.setitem(config._DECLARED, "heads", {"axes": {"depth": [1], "width": [8]}, "tide": True})
     with pytest.raises(UserError, match=r"grids\.heads\.tide is not a key \(did you mean tied\?\)"):
         load_config(shipped(), SCALES)
-
-
-def test_there_are_no_other_scales() -> None:
-    assert sorted(path.stem for path in SCALES.glob("*.yaml")) == SCALE_NAMES
 
 
 def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
