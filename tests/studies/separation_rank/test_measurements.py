@@ -273,10 +273,7 @@ def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
     left, right = figure.axes
     assert "no width has two depths" in left.texts[0].get_text()
     drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
-    assert drawn["o"].get_xdata().tolist() == [1, 2]
-    assert drawn["o"].get_ydata().tolist() == [math.log(rank, 3) for rank in (3, 18)]
-    assert drawn["^"].get_xdata().tolist() == [3]
-    assert drawn["o"].get_label() == "d = 2"
+    assert (drawn["o"].get_xdata().tolist(), drawn["^"].get_xdata().tolist()) == ([1, 2], [3])
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
     (legend,) = depth_figure(exact).figure().legends
