@@ -8,13 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from golden_tables import COMMANDS, golden
+from grid_runs import HEADS_COST, analysed
 from mlflow.tracking import MlflowClient
-from small import REPOSITORY
 
 from shapelaw.campaign.findings import MOST, Finding, findings_page, headline, read_finding
 from shapelaw.errors import UserError
 from shapelaw.report.write import Answer, Results, Table, write_results
-from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.grid.results import present
 from shapelaw.studies.study import Study
 
@@ -137,16 +136,11 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
             read_finding(STUDY, tmp_path)
 
 
-AXES = ("vocab_size", "embedding_rank", "heads")
-
-
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Those of the committed grid of the demo."""
+    """Those of a grid, with transitions."""
     folder = tmp_path_factory.mktemp("tables")
-    runs = pd.read_parquet(REPOSITORY / "docs" / "results" / "demo_grid.parquet")
-    made = present(analyse_grid(runs, "the demo's grid", axes=AXES)).tables
-    for name, table in made.items():
+    for name, table in present(analysed(heads=(1, 2))).tables.items():
         table.frame.to_csv(folder / f"{name}.csv", index=False)
     transitions = pd.read_csv(folder / "transitions.csv")
     transitions.loc[transitions["method"] == "bootstrap", "width"] = 37.5
@@ -156,14 +150,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_effects_best_depths_and_transitions_have_names_that_one_would_guess(tables: dict[str, Path]) -> None:
     numbers = headline(tables)
-    effects = pd.read_csv(tables["effects"])
-    means = effects[
-        (effects["axis"] == "heads")
-        & (effects["settings"] > 1)
-        & (effects["one"] == 1)
-        & (effects["other"] == 2)
-    ]
-    assert numbers["effect.heads_1_to_2"] == means["value"].iloc[0]
+    assert numbers["effect.heads_1_to_2"] == pytest.approx(HEADS_COST)
     assert list(numbers)[:2] == ["effect.vocab_size_257_to_500", "effect.embedding_rank_8_to_full"]
     assert numbers["best_depth.at_24_6K"] == 1
     assert numbers["transition_width.depth1_2.V500_r8_H2"] == 37.5
