@@ -45,7 +45,7 @@ def test_what_is_right_is_left_to_snakemake(line: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["--config training.steps=2000", "--config scale", "--config s=3", "--configfile nowhere.yaml"],
+    ["--config training.steps=2000", "--configfile nowhere.yaml"],
 )
 def test_snakemake_says_so_too_where_it_is_not_started_by_our_command(tmp_path: Path, line: str) -> None:
     """profiles/default asks before Snakemake reads the options."""
