@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measured_ranks import measured
+from small import listed
 
 from shapelaw.advice.models.architectures import (
     Architecture,
@@ -173,24 +174,7 @@ def test_functions_that_three_proofs_take_for_one():
     assert functions_of_random_weights(2, 2, residual=True, count=100) == spanned + 1
 
 
-@pytest.mark.parametrize(
-    ("options", "formula"),
-    [
-        ({"depth": 1, "width": 6, "tokens": 4, "heads": 3}, "d + 1"),
-        ({"depth": 1, "width": 8, "tokens": 2, "residual": True}, "d + 1"),
-        ({"depth": 2, "width": 4, "tokens": 2}, "binomial(d + C, d)"),
-        ({"depth": 3, "width": 3, "tokens": 2, "residual": True}, "binomial(d + C, d)"),
-        ({"depth": 2, "width": 4, "tokens": 8, "residual": True}, "1 + n + n (n + 1) / 2 + d n + d"),
-        ({"depth": 2, "width": 5, "tokens": 8, "embedding_rank": 3}, "1 + n + n (n + 1) / 2 + d n + d"),
-        ({"depth": 2, "width": 3, "tokens": 6, "positional_rank": 2}, "1 + n + n (n + 1) / 2 + d n + d"),
-        ({"depth": 3, "width": 2, "tokens": 4}, "sum of min(((n, k)), d ((n, C - k)))"),
-        ({"depth": 2, "width": 4, "tokens": 8, "heads": 2}, "one head less d (d + 2) / 8"),
-        (
-            {"depth": 2, "width": 3, "tokens": 6, "heads": 3},
-            "1 + n + min(((n, 2)), d n - (d, 2)) + min(d n, ((d, 3)) + d^2) + d",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "formula"), listed("theory/known.yaml", "closed_forms"))
 def test_the_closed_form_is_the_measured_rank_and_names_its_formula(options, formula):
     network = LinearAttention(**options)
     assert closed_form(network) == (measured(network), formula)
