@@ -64,21 +64,9 @@ sizes = st.integers(1, 60)
 MARGIN = 5.0  # how far the tolerance must be movable for a rank to count as exact
 
 
-@pytest.mark.parametrize(
-    ("heads", "context", "head_dim", "kruskal_rank", "examples"),
-    [
-        (20, 32, 64, None, 621),
-        (4, 32, 64, None, 125),
-        (8, 32, 64, None, 249),
-        (20, 32, 8, None, 141),
-        (20, 32, 64, 24, 461),  # remark 1
-        (20, 32, 8, 24, 141),
-        (20, 32, 64, 40, 621),  # a Kruskal rank above n gains nothing
-        (7, 1, 64, None, 1),  # section 4.2: one shared token, one example
-    ],
-)
-def test_examples_that_can_be_memorized(heads, context, head_dim, kruskal_rank, examples):
-    assert memorizable_examples(heads, context, head_dim, kruskal_rank) == examples
+@pytest.mark.parametrize(("given", "examples"), listed("theory/known.yaml", "examples"))
+def test_examples_that_can_be_memorized(given, examples):
+    assert memorizable_examples(*given) == examples
 
 
 @given(sizes, sizes, sizes, sizes)
