@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from made_runs import EVERY_OPTION, LLAMA_OPTIONS, PATCHES
+from small import listed
 
 from shapelaw.errors import UserError
 from shapelaw.jobs.plan import cost_of
@@ -35,18 +36,7 @@ def test_a_model_survives_its_file(tmp_path: Path) -> None:
     assert read_cost_model(tmp_path / "cost.json") == model
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("", "can't be read"),
-        ("[]", "is not a cost model of version 1"),
-        ('{"schema_version": 1, "overhead": -1}', "missing or wrong: overhead, per_layer"),
-        (
-            json.dumps(model_to_dict(CostModel(0, 0, 0, 0, 1, 1))),
-            "all of its terms are zero",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("content", "sentence"), listed("specs/mistakes.yaml", "cost_models"))
 def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "cost.json").write_text(content)
     with pytest.raises(UserError, match=sentence):
@@ -62,18 +52,7 @@ def test_hours_and_time_limits_follow_the_model() -> None:
     assert job_resources([[(run,)] for run in runs], Execution(gpus=1), model).minutes >= 5 + 1.5 * 1030 / 60
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (1.2, "1 second"),
-        (40, "40 seconds"),
-        (62, "1 minute"),
-        (720, "12 minutes"),
-        (18720, "5.2 hours"),
-        (100000, "27.8 hours"),
-        (267840, "3.1 days"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "said"), listed("specs/labels.yaml", "durations"))
 def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
