@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from loss_surfaces import curve_of
+from small import listed
 
 from shapelaw.fits.crossing import shared_sizes
 from shapelaw.fits.curves import TransitionStatus, adjacent_pairs, loss_curves, status_sentence
@@ -69,26 +70,9 @@ def test_two_curves_share_the_sizes_that_both_cover():
     assert low > high
 
 
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        (
-            ("none in range, deeper better everywhere", {"side": "below", "bound": 16.0}),
-            "no transition down to width 16: the deeper network is better everywhere",
-        ),
-        (
-            ("none in range, shallower better everywhere", {"side": None, "bound": np.nan}),
-            "no transition: the shallower network is better everywhere",
-        ),
-        (
-            ("undecided", {"side": "above", "bound": 90.0, "caution": "too few draws"}),
-            "undecided (too few draws); a transition would lie above width 90",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("row", "sentence"), listed("fits/labels.yaml", "statuses"))
 def test_a_status_is_a_sentence_with_its_bound(row, sentence) -> None:
-    status, more = row
-    assert status_sentence({"status": status, **more}) == sentence
+    assert status_sentence(row) == sentence
 
 
 def test_every_status_has_its_sentence() -> None:
