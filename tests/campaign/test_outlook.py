@@ -58,20 +58,6 @@ def test_what_a_config_will_not_give_is_told(config: dict[str, Any], says: list[
         assert warned(cores=None, **config) == []
 
 
-def test_a_recipe_that_a_study_overrules_is_told() -> None:
-    """Grids of undertraining have steps and rates of their own, so the user's do nothing there."""
-    own = {"steps": 2000, "learning_rate": 1.0e-3}
-    assert warned(studies=["undertraining"], training=own) == [
-        f"training.{key}, and the runs of undertraining have {theirs}: what the grid undertraining says itself wins"
-        for key, theirs in (("steps is 2000", "200, 400"), ("learning_rate is 0.001", "0.0015, 0.003"))
-    ]
-    grid = {"widths": FOUR, "repeated": {1: [16]}, "repeated_seeds": 2, "vocab_size": 300}
-    asked = {"studies": ["vocabulary"], "training": {"steps": 800}}
-    (said,) = warned(**asked, grids={"vocabulary": {**grid, "steps": 900}})
-    assert said.startswith("training.steps is 800, and the runs of vocabulary have 900: what the grid")
-    assert warned(**asked, grids={"vocabulary": {**grid, "steps": 800}}) == []
-
-
 def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("word " * 1000)
     corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
