@@ -129,7 +129,7 @@ GRID = [
     replace(small_run(learning_rate=rate, **STEPS), shape=make_shape(depth, width, 2, 257, 32))
     for rate in (5e-3, 1e6)
     for depth in (1, 2)
-    for width in (8, 12, 16, 24)
+    for width in (8, 24)
 ]
 
 
@@ -154,8 +154,8 @@ def test_a_grid_half_of_whose_runs_diverge_has_its_tables(
     said = output_of(
         "analyse", "mine", "--input", tmp_path / "runs.parquet", *axes, "--out", tmp_path / "out"
     )
-    assert f"8 of 16 diverged and are left out: {sorted(runs['key'][lost])[0]}" in said
-    assert len(pd.read_csv(tmp_path / "out" / "losses.csv")) == 8
+    assert f"4 of 8 diverged and are left out: {sorted(runs['key'][lost])[0]}" in said
+    assert len(pd.read_csv(tmp_path / "out" / "losses.csv")) == 4
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["findings"][0] in said
 
 
