@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import script
+from commands import not_drawn, script
 from grid_runs import AXES, grid_runs
 
 from shapelaw.errors import UserError
@@ -180,6 +180,7 @@ def test_what_fails_is_named_and_the_rest_is_there(
 ) -> None:
     runs = grid_runs((1, 2, 4), heads=(1, 2), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.001)
     monkeypatch.setattr(where, name, failing or failing_once(where, name))
+    monkeypatch.setattr("shapelaw.report.write.save_figure", not_drawn)  # which would take half of the time
     found = presented(runs)
     check_declared(found, TABLES, FIGURES)
     show_results(found, tmp_path, "grid")
