@@ -39,10 +39,10 @@ def test_the_law_is_recovered_from_runs():
 
 def test_transitions_that_share_a_depth_have_the_correlation_that_their_errors_have():
     """Three depths drawn 100 times: a loss of the middle one moves both transitions."""
-    widths = grid_of((4, 6, 8), 6e4, 6e6, 10)
+    widths = grid_of((4, 6, 9), 6e4, 6e6, 10)  # none is twice another, which would be compared too
     found, told = [], []
     for seed in range(100):
-        runs = check_runs(simulate(widths, {4: 70.0, 6: 75.0, 8: 80.0}, noise=0.0012, seed=seed), "made")
+        runs = check_runs(simulate(widths, {4: 70.0, 6: 75.0}, noise=0.0012, seed=seed), "made")
         rows = analyse_runs(runs, Options(noise=0.0012, draws=100)).transitions.query("method == 'bootstrap'")
         if (rows["status"] == "crossing").all():
             found.append(np.log(rows["width"]).tolist())
