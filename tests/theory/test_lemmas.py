@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lemmas import PRIME, Case
+from lemmas import Case
 from monomials import coefficient_rank, epsilon_ranks, full_rank_share, singular_values
 from small import REPOSITORY
 
@@ -50,10 +50,6 @@ def test_other_weights_do_not_give_lemma_6(monkeypatch: pytest.MonkeyPatch) -> N
     """It needs a root of -1: without one the squares of the two halves do not cancel."""
     monkeypatch.setattr(lemmas, "ROOT", 2)
     assert not any(one.holds for one in lemmas.power_of_a_network([(2, 6, 2, 2)]))
-
-
-def test_minus_one_has_the_root_that_lemma_6_takes() -> None:
-    assert lemmas.ROOT**2 % PRIME == PRIME - 1
 
 
 def test_theorem_5_of_depth_width_holds_by_the_dimensions_though_not_by_its_proof() -> None:

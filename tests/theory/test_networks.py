@@ -90,11 +90,6 @@ def test_known_ranks(network, expected):
     assert measured(network) == expected
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5])
-def test_one_layer_of_products_doubles_with_each_factor(degree):
-    assert measured(ProductNetwork(degree, 1, degree)) == 2**degree
-
-
 @pytest.mark.parametrize(("depth", "width", "tokens", "heads"), [(1, 3, 4, 1), (2, 2, 2, 1), (2, 2, 4, 2)])
 def test_degree_3_is_linearized_attention(depth, width, tokens, heads):
     block = DegreeAttention((3,) * depth, width, tokens, heads)
@@ -154,7 +149,3 @@ def test_sizes_that_cannot_be(network, sizes, words):
     given = {name: tuple(one) if isinstance(one, list) else one for name, one in sizes.items()}
     with pytest.raises(UserError, match=words):
         network(**given)
-
-
-def test_a_mixer_of_equal_sizes_has_the_parameters_of_attention_of_degree_2():
-    assert params_of(MixerNetwork(2, 4, 4)) == params_of(DegreeAttention((2, 2), 4, 4))
