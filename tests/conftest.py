@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
-from job_server import SHARED, warm_python
+from job_server import SHARED, TESTS, warm_python
 from project import Project
 from small import COMMANDS, REPOSITORY
 
@@ -132,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ["PATH"] = f"{COMMANDS}{os.pathsep}{os.environ['PATH']}"
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        os.environ[SHARED] = str(warm_python())
+        os.environ[SHARED] = str(warm_python(TESTS))
 
 
 @pytest.hookimpl(optionalhook=True)

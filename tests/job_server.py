@@ -31,6 +31,11 @@ COMMANDS = """
     scipy.optimize lmfit matplotlib.figure matplotlib.backends.backend_agg matplotlib.backends.backend_svg tokenizers
     jinja2 tabulate pydantic yaml flint
 """
+# what the tests import beside that, which each worker of a session would
+TESTS = """
+    pytest xdist.remote hypothesis selenium.webdriver.support.wait markdown_it jsonschema transformers.models.auto
+    transformers.models.bert.configuration_bert snakemake.scheduling.job_scheduler snakemake_executor_plugin_slurm
+"""
 # what a dry run of ours imports
 SNAKEMAKE = "snakemake.cli docutils.core dpath jinja2 pydantic requests smart_open yte"
 # what is started in place of Python: it lends its files to a fork, passes on signals, and ends as the fork does
@@ -61,10 +66,14 @@ sys.exit(code)
 SHARED = "WARM_PYTHON"  # in the environment of a session's workers: the executable of that session
 
 
-def warm_python() -> Path:
-    """An executable `python`; the process that it asks ends with this process, or with the session's first."""
+def warm_python(more: str = "") -> Path:
+    """An executable `python`; the process that it asks ends with this process, or with the session's first.
+
+    Args:
+        more: packages that it has imported beside those of commands, where a session's first asks for it.
+    """
     shared = os.environ.get(SHARED)
-    return Path(shared) if shared else _python_with(COMMANDS)
+    return Path(shared) if shared else _python_with(COMMANDS + more)
 
 
 def run_snakemake(
