@@ -44,18 +44,14 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_go_down(path: Path) -> None:
-    room = room_of(path)
-    for name in imports_of(path):
+def test_imports_go_down_and_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
+    room, imported = room_of(path), list(imports_of(path))
+    for name in imported:
         parts = name.split(".")
         if parts[0] == "shapelaw" and len(parts) > 1 and parts[1] != room:
             below, here = FLOOR_OF[parts[1]], FLOOR_OF[room]
             assert below < here, f"{room} (floor {here}) imports {name} (floor {below})"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
-    room, tops = room_of(path), {name.split(".")[0] for name in imports_of(path)}
+    tops = {name.split(".")[0] for name in imported}
     if room in ("training", "models"):
         assert tops <= {"torch", "numpy", "pyarrow", "shapelaw", "__future__"} | set(sys.stdlib_module_names)
     # assumptions look at networks of other libraries; the others import them where a config is read
@@ -69,29 +65,28 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         assert "mlflow" not in tops
 
 
-def run(script: str) -> str:
-    """Run a script with its arguments, as far as it goes."""
-    return (
+def run(*scripts: str) -> str:
+    """Run scripts with their arguments, as far as they go."""
+    return "\n".join(
         f"import runpy; sys.argv = {script.split()}\n"
         "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
         "except SystemExit: pass"
+        for script in scripts
     )
-
-
-THEORY = "torch scipy pandas pydantic mlflow"
 
 
 @pytest.mark.parametrize(
     ("code", "heavy"),
     [
-        (run("train.py --help"), "mlflow pandas lmfit yaml pydantic tokenizers scipy"),
         (run("shapelaw/cli.py --help"), "torch numpy pandas pydantic snakemake"),
-        (run("memorization_capacity.py --heads 4 --context 32 --head-dim 8"), THEORY),
-        (run("separation_rank.py --depth 1 --width 2"), THEORY),
-        *(
-            (run(f"{name}.py --help"), "mlflow.entities")
-            for name in ("import_runs", "follow_runs", "log_study")
+        (
+            run(
+                "memorization_capacity.py --heads 4 --context 32 --head-dim 8",
+                "separation_rank.py --depth 1 --width 2",
+            ),
+            "torch scipy pandas pydantic mlflow",
         ),
+        (run("import_runs.py --help", "follow_runs.py --help", "log_study.py --help"), "mlflow.entities"),
         # the Snakefile reads these at every start; the others would be a second of each of a workflow's imports
         (
             "import shapelaw.campaign.config, shapelaw.jobs.workload, shapelaw.storage.pool",
@@ -102,7 +97,7 @@ THEORY = "torch scipy pandas pydantic mlflow"
     ],
 )
 def test_what_starts_often_loads_nothing_heavy(code: str, heavy: str) -> None:
-    """What it really loads: training runs where only torch, NumPy and PyArrow are installed."""
+    """What it really loads; tests/training/test_command.py looks at what training does."""
     code = f"import sys\n{code}\nprint([one for one in {heavy.split()} if one in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
