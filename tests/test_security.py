@@ -81,38 +81,32 @@ def as_a_bare_pickle(state: dict[str, object], path: Path) -> None:
     path.write_bytes(pickle.dumps(state))
 
 
-@pytest.mark.parametrize("form", [as_torch_saves, with_a_right_sum, in_the_old_format, as_a_bare_pickle])
 def test_code_in_a_checkpoint_is_refused_and_never_run(
-    form: Callable[[dict[str, object], Path], None],
-    stores: Stores,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is set aside, the one before is tried, and the run goes its way."""
-    mark, path = tmp_path / "it ran", checkpoints_of(tmp_path, small_run()) / "step-0000000030.pt"
-    path.parent.mkdir(parents=True)
-    form({"identity": Bomb(mark), "step": 30}, path)
-    train(small_run(), stores, tmp_path)
+    """It is set aside, the one before is tried, and the run goes its way; it leaves JSON and Parquet."""
+    mark, run = tmp_path / "it ran", small_run(steps=10, warmup_steps=0, evaluate_every=10)
+    folder, forms = (
+        tmp_path / "results",
+        (as_torch_saves, with_a_right_sum, in_the_old_format, as_a_bare_pickle),
+    )
+    checkpoints = checkpoints_of(folder, run)
+    checkpoints.mkdir(parents=True)
+    paths = [checkpoints / f"step-{step:010}.pt" for step in range(1, 5)]
+    for form, path in zip(forms, paths, strict=True):
+        form({"identity": Bomb(mark)}, path)
+    train(run, stores, folder)
     assert not mark.exists()
     said = capsys.readouterr().err
-    assert f"checkpoint {path} can't be read (" in said
+    assert all(f"checkpoint {path} can't be read (" in said for path in paths)
     assert "training begins again at the first step" in said
-
-
-def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
-    as_torch_saves({"identity": Bomb(tmp_path / "it ran")}, tmp_path / "x.pt")
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {
+        *("spec.json", "history.parquet", "summary.json")
+    }
+    # the bomb is a live one
+    as_torch_saves({"identity": Bomb(mark)}, tmp_path / "x.pt")
     torch.load(tmp_path / "x.pt", weights_only=False)
-    assert (tmp_path / "it ran").is_dir()
-
-
-def test_a_run_leaves_json_and_parquet(stores: Stores, tmp_path: Path) -> None:
-    train(small_run(), stores, tmp_path)
-    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert names == {"spec.json", "history.parquet", "summary.json"}
-    for path in tmp_path.rglob("*.json"):
-        assert json.loads(path.read_text())
-    for path in tmp_path.rglob("*.parquet"):
-        assert path.read_bytes()[:4] == path.read_bytes()[-4:] == b"PAR1"
+    assert mark.is_dir()
 
 
 # --- no open ports
