@@ -64,16 +64,6 @@ def test_a_second_start_asks_for_the_same_jobs_and_new_runs_make_new_ones() -> N
     assert {key for name in second.keys() - first.keys() for key in second[name].keys} == set(KEYS[6:])
 
 
-def test_a_run_whose_record_is_gone_gets_into_a_new_job() -> None:
-    first, holder = start({}, RUNS, state())
-    gone, *others = KEYS
-    second, now = start(first, RUNS, state(others, first))
-    (new,) = second.keys() - first.keys()
-    assert second[new].keys == [gone]
-    assert now == holder | {gone: new}
-    assert start(second, RUNS, state(KEYS, second)) == (second, now)
-
-
 def test_a_job_that_was_not_begun_drops_the_runs_that_left() -> None:
     first, holder = start({}, RUNS[:3], state())
     (name,) = first
@@ -111,7 +101,7 @@ STARTS = st.lists(
 @settings(deadline=None)
 @given(STARTS)
 def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts: list) -> None:
-    """Of each start some jobs end, some runs finish, and some records go."""
+    """Of each start some jobs end, some runs finish, and some records go; the same start again changes nothing."""
     ledger: ledgers.Ledger = {}
     recorded: set[str] = set()
     done: set[str] = set()
@@ -121,6 +111,8 @@ def test_whatever_happens_every_run_has_one_job_and_none_is_trained_twice(starts
         ledger, holder = start(ledger, asked, state(recorded, done))
         assert set(holder) == {run.key for run in asked}
         assert all(key in ledger[name].keys for key, name in holder.items())
+        assert all(key in recorded for key, name in holder.items() if name in done)
+        assert start(ledger, asked, state(recorded, done)) == (ledger, holder)
         assert all(ledger[name] == before[name] for name in done)
         new = [
             key for name in ledger.keys() - before.keys() for key in ledger[name].keys if "kept" not in name
