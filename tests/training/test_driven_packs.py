@@ -60,7 +60,8 @@ LARGE = MemorizationRun(
     evaluate_every=10,
     stop_when_memorized=False,
 )
-A, B, C, D = (replace(LARGE, seed=seed) for seed in range(4))
+LARGE_BY_NAME = {name: replace(LARGE, seed=seed) for seed, name in enumerate("ABCD")}
+A, B, C, _ = LARGE_BY_NAME.values()
 LEAVING = [
     replace(LARGE, seed=seed, steps=steps, evaluate_every=50)
     for seed, steps in enumerate((50, 100, 150, 200))
@@ -97,11 +98,6 @@ def test_a_pack_whose_models_left_goes_on_exactly(
     assert records.read_record(tmp_path / "runs" / LEAVING[0].key).summary["steps_done"] == 50
 
 
-@pytest.fixture
-def stepped(monkeypatch: pytest.MonkeyPatch) -> "Stepped":
-    return Stepped(monkeypatch)
-
-
 class Stepped:
     """Counts the steps that models do, and stops this process's training after so many of a pack."""
 
@@ -125,64 +121,62 @@ class Stepped:
         return self.model_steps - before
 
 
+@pytest.fixture
+def stepped(monkeypatch: pytest.MonkeyPatch) -> Stepped:
+    return Stepped(monkeypatch)
+
+
 def checkpoints_of(folder: Path) -> list[Path]:
     return list((folder / "checkpoints").glob("pack-*/*"))
 
 
-def test_in_a_pack_of_other_members_a_model_ends_as_if_undisturbed(
-    tmp_path: Path, stepped: Stepped, undisturbed: Path
+@pytest.mark.parametrize(
+    ("calls", "attempts", "exact"),
+    [
+        # A goes on beside C, which begins, and B beside D; once A is done, a pack of two is a pack of one
+        ([("AB", 24, 48), ("AC", -1, 2 * 36 + 24), ("BD", -1, 2 * 36 + 24)], 2, [A, B]),
+        # the grid changes and changes back: A is further on in the pack of the grid between
+        ([("AB", 12, 24), ("AC", 20, 40), ("AB", 8, 16), ("AB", -1, 2 * 20 + 20), ("C", -1, 40)], 4, [A]),
+        # the newest checkpoint has a higher number than the steps of the models that are not done
+        (
+            [
+                *(("A", 40, 40), ("AB", 12, 24), ("AC", -1, 8 + 60), ("BD", 8, 16)),
+                *(("AB", 10, 10), ("AB", -1, 30), ("D", -1, 52)),
+            ],
+            3,
+            [],
+        ),
+    ],
+)
+def test_in_packs_of_other_members_a_model_goes_on_where_it_was(
+    calls: list[tuple[str, int, int]],
+    attempts: int,
+    exact: list[MemorizationRun],
+    tmp_path: Path,
+    stepped: Stepped,
+    undisturbed: Path,
 ) -> None:
-    """Stopped at step 24, A goes on beside C, which begins, and B beside D: models of one pack at other steps."""
-    killed = tmp_path / "killed"
-    stepped.train([A, B], killed, stop_after=24)
-    # A has 36 steps to go and C 60; once A is done, a pack of two is a pack of one
-    assert stepped.train([A, C], killed) == 2 * 36 + 24
-    assert checkpoints_of(killed), "B is still in them"
-    assert stepped.train([B, D], killed) == 2 * 36 + 24
-    for run in (A, B):
-        assert history(killed, run) == history(undisturbed, run)
-    record = records.read_record(killed / "runs" / A.key)
-    assert record.summary["steps_done"] == 60
-    assert record.summary["attempts"] == 2
+    """Packs, of which each is stopped after so many steps or trained to its end, in so many steps of its models."""
+    for names, stop_after, steps in calls:
+        runs = [LARGE_BY_NAME[name] for name in names]
+        assert stepped.train(runs, tmp_path, stop_after=stop_after) == steps
+    for run in exact:
+        assert history(tmp_path, run) == history(undisturbed, run)
+    record = records.read_record(tmp_path / "runs" / A.key)
+    assert (record.summary["steps_done"], record.summary["attempts"]) == (60, attempts)
     assert lacking(record) == set()
-    assert checkpoints_of(killed) == []
-
-
-def test_the_furthest_of_several_is_taken_and_killed_again_it_goes_on(
-    tmp_path: Path, stepped: Stepped, undisturbed: Path
-) -> None:
-    """The grid changes and changes back: A is further on in the pack of the grid between."""
-    killed = tmp_path / "killed"
-    stepped.train([A, B], killed, stop_after=12)
-    stepped.train([A, C], killed, stop_after=20)  # A is at 32 now, C at 20
-    stepped.train([A, B], killed, stop_after=8)  # A at 40, B at 20
-    assert stepped.train([A, B], killed) == 2 * 20 + 20
-    assert history(killed, A) == history(undisturbed, A)
-    assert stepped.train([C], killed) == 40
+    assert checkpoints_of(tmp_path) == []
 
 
 def test_an_older_checkpoint_may_name_a_model_that_has_left(
     tmp_path: Path, stepped: Stepped, undisturbed: Path
 ) -> None:
     """Its pack was killed between writing who is left and the next checkpoint."""
-    killed = tmp_path / "killed"
-    stepped.train([A, B], killed, stop_after=12)
-    (path,) = killed.glob("checkpoints/pack-*/members.json")
+    stepped.train([A, B], tmp_path, stop_after=12)
+    (path,) = tmp_path.glob("checkpoints/pack-*/members.json")
     path.write_text(json.dumps({B.key: B.digest}))
-    stepped.train([A, B], killed)
-    assert history(killed, B) == history(undisturbed, B)
-
-
-def test_a_pack_that_was_ahead_of_what_is_left_of_it(tmp_path: Path, stepped: Stepped) -> None:
-    """Its newest checkpoint has a higher number than the steps of the models that are not done."""
-    killed = tmp_path / "killed"
-    stepped.train([A], killed, stop_after=40)
-    stepped.train([A, B], killed, stop_after=12)  # A at 52, B at 12
-    stepped.train([A, C], killed)  # A is done
-    stepped.train([B, D], killed, stop_after=8)  # B at 20
-    stepped.train([A, B], killed, stop_after=10)  # B at 30
-    assert stepped.train([A, B], killed) == 30
-    assert stepped.train([D], killed) == 52
+    stepped.train([A, B], tmp_path)
+    assert history(tmp_path, B) == history(undisturbed, B)
 
 
 def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Path, stepped: Stepped) -> None:
