@@ -166,9 +166,11 @@ def test_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "_AttentionBackward" not in used_by(forced)
     monkeypatch.setattr(functions, "PRODUCTS_UP_TO", 8)
     assert "_AttentionBackward" not in used_by(llama())
-    for other in (Decoder(make_shape(1, 8, 2, 53, 9)), llama().double()):
-        assert "_AttentionBackward" not in used_by(other)
-    assert not Decoder(make_shape(1, 8, 2, 53, 9)).by_llama_kernel
+    assert "_AttentionBackward" not in used_by(llama().double())
+    for block in ("gpt2", "printed"):
+        other = Decoder(make_shape(1, 8, 2, 53, 9, block=block))
+        assert used_by(other) == set()
+        assert not other.by_llama_kernel
 
 
 def test_instructions_of_older_cpus_are_right(older_cpu: str, changed: pytest.MonkeyPatch) -> None:
@@ -237,7 +239,7 @@ def test_without_kernels_pytorch_does_the_work_and_why_is_said_once(
 
 
 def test_a_library_is_compiled_once_and_anew_for_another_source_cpu_or_a_broken_file(
-    changed: pytest.MonkeyPatch, tmp_path: Path, make_wrong: Callable[[Kernel, str, str], None]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     compiled: list[Sequence[str]] = []
     run = subprocess.run
@@ -246,21 +248,25 @@ def test_a_library_is_compiled_once_and_anew_for_another_source_cpu_or_a_broken_
         compiled.extend([line] if "-shared" in line else [])
         return run(line, **options)
 
-    changed.setattr(cpp.subprocess, "run", counted)
-    kernels.LLAMA._compiled()
+    def number(after: int, source: str = 'extern "C" long number() { return 1; }') -> int:
+        """What a small kernel computes, after so many libraries were compiled."""
+        (tmp_path / "number.cpp").write_text(source)
+        found = int(Kernel(tmp_path / "number.cpp", "", {"number": (cpp.NUMBER, [])})._compiled().number())
+        assert len(compiled) == after
+        return found
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cpp.subprocess, "run", counted)
+    assert number(1) == 1
     (kept,) = (tmp_path / "cache" / "shapelaw").iterdir()
     kept.write_bytes(b"broken")
-    for _ in range(2):
-        assert kernels.LLAMA._compiled().room(8, 4) > 0
-        assert len(compiled) == 2
-    make_wrong(kernels.LLAMA, "square += x[i] * x[i]", "square += x[i]")
-    kernels.LLAMA._compiled()
-    changed.setattr(cpp, "_here", lambda _: "another CPU")
-    kernels.LLAMA._compiled()
-    assert len(compiled) == 4
+    assert number(2) == number(2) == 1
+    assert number(3, 'extern "C" long number() { return 2; }') == 2
+    monkeypatch.setattr(cpp, "_here", lambda _: "another CPU")
+    assert number(4) == 1
     assert len(list(kept.parent.iterdir())) == 3
-    changed.setenv("XDG_CACHE_HOME", "/proc/nowhere")  # can't be written
-    assert kernels.LLAMA._compiled().room(8, 4) > 0
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")  # can't be written
+    assert number(5) == 1
 
 
 def test_kernels_can_be_switched_off(changed: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
