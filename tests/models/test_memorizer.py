@@ -68,6 +68,7 @@ def equations(p: memorizer.Parameters, m: Memorizer, query: Tensor, context: Ten
 @given(shapes, st.booleans())
 def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> None:
     p, place = pack(m, 3), memorizer.positions(m, torch.float64)
+    assert sum(value[0].numel() for value in p.values()) == m.total_params
     queries, contexts, _ = problem(m, 3, 4, shared)
     outputs, weights = memorizer.forward(p, m, place, queries, contexts)
     for model in range(3):
@@ -77,13 +78,6 @@ def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> No
             output, theta = equations(alone, m, queries[model, b], context)
             torch.testing.assert_close(outputs[model, b], output, rtol=1e-11, atol=1e-11)
             torch.testing.assert_close(weights[model, b], theta, rtol=1e-11, atol=1e-11)
-
-
-def test_the_number_of_parameters() -> None:
-    m = Memorizer(heads=4, context=32, head_dim=16, value_dim=1)
-    assert m.total_params == sum(
-        value.numel() for value in memorizer.initial_parameters(m, 0, torch.float32).values()
-    )
 
 
 @pytest.mark.parametrize(("shared", "value_dim"), [(True, None), (False, 1)])

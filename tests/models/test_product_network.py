@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm as normal
 
-from shapelaw.models.product_network import forward, initial_parameters, mean_degrees, parameter_shapes
+from shapelaw.models.product_network import forward, initial_parameters, mean_degrees
 from shapelaw.specs.degrees import ProductShape
 
 networks = st.builds(
@@ -71,12 +71,17 @@ def plain_mixer(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> n
 
 
 @given(networks | mixers, st.integers(0, 100))
-def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> None:
+def test_a_pack_computes_each_network_as_written_with_the_counted_parameters(
+    n: ProductShape, seed: int
+) -> None:
     every = [
         {name: value.double() + 0.1 for name, value in initial_parameters(n, seed + model).items()}
         for model in range(2)
     ]
     packed = {name: torch.stack([p[name] for p in every]) for name in every[0]}
+    sizes = {name: value[0].numel() for name, value in packed.items()}
+    layers = (size for name, size in sizes.items() if name.startswith(("layer", "shares")))
+    assert (sum(sizes.values()), sum(layers)) == (n.total_params, n.layer_params)
     x = np.random.default_rng(seed).standard_normal((2, 3, n.inputs))
     found = forward(packed, n, torch.from_numpy(x)).numpy()
     of_one = plain_mixer if n.mixer_tokens else plain
@@ -98,14 +103,6 @@ def test_batch_normalization_is_over_the_examples_of_each_model() -> None:
     alone = {name: value[1:] for name, value in p.items()}
     torch.testing.assert_close(forward(alone, n, x[1:]), found[1:])
     assert not torch.allclose(forward(p, n, x[:, :10]), found[:, :10], atol=1e-2)
-
-
-@given(networks | mixers)
-def test_parameters_are_counted(n: ProductShape) -> None:
-    sizes = {name: int(np.prod(shape)) for name, shape in parameter_shapes(n).items()}
-    assert sum(sizes.values()) == n.total_params
-    layers = sum(size for name, size in sizes.items() if name.startswith(("layer", "shares")))
-    assert layers == n.layer_params
 
 
 def test_a_mixture_begins_half_way_and_is_between_its_degrees() -> None:
