@@ -3,21 +3,19 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mlflow
 import pandas as pd
 import pytest
-from small import REPOSITORY, small_run
+from made_records import make_run, write_finished
+from places import free_port
+from small import REPOSITORY
 
-from shapelaw.specs.runs import Run
-from shapelaw.storage import records
 from shapelaw.tracking.command import ImportProgress, default_uri
 from shapelaw.tracking.importer import Importer
 from shapelaw.tracking.store import open_store
@@ -25,7 +23,6 @@ from shapelaw.tracking.summary import log_summary
 
 PAGE = REPOSITORY / "docs" / "mlflow.md"
 URI = "sqlite:///results/mlflow.db"  # as the page has it
-SMALL = small_run()
 NUMBERS = {"effect.heads_1_to_2": -0.02, "best_depth.at_100K": 4.0}
 LOSSES = {(1, 0): 4.5, (1, 1): 4.25, (2, 0): 4.0, (2, 1): 3.5}  # of a depth and a seed
 POSTGRES = shutil.which("initdb") and shutil.which("pg_ctl")
@@ -45,13 +42,8 @@ def postgresql(folder: Path) -> Iterator[str]:
         for parent in folder.parents:  # pytest's are its user's alone
             if parent.stat().st_uid == 0 and parent != Path("/"):
                 parent.chmod(parent.stat().st_mode | 0o011)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    data, options = (
-        folder / "data",
-        f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}",
-    )
+    port, data = free_port(), folder / "data"
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
 
     def run(*words: object) -> None:
         subprocess.run([*user, *map(str, words)], cwd=folder, check=True, stdout=subprocess.DEVNULL)
@@ -81,8 +73,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> 
         postgresql(tmp_path / "database") if request.param == "postgresql" else _sqlite(results, empty_store)
     ) as uri:
         for (depth, seed), loss in LOSSES.items():
-            shape = replace(SMALL.shape, depth=depth)
-            write(results, replace(SMALL, shape=shape, seed=seed), loss)
+            rows = [(2, 6.0, 1e-3, 1.0, loss + 1), (4, 5.0, 0.0, 1.0, loss)]
+            write_finished(results, make_run(seed, depth), rows)
         assert len(Importer(results, uri, ImportProgress(print)).import_study("mine")[1].written) == len(
             LOSSES
         )
@@ -94,15 +86,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> 
 def _sqlite(results: Path, empty_store: Path) -> Iterator[str]:
     shutil.copy(empty_store, results / "mlflow.db")
     yield default_uri(results)
-
-
-def write(results: Path, run: Run, loss: float) -> None:
-    """A record with a test loss in the middle and at the end."""
-    folder, time = results / "runs" / run.key, "2026-03-01T12:00:00+00:00"
-    records.write_spec(folder, run)
-    records.write_history(folder, [(2, 6.0, 1e-3, 1.0, loss + 1), (4, 5.0, 0.0, 1.0, loss)])
-    numbers = {"test_loss": loss, "train_loss": 5.0, "wall_seconds": 1.0}
-    records.write_summary(folder, {"started_at": time, "finished_at": time, **numbers})
 
 
 def test_the_five_searches_work_as_typed(
