@@ -1,6 +1,6 @@
 """A clone is its own: a copy or a moved one runs its own code, or says in a sentence what to do."""
 
-import importlib.util
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,12 +10,7 @@ import pytest
 from project import Project, copy_code
 from small import REPOSITORY
 
-_spec = importlib.util.spec_from_file_location("commands", REPOSITORY / "envs/commands.py")
-assert _spec
-assert _spec.loader
-commands = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(commands)
-
+COMMANDS = runpy.run_path(str(REPOSITORY / "envs/commands.py"))
 OF_PIP = "import sys\nprint(sys.executable, *sys.argv[1:])\n"
 
 
@@ -46,8 +41,8 @@ def said(command: Path, *arguments: str) -> str:
 def test_the_commands_of_a_moved_clone_start_its_own_python_and_code(tmp_path: Path, name: str) -> None:
     folder = environment(tmp_path / "clone")
     others = {path: path.read_bytes() for path in (folder / "other", folder / "binary")}
-    commands.main(folder)
-    commands.main(folder)  # nothing more to do
+    for _ in range(2):  # the second time there is nothing more to do
+        COMMANDS["main"](folder)
     assert {path: path.read_bytes() for path in others} == others
     copy_code(tmp_path / "clone")
     (tmp_path / "clone").rename(tmp_path / name)
