@@ -130,6 +130,17 @@ def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
     assert (job.restart_times > job.attempt - 1) == left  # Snakemake's condition for another attempt
 
 
+def test_snakemakes_own_reason_is_read_in_the_log_of_the_job_on_its_node(tmp_path: Path) -> None:
+    """Clocks that differ: the log of the training tells of no failure."""
+    made, _ = make_executor(Told())
+    skew = "Output a.json has older modification time (1) than input b (2). This could indicate a clock skew problem"
+    info = submitted(Job(), "45")
+    info.job.log, info.aux = [], {"slurm_logfile": tmp_path / "45.log"}
+    info.aux["slurm_logfile"].write_text(f"Building DAG of jobs...\nWorkflowError:\n{skew}\n[Thu Nov 26]\n")
+    made._report_failure(info, "FAILED")
+    assert made.attempts.told == {("train_large", "k-s0"): skew}
+
+
 def test_resources_that_were_fixed_grow_by_an_expression_at_each_attempt_also_at_free_ones(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

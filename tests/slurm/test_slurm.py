@@ -148,8 +148,9 @@ def partition(state: str) -> None:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
-    """The whole workflow on this machine, without Slurm; its runs are trained in one process."""
+    """The whole workflow on this machine, without Slurm; its runs are trained in one process, a warm one."""
     project = SlurmProject(tmp_path_factory.mktemp("local"))
+    project.cold = False
     project.configure(execution=ALL_IN_ONE)
     project.snakemake(FITTED, "--quiet", "rules")
     return project
@@ -246,40 +247,41 @@ def test_what_slurm_or_pytorch_would_refuse_is_told_before_anything_is_submitted
     assert not (project.folder / "results").exists()
 
 
-def test_jobs_wait_for_a_node_that_is_out_of_service(local: SlurmProject, tmp_path: Path) -> None:
-    """As before a maintenance; what no node has at all is refused nevertheless."""
-    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+def test_jobs_wait_for_a_node_and_for_room_in_the_queue_and_are_no_failures(
+    local: SlurmProject, tmp_path: Path
+) -> None:
+    """Before a maintenance, and beyond a limit on jobs; with no retries, in an odd place.
+
+    What no node has at all, and what the plugin does not quote, is refused nevertheless.
+    """
+    (tmp_path / "it's").mkdir()
+    refused = SlurmProject(tmp_path / "it's").snakemake(*SLURM, *MEMORY, ok=False).stderr
+    assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
+    folder = tmp_path / "a checkout, & ü; #1 *[z]~ (=) !"
+    folder.mkdir()
+    project = SlurmProject(folder, local.folder / "results/corpora")
+    keys = set(sorted(KEYS)[:3])
     node = ("scontrol", "update", f"nodename={run('hostname', '-s').strip()}")
+    limit = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
     run(*node, "state=drain", "reason=test")
+    run(*limit, "MaxSubmitJobsPerUser=1")
     try:
         project.configure(execution={"gpus": 8})
         said = project.snakemake(*SLURM, *MEMORY, ok=False).stderr
         assert "No node of partition preempt has what a job of train_small asks for: 8 CPUs" in said
         project.configure()
-        with project.started(*records_of([key_of(1, 4)]), *SLURM, *MEMORY) as it:
+        with project.started(*records_of(keys), "--retries", "0", *SLURM, *MEMORY) as it:
             until(lambda: "train_small" in run("squeue", "-h", "-t", "pending", "-o", "%k"), "the job waits")
             run(*node, "state=resume")
             assert it.wait() == 0, project.said()
     finally:
         subprocess.run([*node, "state=resume"], check=False, capture_output=True)
+        run(*limit, "MaxSubmitJobsPerUser=-1")
+    said = project.said()
     assert (
         "Warning: every node of partition preempt that has what a job of train_small asks for (1 CPU, 1,000 MB) is "
         "drained; its jobs wait in the queue until one is back"
-    ) in project.said()
-
-
-def test_jobs_beyond_a_limit_of_the_queue_wait_and_are_no_failures(
-    local: SlurmProject, tmp_path: Path
-) -> None:
-    """With no retries left all runs finish."""
-    project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    keys = set(sorted(KEYS)[:3])
-    limit = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
-    run(*limit, "MaxSubmitJobsPerUser=1")
-    try:
-        said = project.snakemake(*records_of(keys), "--retries", "0", *SLURM, *MEMORY).stderr
-    finally:
-        run(*limit, "MaxSubmitJobsPerUser=-1")
+    ) in said
     assert set(project.trained()) == keys
     assert said.count("Slurm takes no more jobs now (") == 1
     assert "no more jobs now (QOSMaxSubmitJobPerUserLimit; Job violates" in said
@@ -305,30 +307,6 @@ def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tm
     told = subprocess.run(status, capture_output=True, text=True, check=False)
     assert told.returncode == 1
     assert f"  failed: {job}: Slurm did not take it (Invalid feature specification)" in told.stdout
-
-
-def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None:
-    """What the plugin does not quote is told before the first job; with all else jobs run."""
-    (tmp_path / "it's").mkdir()
-    refused = SlurmProject(tmp_path / "it's").snakemake(*SLURM, *MEMORY, ok=False).stderr
-    assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
-    folder = tmp_path / "a checkout, & ü; #1 *[z]~ (=) !"
-    folder.mkdir()
-    project = SlurmProject(folder, local.folder / "results/corpora")
-    project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY)
-    assert len(project.trained()) == 1
-
-
-def test_snakemakes_own_reason_is_told_where_it_fails_a_job(local: SlurmProject, tmp_path: Path) -> None:
-    """Clocks that differ: the tokens are of tomorrow. The log of the training tells of no failure."""
-    project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    for path in project.folder.glob("results/corpora/**/*"):
-        os.utime(path, (time.time() + 86400,) * 2)
-    said = project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY, ok=False).stderr
-    end = said[said.rindex("train_small depth_width-V300-L1-d4-") :].splitlines()
-    assert end[1].startswith("Output results/jobs/small/")
-    assert "This could indicate a clock skew problem" in end[1]
-    assert "without a word" not in said
 
 
 def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
@@ -422,22 +400,8 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
         os.kill(project.live(keys[0])["pid"], signal.SIGKILL)
         run("scancel", project.live(keys[1])["tags"]["slurm_job"])
         strike("preemption")
-        run(
-            "sbatch",
-            "-W",
-            "-o",
-            "/dev/null",
-            "-p",
-            "gpu",
-            "-A",
-            "lab",
-            "-c",
-            "16",
-            "--mem",
-            "500",
-            "--wrap",
-            "sleep 1",
-        )
+        higher = ("-W", "-p", "gpu", "-A", "lab", "-c", "16", "--mem", "500", "-o", "/dev/null")
+        run("sbatch", *higher, "--wrap", "sleep 1")
         hurry()
         strike("node down")
         node = run("hostname", "-s").strip()
