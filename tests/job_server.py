@@ -76,6 +76,11 @@ def warm_python(more: str = "") -> Path:
     return Path(shared) if shared else _python_with(COMMANDS + more)
 
 
+def snakemake_python() -> Path:
+    """Another, which has imported what a dry run does."""
+    return _python_with(SNAKEMAKE)
+
+
 def run_snakemake(
     arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], python: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -84,7 +89,7 @@ def run_snakemake(
     Args:
         python: starts the jobs (this Python).
     """
-    command = [_python_with(SNAKEMAKE), __file__, "snakemake", str(python or sys.executable), *arguments]
+    command = [snakemake_python(), __file__, "snakemake", str(python or sys.executable), *arguments]
     return subprocess.run(
         command,
         cwd=folder,

@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 import yaml
+from job_server import snakemake_python
 from project import Project
-from small import PYTHON, REPOSITORY
+from small import REPOSITORY
 from snakemake.settings.types import RerunTrigger
 
 ASKED = """
@@ -54,9 +55,21 @@ def test_the_cores_of_one_machine_bound_its_jobs(project: Project) -> None:
     assert threads_of_commands(project) == ({min(16, cores)}, {min(64, cores)}, {min(64, cores)})
 
 
+def test_the_devices_of_a_run_are_started_together(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the launcher, which tests/training/test_launch.py starts on CPUs, and tests/slurm in a job."""
+    monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
+    project.configure(execution={"threads": 16, "gpus": 2})
+    said = project.snakemake("-n", "-p").stdout
+    project.configure(execution={"threads": 16})
+    (choice,) = {*re.findall(r"&& (if \[ .*?; fi) && exec python \"\$@\" \"\$SCRIPTS/train.py\"", said)}
+    words = subprocess.run(["bash", "-c", f'{choice}; echo "$@"'], capture_output=True, text=True, check=True)
+    assert words.stdout == "/launch.py --processes 2\n"
+
+
 def test_jobs_of_the_corpus_ask_for_more_at_each_attempt(project: Project) -> None:
     def asked(cores: int) -> list[list[list[int]]]:
-        command = [PYTHON, "-c", ASKED, str(cores)]
+        (project.folder / "asked.py").write_text(ASKED)
+        command = [snakemake_python(), "asked.py", str(cores)]
         done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
 

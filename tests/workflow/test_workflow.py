@@ -205,20 +205,6 @@ def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
 
 
 @pytest.mark.slow
-def test_several_devices_a_run_are_started_together(
-    tmp_path: Path, with_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two processes, on CPUs here: the same command as on two GPUs."""
-    project = Project(tmp_path, with_corpus)
-    project.configure(execution={"gpus": 2})
-    key = key_of(1, 4)
-    monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
-    project.snakemake(f"results/runs/{key}/summary.json", "--quiet", "rules")
-    summary = json.loads((project.folder / f"results/runs/{key}/summary.json").read_text())
-    assert summary["processes"] == 2
-
-
-@pytest.mark.slow
 def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: Project) -> None:
     """The same numbers as those of runs that have a job each."""
     packed = Project(tmp_path, with_corpus)
