@@ -25,10 +25,7 @@ def test_the_studies_of_a_run_are_noted_beside_those_of_before(tmp_path: Path) -
         "b": ["depth_width", "vocabulary"],
         "c": ["depth_width"],
     }
-
-
-def test_what_was_noted_already_is_not_written_again(tmp_path: Path) -> None:
-    pool.add_asked(tmp_path, {"depth_width": ["a", "b"]})
+    # what was noted already is not written again
     path = tmp_path / "runs" / "studies.json"
     before = path.stat()
     pool.add_asked(tmp_path, {"depth_width": ["b"]})
