@@ -180,20 +180,6 @@ def test_no_file_of_a_whole_record_is_touched(stores: Stores, undisturbed: Path)
     assert after == before
 
 
-def test_a_run_that_diverges_is_finished_and_not_tried_again(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = small_run(learning_rate=1e20, warmup_steps=0)
-    record = train(run, stores, tmp_path)
-    assert record.status == "FINISHED"
-    assert record.summary["diverged_at_step"] in range(2, 10)
-    assert not {"test_loss", "train_loss", "bits_per_byte"} & record.summary.keys()
-    assert record.history.num_rows == 0
-    assert not checkpoints_of(tmp_path, run).exists()
-    monkeypatch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
-    assert train(run, stores, tmp_path).summary == record.summary
-
-
 @pytest.mark.slow
 def test_the_peak_memory_of_a_run_is_its_own(stores: Stores, tmp_path: Path) -> None:
     """Not that of an earlier run in the same process, here one that trains nothing else."""
