@@ -114,13 +114,9 @@ def test_a_start_is_repeated_by_its_file_whatever_the_config_says_by_now(project
     project.configure()
 
 
-def test_a_changed_comment_in_a_script_trains_nothing(project: Project) -> None:
+def test_a_changed_comment_in_a_script_and_how_jobs_are_executed_train_nothing(project: Project) -> None:
     for script in (project.folder / "scripts").rglob("*.py"):
         script.write_text(script.read_text() + "# a comment\n")
-    assert project.planned() == []
-
-
-def test_how_jobs_are_executed_trains_nothing(project: Project) -> None:
     project.configure(execution={"checkpoint_minutes": 3.0})
     assert project.planned() == []
     project.configure()
