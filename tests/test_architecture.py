@@ -97,7 +97,7 @@ def run(*scripts: str) -> str:
     ],
 )
 def test_what_starts_often_loads_nothing_heavy(code: str, heavy: str) -> None:
-    """What it really loads; tests/training/test_command.py looks at what training does."""
+    """What it really loads; tests/training/test_launch.py looks at what training does."""
     code = f"import sys\n{code}\nprint([one for one in {heavy.split()} if one in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
