@@ -40,31 +40,14 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_run_is_in_one_state(results: Path) -> None:
-    found = progress(results)
-    assert (found.total, found.done, found.waiting) == (7, 2, 2)
-    (running,) = found.running
-    assert running.startswith(f"{KEYS[2]} at step {STEPS // 3} of {STEPS}, 3")
-    assert found.stopped == (KEYS[3],)
-    assert found.failed == {KEYS[4]: "The loss of the fifth is nan at step 7."}
-
-
-def test_the_time_left_is_at_the_speed_of_finished_runs(results: Path) -> None:
-    """Two runs of equal work took 90 s each; 4 2/3 of 7 are left, one at a time."""
-    found = progress(results)
-    assert found.work_done == pytest.approx((2 + 1 / 3) / 7)
-    assert found.seconds_left == pytest.approx(90 * (4 + 2 / 3))
-
-
 def test_nothing_begun_has_no_time_left(tmp_path: Path) -> None:
-    found = progress(tmp_path)
-    assert (found.done, found.waiting, found.work_done, found.seconds_left) == (0, 7, 0.0, None)
-    assert lines_of(found) == [
+    assert lines_of(progress(tmp_path)) == [
         f"{STUDY}: 0 of 7 runs done, 0 running, 0 stopped, 0 failed, 7 waiting; 0% of the work."
     ]
 
 
 def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
+    """Two runs of equal work took 90 s each; 4 2/3 of 7 are left, one at a time."""
     first, *rest = lines_of(progress(results))
     assert first == (
         f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 2 waiting; 33% of the work, about 7 minutes left, "
