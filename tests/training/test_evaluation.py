@@ -88,16 +88,6 @@ def ours() -> evaluation.Scores:
     return model.logits
 
 
-def transformers_gpt2() -> evaluation.Scores:
-    transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
-    )
-    torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(config).eval()
-    return lambda ids, last: model(ids, logits_to_keep=last).logits
-
-
 def slow_loop(scores: evaluation.Scores, ids: Tensor, context: int) -> list[float]:
     """The definition: token t from the tokens max(0, t - N) to t - 1, a pass for each."""
     found = []
@@ -108,9 +98,9 @@ def slow_loop(scores: evaluation.Scores, ids: Tensor, context: int) -> list[floa
     return found
 
 
-@pytest.mark.parametrize("model", [ours, transformers_gpt2])
-def test_it_is_the_slow_loop_s(model) -> None:
-    scores = model()
+def test_it_is_the_slow_loop_s() -> None:
+    """As it is for a model of transformers (tests/scripts/test_perplexity.py)."""
+    scores = ours()
     for length in (2, 3, CONTEXT, CONTEXT + 1, CONTEXT + 2, 30):
         ids = torch.randint(VOCABULARY, (length,), generator=torch.Generator().manual_seed(length))
         expected = slow_loop(scores, ids, CONTEXT)
