@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,16 +52,8 @@ def serve(store_uri: str, folder: Path) -> Iterator[str]:
     """The URI of an `mlflow server` over an existing store; killed at the end, without a word of goodbye."""
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
-    command = [
-        warm_python(),
-        HERE.with_name("served.py"),
-        "server",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    command += ["--workers", "1", "--backend-store-uri", store_uri]
+    command = [warm_python(), HERE.with_name("served.py"), "server", "--workers", "1"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--backend-store-uri", store_uri]
     command += ["--artifacts-destination", str(folder / "served")]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with (folder / "server.log").open("a") as log:
@@ -146,10 +138,10 @@ def active_runs(store: Store, study: str) -> dict[str, Run]:
     return by_name
 
 
-def curves(store: Store, run: Run) -> dict[str, list[tuple[int, float]]]:
+def curves(store: Store, run: Run, names: Iterable[str] = COLUMNS) -> dict[str, list[tuple[int, float]]]:
     """Each curve as (step, value) points, in order of step."""
-    points = {name: store.client.get_metric_history(run.info.run_id, name) for name in COLUMNS}
-    return {name: sorted((m.step, m.value) for m in points[name]) for name in COLUMNS}
+    points = {name: store.client.get_metric_history(run.info.run_id, name) for name in names}
+    return {name: sorted((m.step, m.value) for m in points[name]) for name in points}
 
 
 def recorded_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
@@ -171,8 +163,7 @@ def content(store: Store, study: str) -> dict[str, Any]:
             run.data.metrics,
             {k: v for k, v in run.data.tags.items() if k not in ("fingerprint", "importer")},
             "fingerprint" in run.data.tags,
-            curves(store, run),
-            {name: len(store.client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics},
+            curves(store, run, run.data.metrics),
             sorted(digest for digest, _ in logged_inputs(store, run)),
         )
         for name, run in active_runs(store, study).items()

@@ -40,26 +40,6 @@ def test_a_store_that_can_not_be_opened_is_a_sentence(results: Path, uri: str, s
     assert "hush" not in str(caught.value)
 
 
-def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SqlAlchemyStore, "delete_experiment", die)
-        with pytest.raises(Killed):
-            open_store(default_uri(tmp_path), tmp_path)
-    assert not (tmp_path / "mlflow.db").exists()
-    assert list(tmp_path.glob(".mlflow.db.*.new"))
-    store = open_store(default_uri(tmp_path), tmp_path)
-    assert store.client.search_experiments() == []  # no empty "Default" either
-    assert os.listdir(tmp_path) == ["mlflow.db"]
-
-
 @pytest.mark.parametrize(
     ("status", "body", "kind", "sentence"),
     [
@@ -147,24 +127,39 @@ def test_a_store_that_can_not_be_read_is_a_sentence_and_nothing_is_made(
     assert {path: path.stat().st_size for path in tmp_path.rglob("*")} == before
 
 
-def test_a_store_is_its_folder_s_users_and_is_where_the_uri_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "killed"), [(0o770, True), (0o700, False)])
+def test_a_store_is_whole_its_folder_s_users_and_where_the_uri_says(
+    mode: int, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite makes files 0644 whatever the umask; in a URI nothing is decoded, and # ends nothing.
 
-    An empty file becomes a store too.
+    An empty file becomes a store too; a creation that was killed leaves none.
     """
-    for mode in (0o770, 0o700):
-        folder = tmp_path / f"#{mode:o} %41;&"
-        folder.mkdir()
-        folder.chmod(mode)
-        (folder / "mlflow.db").touch()
-        before = os.umask(0o022)
-        try:
-            with one_writer(folder, print):
+    folder = tmp_path / f"#{mode:o} %41;&"
+    folder.mkdir()
+    folder.chmod(mode)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if killed:
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlAlchemyStore, "delete_experiment", die)
+            with pytest.raises(KeyboardInterrupt):
                 open_store(default_uri(folder), folder)
-        finally:
-            os.umask(before)
-        files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
-        assert files == {"mlflow.db": mode & 0o666, LOCK_NAME: mode & 0o666}
+        assert not (folder / "mlflow.db").exists()
+        assert list(folder.glob(".mlflow.db.*.new"))
+    else:
+        (folder / "mlflow.db").touch()
+    before = os.umask(0o022)
+    try:
+        with one_writer(folder, print):
+            store = open_store(default_uri(folder), folder)
+    finally:
+        os.umask(before)
+    assert store.client.search_experiments() == []  # no empty "Default" either
+    files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert files == {"mlflow.db": mode & 0o666, LOCK_NAME: mode & 0o666}
 
 
 def test_a_store_that_we_may_not_write_to_is_said_at_once(results: Path) -> None:
