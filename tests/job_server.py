@@ -225,8 +225,11 @@ def end_as(call: Callable[[], object]) -> NoReturn:
     finally:
         threading._shutdown()
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                code = 120  # as Python's
         os._exit(code)
 
 

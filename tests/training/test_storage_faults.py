@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from disks import CutDisk, fill, make_room, small_disk
 from job_server import warm_python
-from small import PYTHON, SCRIPTS, small_run
+from small import SCRIPTS, small_run
 from trained import (
     CPU,
     RUN,
@@ -243,7 +243,7 @@ def test_a_full_disk_that_has_the_log_too_leaves_an_exit_code(stores: Stores, di
     log.touch()
     fill(disk)
     with log.open("w") as file:
-        done = subprocess.run([PYTHON, *line], stdout=file, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run([warm_python(), *line], stdout=file, stderr=subprocess.STDOUT, check=False)
     assert done.returncode in (1, 2)
     assert log.read_text() == ""
 
