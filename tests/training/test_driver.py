@@ -42,7 +42,7 @@ from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.checkpoint import checkpoint_paths, only_process
+from shapelaw.training.checkpoint import checkpoint_paths
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.journal import Ended, Journal, git_commit
 from shapelaw.training.trainer import Trainer, TrainingFailed, identity
@@ -221,11 +221,6 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
         train(other, stores, tmp_path)
     with pytest.raises(UserError, match="test_sequences"):
         train(small_run(test_sequences=10**6), stores, tmp_path)
-    with (
-        only_process(checkpoints_of(tmp_path, RUN), 0, print, lambda: None),
-        pytest.raises(UserError, match="Another process is training"),
-    ):
-        train(RUN, stores, tmp_path)
     assert not (tmp_path / "runs").exists()
 
 
