@@ -11,6 +11,7 @@ from trained import counted_flops, losses_and_gradients
 
 from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
 from shapelaw.specs.making import make_shape
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import Block, Gelu, Shape
 
 BASE = {"base_width": 16, "base_attention_dim": 8}
@@ -198,21 +199,6 @@ def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) ->
         torch.testing.assert_close(products, fused)
 
 
-def test_only_the_rate_of_the_blocks_matrices_follows_the_width() -> None:
-    model = Decoder(make_shape(2, 32, 2, 11, 6, base_width=8))
-    hidden, others, free = parameter_groups(model, 0.1)
-    assert [group[1:4] for group in (hidden, others, free)] == [
-        (0.1, 0.25, 1.0),
-        (0.1, 1.0, 1.0),
-        (0.0, 1.0, 1.0),
-    ]
-    assert len(hidden[0]) == 2 * 4
-    assert {id(p) for p in others[0]} == {
-        id(part.weight) for part in (model.tokens, model.positions, model.classifier)
-    }
-    assert sum(p.numel() for group in (hidden, others, free) for p in group[0]) == model.shape.total_params
-
-
 def test_at_its_base_width_a_scaled_decoder_is_the_plain_one() -> None:
     plain, scaled = (make_shape(2, 16, 2, 53, 8, **options) for options in ({}, BASE))
     ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
@@ -225,17 +211,6 @@ def test_at_its_base_width_a_scaled_decoder_is_the_plain_one() -> None:
         assert torch.equal(one, other)
     groups = parameter_groups(Decoder(scaled), 0.1)
     assert [group[1:4] for group in groups] == [(0.1, 1.0, 1.0), (0.0, 1.0, 1.0)]
-
-
-def test_a_scaled_decoder_starts_with_smaller_matrices_and_outputs() -> None:
-    model = Decoder(make_shape(2, 64, 2, 500, 8, **BASE))
-    initialise(model, 0)
-    assert model.blocks[0].attention.qkv.weight.std().item() == pytest.approx(INIT_STD / 2, rel=0.05)
-    assert model.tokens.weight.std().item() == pytest.approx(INIT_STD, rel=0.05)
-    assert model.features(torch.arange(8)[None]).square().mean().sqrt().item() == pytest.approx(
-        0.25, rel=0.01
-    )
-    assert model.blocks[0].attention.scale == pytest.approx(8**0.5 / 32)
 
 
 # Dey et al. 2025, table 1, the column of alpha in {0.5, 1}, at alpha = 1: powers of m_N = width / base width, of
@@ -262,28 +237,38 @@ def row_of(name: str) -> str:
     return "last norm" if "norm" in name else "embeddings"
 
 
+@pytest.mark.parametrize("parametrization", ["standard", "completep"])
 @pytest.mark.parametrize("block", ["gpt2", "llama"])
 @pytest.mark.parametrize("depth", [1, 8])
 @pytest.mark.parametrize("base", [{}, {"base_width": 16, "base_attention_dim": 4}])
-def test_completep_scales_what_its_table_says(block: Block, depth: int, base: dict[str, int]) -> None:
-    width, decay, m_L = 64, 0.1, depth
-    m_N = width / base["base_width"] if base else 1.0
+def test_completep_scales_what_its_table_says_and_mup_less(
+    parametrization: Parametrization, block: Block, depth: int, base: dict[str, int]
+) -> None:
+    """In the width alone, neither the weight decay nor epsilon; its residual outputs are GPT-2's, by 1/sqrt(2L)."""
+    width, decay, mup = 64, 0.1, parametrization == "standard"
+    m_N, m_L = width / base["base_width"] if base else 1.0, 1 if mup else depth
 
     def scaled(powers: tuple[float, float] | None) -> float:
         return 0.0 if powers is None else m_N ** powers[0] * m_L ** powers[1]
 
-    model = Decoder(make_shape(depth, width, 4, 300, 300, block=block, **base), parametrization="completep")
+    model = Decoder(
+        make_shape(depth, width, 4, 300, 300, block=block, **base), parametrization=parametrization
+    )
     initialise(model, 0)
     assert [part.multiplier for part in model.blocks] == [pytest.approx(1 / m_L)] * depth
+    assert model.blocks[0].attention.scale == pytest.approx(4**0.5 / 16 if base else 1 / 4)
     names, seen = {p: name for name, p in model.named_parameters()}, set()
     for parameters, of_decay, of_rate, of_eps, _ in parameter_groups(model, decay):
         for p in parameters:
             row = TABLE[row_of(names[p])]
+            if mup:
+                row = {**row, "decay": row["decay"] and (0, 0), "eps": (0, 0)}
             assert of_rate == pytest.approx(scaled(row["rate"]))
             assert of_decay == pytest.approx(decay * scaled(row["decay"]))
             assert of_eps == pytest.approx(scaled(row["eps"]))
-            std = p.detach().std().item()
-            assert std == pytest.approx(INIT_STD * scaled(row["std"]), rel=0.05, abs=0)
+            residual = mup and ("attention.out" in names[p] or "down" in names[p])
+            std = INIT_STD * scaled(row["std"]) / ((2 * depth) ** 0.5 if residual else 1)
+            assert p.detach().std().item() == pytest.approx(std, rel=0.05, abs=0)
             seen.add(names[p])
     assert seen == set(dict(model.named_parameters()))
     size = model.features(torch.arange(8)[None]).square().mean().sqrt().item()
