@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.errors import UserError
 from shapelaw.theory.polynomials import (
     PRIMES,
     Halves,
     add,
-    check_degrees,
     gram_dimension,
     matched,
     matmul,
@@ -87,28 +85,6 @@ def test_every_balanced_partition_is_two_halves_of_all_inputs(tokens, patch, dat
     for position in range(1, tokens + 1):
         assert position - 1 in halves.tokens_of(halves.ordered(position)[0])
         assert set(map(frozenset, halves.ordered(position))) == {frozenset(one), frozenset(other)}
-
-
-@pytest.mark.parametrize(
-    ("halves", "words"),
-    [
-        (Halves(5), "N = 5 tokens is odd"),
-        (Halves(4, first=(1, 1)), "places from 1 to 4, each once"),
-        (Halves(4, first=(1, 5)), "places from 1 to 4, each once"),
-        (Halves(4, patch=2, first=(1, 2, 3)), "names 3 of 8 places; a balanced one names 4"),
-    ],
-)
-def test_partitions_that_are_not_balanced(halves, words):
-    with pytest.raises(UserError, match=words):
-        halves.check()
-
-
-def test_degrees_that_a_network_does_not_have():
-    check_degrees([10] * 100)
-    with pytest.raises(UserError, match="degree of the output has 101 digits"):
-        check_degrees([10] * 101)
-    with pytest.raises(UserError, match="The degree k = 0 of a layer"):
-        check_degrees([2, 0])
 
 
 PRIME = PRIMES[0]
