@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measured_ranks import measured
-from plain_networks import params_of, plain_degree_attention, plain_mixer, plain_product
+from plain_networks import plain_degree_attention, plain_mixer, plain_product
 from small import listed
 
 from shapelaw.errors import UserError
