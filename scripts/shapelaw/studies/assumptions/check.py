@@ -20,7 +20,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from tokenizers import Tokenizer
 
-from shapelaw.corpora.archives import Package, fetch
+from shapelaw.corpora.archives import fetch, pinned
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
@@ -42,27 +42,7 @@ from shapelaw.studies.assumptions.results import (
 from shapelaw.studies.assumptions.study import Assumptions
 from shapelaw.training.checkpoint import newest_of_decoder
 
-_INSTEAD = "or use your own: --images DIR with .jpg and .png files"
-# the same wheel on every machine, since it is only read
-_PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64")
-SCIKIT_IMAGE = Package(
-    name="scikit-image",
-    version="0.26.0",
-    filename="scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
-    sha256="74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
-    member="skimage/data/",
-    options=_PLATFORM,
-    instead=_INSTEAD,
-)
-SCIKIT_LEARN = Package(
-    name="scikit-learn",
-    version="1.9.1",
-    filename="scikit_learn-1.9.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
-    sha256="52a0703bbc07ad27f560fa63fa68e4c54dd735bfbbf65b4dd3c225dc7547b6df",
-    member="sklearn/datasets/images/",
-    options=_PLATFORM,
-    instead=_INSTEAD,
-)
+SCIKIT_IMAGE, SCIKIT_LEARN = pinned("scikit-image"), pinned("scikit-learn")
 # the colour photographs: no drawings, no grey images, one of a stereo pair of motorcycles
 PHOTOGRAPHS = {
     SCIKIT_IMAGE: (
