@@ -88,7 +88,8 @@ def test_the_real_weights_and_photographs():
     words = tokenizer.encode("A cat sleeps on the sofa.", add_special_tokens=False)
     assert words.tokens == ["a", "cat", "sleeps", "on", "the", "sofa", "."]
     ids = np.array([[101, *words.ids, 102], [101, *words.ids[::-1], 102]])
-    images = next(check.crops_of_photographs(CACHE, 4, 224, 0).batches)
+    batches, _ = check.crops_of_photographs(CACHE, 4, 224, 0)
+    images = next(batches)
     for probe, inputs, shape in (
         (networks.bert(CACHE, 0), ids, (2, 9, 384)),
         (networks.trained_vit(CACHE), images, (4, 257, 384)),
