@@ -19,21 +19,23 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shapelaw.errors import UserError, command_line
+from shapelaw.errors import UserError, command_line, say
 from shapelaw.report.tables import picked
 from shapelaw.specs.kinds import DIVERGED
 from shapelaw.specs.memorizers import MemorizationRun
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 from shapelaw.storage.pool import read_keys
-from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
+from shapelaw.storage.records import CHECKPOINTS, RUNS, finished_runs, write_json
 from shapelaw.theory.memorization import equal_relu_units, memorizable_examples, relu_examples
 from shapelaw.training.driver import exit_code_of
 from shapelaw.training.memorizer_pack import NONE, draw_examples, example_order
@@ -55,31 +57,23 @@ def main() -> int:
     def work() -> None:
         torch.set_num_threads(arguments.threads)
         folder = arguments.runs / RUNS
-        finished = sorted(path.parent for path in folder.glob("*/summary.json"))
-        if arguments.keys is not None:
-            finished = [folder / key for key in read_keys(arguments.keys)]
-        every = [read_record(path) for path in finished]
-        records = [
-            record
-            for record in every
-            if isinstance(record.run, MemorizationRun) and DIVERGED.name not in record.summary
-        ]
-        if not records:
+        keys = None if arguments.keys is None else read_keys(arguments.keys)
+        every = finished_runs(folder, MemorizationRun, keys)
+        found = [(run, summary) for run, summary in every if DIVERGED.name not in summary]
+        if not found:
             raise UserError(
                 f"{folder} has no finished run of a memorizer; train some with scripts/train_memorization.py."
             )
         rows = []
-        for number, record in enumerate(records, start=1):
-            kept = arguments.runs / CHECKPOINTS / record.run.key / KEPT
-            rows.append(row_of(record, kept))
+        for number, (run, summary) in enumerate(found, start=1):
+            rows.append(row_of(run, summary, arguments.runs / CHECKPOINTS / run.key / KEPT))
             print(
-                f"{number} of {len(records)}: {record.run.key}: "
+                f"{number} of {len(found)}: {run.key}: "
                 f"attention {rows[-1]['attention']:.3g}, ReLU {rows[-1]['relu']:.3g}",
                 flush=True,
             )
         table = pd.DataFrame(rows).sort_values(["task", "context", "heads", "examples", "seed"])
-        with replacing(arguments.out) as temporary:
-            table.to_csv(temporary, index=False)
+        write_text(arguments.out, table.to_csv(index=False))
 
     return exit_code_of(work, 0.0)
 
@@ -96,7 +90,7 @@ def relu_of(run: MemorizationRun, units: int, kept: Path) -> ReluResult:
     except FileNotFoundError:
         known = {}
     except ValueError:  # files are written whole, so the disk damaged this one; training again repairs it
-        print(f"{kept} is damaged; its network is trained again", file=sys.stderr, flush=True)
+        say(f"{kept} is damaged; its network is trained again")
         known = {}
     if known.get("spec_digest") == run.digest:
         return ReluResult(**known["result"])
@@ -105,17 +99,16 @@ def relu_of(run: MemorizationRun, units: int, kept: Path) -> ReluResult:
     return found
 
 
-def row_of(record: Record, kept: Path) -> dict[str, object]:
-    """Both networks of one record as a row of the table.
+def row_of(run: MemorizationRun, summary: Mapping[str, Any], kept: Path) -> dict[str, object]:
+    """Both networks of one run as a row of the table.
 
     Args:
+        summary: of its record.
         kept: file in which its ReLU network is kept.
 
     Raises:
         UserError: the attention network's parameters do not pay for one ReLU unit.
     """
-    run = record.run
-    assert isinstance(run, MemorizationRun)
     units, m = units_of(run), run.memorizer
     if units < 1:
         raise UserError(
@@ -132,7 +125,7 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
         "relu_units": units,
         "relu_params": found.params,
         "measure": "accuracy" if classes else "mean squared error",
-        "attention": record.summary["final_accuracy" if classes else "final_loss"],
+        "attention": summary["final_accuracy" if classes else "final_loss"],
         "relu": found.accuracy if classes else found.loss,
         "attention_at_least": memorizable_examples(m.heads, m.context, m.head_dim),
         "relu_at_most": relu_examples(m.context, units, m.outputs),

@@ -21,7 +21,7 @@ from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
 from shapelaw.specs.cost import model_to_dict
-from shapelaw.storage.files import replacing, write_text
+from shapelaw.storage.files import write_text
 
 
 def summary(fit: CostFit) -> str:
@@ -53,8 +53,7 @@ def main() -> None:
     tables = [read_table(path) for path in arguments.runs]
     fit = fit_cost(pd.concat(tables, ignore_index=True), " and ".join(map(str, arguments.runs)))
     write_text(arguments.out, json.dumps({**model_to_dict(fit.model), "errors": fit.errors}, indent=1) + "\n")
-    with replacing(arguments.out.with_suffix(".csv")) as temporary:
-        fit.runs.to_csv(temporary, index=False)
+    write_text(arguments.out.with_suffix(".csv"), fit.runs.to_csv(index=False))
     print(summary(fit))
 
 

@@ -18,7 +18,6 @@ Exit codes: 0 all runs are trained, 1 some can't go on (a sentence says why; the
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import sys
 from collections.abc import Callable, Iterable
@@ -26,21 +25,24 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
 
+import pandas as pd
+
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.jobs.resources import in_packs
 from shapelaw.settings.problems import add_keys, checked
 from shapelaw.specs.memorizers import LogitScale, MemorizationRun, beyond_theorem
+from shapelaw.storage.files import write_text
 from shapelaw.storage.pool import add_asked
-from shapelaw.storage.records import RUNS, read_record
+from shapelaw.storage.records import RUNS, finished_runs
 from shapelaw.studies.memorization.study import Memorization, MemorizationGrid, grid_runs, size_problems
 from shapelaw.training.driver import exit_code_of, stores_in, train_job
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
-COLUMNS = (  # of runs.csv, before what came out
+COLUMNS = (  # of runs.csv
     *("key", "task", "context_type", "last_batch", "heads", "context", "head_dim", "value_dim", "width"),
-    *("classes", "examples", "seed", "steps"),
+    *("classes", "examples", "seed", "steps", "steps_done", "accuracy", "loss", "saturated_share"),
 )
 
 
@@ -119,11 +121,11 @@ def _search(
         if not runs:
             break
         train(runs)
-        for run in runs:
+        for run, summary in finished_runs(records, MemorizationRun, [run.key for run in runs]):
             m = run.memorizer
             memorized = found[m.heads, m.context, m.head_dim]
-            accuracy = read_record(records / run.key).summary.get("final_accuracy")
-            memorized[run.examples] = memorized.get(run.examples, False) or accuracy == 1.0
+            perfect = summary.get("final_accuracy") == 1.0
+            memorized[run.examples] = memorized.get(run.examples, False) or perfect
     for (heads, context, head_dim), memorized in found.items():
         below, above = bracket(memorized)
         say(
@@ -140,10 +142,7 @@ def _refuse_other_recipes(runs: list[MemorizationRun], records: Path) -> None:
         UserError: there are records of other steps, or of another recipe at one of these sizes.
     """
     steps, asked = {run.steps for run in runs}, {run.label: run for run in runs}
-    for summary in sorted(records.glob("*/summary.json")):
-        there = read_record(summary.parent).run
-        if not isinstance(there, MemorizationRun):
-            continue
+    for there, _ in finished_runs(records, MemorizationRun):
         name, before, now = "steps", there.steps, min(steps)
         if there.steps in steps:
             if there.label not in asked or there == asked[there.label]:
@@ -159,20 +158,12 @@ def _refuse_other_recipes(runs: list[MemorizationRun], records: Path) -> None:
 
 def write_runs(path: Path, records: Path) -> None:
     """Write a table with one row for each memorizer that has a record, also from earlier calls."""
-    rows = []
-    for folder in sorted(summary.parent for summary in records.glob("*/summary.json")):
-        record = read_record(folder)
-        run, summary = record.run, record.summary
-        if not isinstance(run, MemorizationRun):  # where --out is a pool
-            continue
-        flat = run.flat() | {"key": run.key}
-        found = {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
-        found |= {"loss": summary.get("final_loss"), "saturated_share": summary.get("saturated_share")}
-        rows.append({name: flat[name] for name in COLUMNS} | found)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])
-        writer.writeheader()
-        writer.writerows(rows)
+    rows = [
+        {**run.flat(), **summary, "key": run.key}
+        | {"accuracy": summary.get("final_accuracy"), "loss": summary.get("final_loss")}
+        for run, summary in finished_runs(records, MemorizationRun)
+    ]
+    write_text(path, pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
     say(f"{len(rows)} runs in {path}")
 
 

@@ -17,10 +17,10 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ CONTENT = "content_sha256"  # of summary.json; records of before 2026-11-23 have
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
 
+OneKind = TypeVar("OneKind", bound=AnyRun)
 _ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
@@ -165,6 +166,25 @@ def read_record(directory: Path) -> Record:
     if summary or (directory / "history.parquet").exists():
         history = _read_history(directory, summary.get("history_sha256"), schema)
     return Record(directory, run, history, summary, live)
+
+
+def finished_runs(
+    folder: Path, kind: type[OneKind], keys: Iterable[str] | None = None
+) -> Iterator[tuple[OneKind, dict[str, Any]]]:
+    """The finished runs of a kind in a pool's folder of runs, each with its summary, in the order of their keys.
+
+    Args:
+        keys: of the runs to read, in this order; all where it is None.
+
+    Raises:
+        UserError: a record is damaged.
+    """
+    if keys is None:
+        keys = sorted(path.parent.name for path in folder.glob("*/summary.json"))
+    for key in keys:
+        record = read_record(folder / key)
+        if isinstance(record.run, kind):
+            yield record.run, dict(record.summary)
 
 
 def read_spec(directory: Path) -> AnyRun:
