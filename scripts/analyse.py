@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.report.write import Answer, Results, Table, check_declared, show_results
 from shapelaw.studies.grid.study import Grid, grid_study
 from shapelaw.studies.registry import STUDIES
@@ -86,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

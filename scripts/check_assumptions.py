@@ -22,14 +22,13 @@ wrong input.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 # the matrices are small: threads of numpy and of PyTorch would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.report.write import write_results
 from shapelaw.settings.problems import add_keys, checked
 from shapelaw.studies.assumptions.check import Request, check
@@ -73,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -5,12 +5,11 @@ Each document is followed by the end-of-text id. Exit codes: 0 done, 2 wrong inp
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from shapelaw.corpora.documents import SPLITS
 from shapelaw.corpora.encoding import encode_corpus
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with, say
 
 
 def main() -> None:
@@ -34,12 +33,11 @@ def main() -> None:
     store = encode_corpus(
         arguments.documents, arguments.tokenizer, arguments.split, arguments.out, arguments.workers
     )
-    print(
+    say(
         f"Wrote {store.path}: {len(store.tokens):,} tokens of a vocabulary of {store.vocab_size:,}, "
-        f"{store.documents:,} documents, {store.text_bytes:,} bytes of text.",
-        file=sys.stderr,
+        f"{store.documents:,} documents, {store.text_bytes:,} bytes of text."
     )
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

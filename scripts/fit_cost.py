@@ -12,12 +12,11 @@ question. Exit codes: 0 done, 2 unusable input.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
 from shapelaw.specs.cost import model_to_dict
@@ -58,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

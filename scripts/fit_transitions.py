@@ -19,13 +19,12 @@ Exit codes: 0 done, also where no fit is possible (fit.json's status and the out
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 
 from shapelaw.advice.own_runs.budgets import Budget
 from shapelaw.advice.own_runs.given import GivenRuns, add_run_options, add_runs, given_budgets, out_folder
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results
 from shapelaw.specs.sizes import LEAST_SIZES
@@ -74,4 +73,4 @@ def _present(options: Options, given: GivenRuns, budget: Budget) -> Results:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.training.launch import launch
 
 
@@ -27,4 +27,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

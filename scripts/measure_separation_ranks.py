@@ -10,12 +10,11 @@ of its own: a killed run goes on, and a changed grid measures only what is new. 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.settings.problems import sentence
 from shapelaw.studies.separation_rank.study import RankGrids, asked_of, rank_problems
 from shapelaw.studies.separation_rank.tables import measure_all, write_measurements
@@ -48,4 +47,4 @@ def _grids(text: str) -> RankGrids:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

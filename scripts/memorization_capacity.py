@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.theory import memorization as theory
 
 SIZES = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
@@ -89,4 +88,4 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

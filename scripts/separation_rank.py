@@ -16,11 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from shapelaw.errors import UserError, command_line, exit_code, say
+from shapelaw.errors import UserError, command_line, end_with, say
 from shapelaw.theory import separation_rank as exact
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.networks import MixerNetwork, ProductNetwork
@@ -207,4 +206,4 @@ def power_text(exponent: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -6,11 +6,10 @@ codes: 0 told, 1 a run failed, 2 nothing was started, or a record is damaged.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from shapelaw.campaign.submission import latest_submission, read_submission
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.jobs.ledger import given_up
 from shapelaw.storage.files import written
 from shapelaw.storage.pool import counts_of, outdated_of
@@ -51,4 +50,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

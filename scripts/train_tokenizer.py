@@ -9,7 +9,6 @@ Exit codes: 0 done, 2 wrong input.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -24,7 +23,7 @@ from shapelaw.corpora.tokenizer import (
     save_tokenizer,
     train_tokenizer,
 )
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with, say
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 
@@ -35,7 +34,7 @@ def main() -> None:
     if arguments.fetch_gpt2:
         folder = fetch_gpt2_files(DOWNLOADS)
         gpt2_tokenizer(folder)
-        print(f"GPT-2's vocab.json and merges.txt are in {folder}.", file=sys.stderr)
+        say(f"GPT-2's vocab.json and merges.txt are in {folder}.")
         return
     for name in ("documents", "vocab_size", "out"):
         if getattr(arguments, name) is None:
@@ -43,7 +42,7 @@ def main() -> None:
     count_row_groups(arguments.documents)  # open it even where no text is needed: a wrong file is an error
     tokenizer, origin = _tokenizer(arguments)
     save_tokenizer(tokenizer, arguments.out)
-    print(f"Wrote {arguments.out}: {arguments.vocab_size:,} ids, {origin}.", file=sys.stderr)
+    say(f"Wrote {arguments.out}: {arguments.vocab_size:,} ids, {origin}.")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,4 +80,4 @@ def _tokenizer(arguments: argparse.Namespace) -> tuple[Tokenizer, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

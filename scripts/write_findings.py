@@ -8,13 +8,12 @@ codes: 0 done, 2 a study has no results, or the page can't be written.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.campaign.findings import findings_page, read_finding
 from shapelaw.campaign.submission import read_submission
-from shapelaw.errors import UserError, command_line, did_you_mean, exit_code
+from shapelaw.errors import UserError, command_line, did_you_mean, end_with
 from shapelaw.report.tables import writing_to
 from shapelaw.studies.registry import STUDIES
 
@@ -58,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

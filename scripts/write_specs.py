@@ -12,13 +12,12 @@ A table of what was written goes to standard output. Exit codes: 0 done, 2 unusa
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
 from shapelaw.campaign.config import load_config, runs_of, studies_of
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.jobs.ledger import job_content
 from shapelaw.jobs.plan import speed_of
 from shapelaw.jobs.resources import in_packs, pack_seconds
@@ -119,4 +118,4 @@ def _config(path: Path, scale: str | None, studies: Sequence[str] | None, cost_m
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

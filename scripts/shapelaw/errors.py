@@ -169,6 +169,11 @@ def exit_code(work: Callable[[], int | None]) -> int:
         return code or 2
 
 
+def end_with(work: Callable[[], int | None]) -> NoReturn:
+    """Run a command, and end this process with its exit code."""
+    sys.exit(exit_code(work))
+
+
 def _code_of(work: Callable[[], int | None]) -> int:
     interrupted = False
 
