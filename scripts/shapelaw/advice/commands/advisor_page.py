@@ -12,7 +12,6 @@ Exit codes: 0 written, 2 unusable input.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from shapelaw.advice.answer.costs import CONTEXT
@@ -20,7 +19,7 @@ from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import content_of, page_of
 from shapelaw.advice.evidence.clocks import read_clock
 from shapelaw.advice.evidence.public import MI250X, machine_clock, public_evidence
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import write_text
 
@@ -50,4 +49,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

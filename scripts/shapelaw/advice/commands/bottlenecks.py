@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -30,11 +29,11 @@ from shapelaw.advice.models.architectures import NUMBERS, Architecture, architec
 from shapelaw.advice.models.bottlenecks import Finding
 from shapelaw.advice.models.described import SAID, Kind, Model, architecture_of, model_text
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.sizes import SizeAxis
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 from shapelaw.studies.study import REFERENCE
 
 FLAGS = {  # option: field of an architecture, help
@@ -208,12 +207,10 @@ def elsewhere(model: Model) -> str:
 
 def write(found: Sequence[Finding], path: Path) -> None:
     """Write the table: every number as .csv, the readable one as .md."""
-    with replacing(path) as temporary:
-        if path.suffix == ".csv":
-            bottlenecks.full_table(found).to_csv(temporary, index=False)
-        else:
-            markdown = bottlenecks.aligned(bottlenecks.readable_table(found), "pipe")
-            temporary.write_text(f"{markdown}\n", encoding="utf-8")
+    if path.suffix == ".csv":
+        write_text(path, bottlenecks.full_table(found).to_csv(index=False))
+    else:
+        write_text(path, bottlenecks.aligned(bottlenecks.readable_table(found), "pipe") + "\n")
 
 
 def text_of(found: Sequence[Finding]) -> str:
@@ -231,4 +228,4 @@ def text_of(found: Sequence[Finding]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -18,7 +18,6 @@ import json
 import math
 import re
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,9 +37,9 @@ from shapelaw.advice.evidence.predicted import (
     read_public,
     without_each_shape,
 )
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.fits.inputs import require_columns
-from shapelaw.storage.files import replacing, write_text
+from shapelaw.storage.files import write_text
 from shapelaw.studies.study import REFERENCE
 
 SOURCE = (
@@ -111,8 +110,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_text(arguments.out / "evidence.json", as_lines(content))
     if arguments.checks is not None:
-        with replacing(arguments.checks) as temporary:
-            table.to_csv(temporary, index=False, float_format="%.4g")
+        write_text(arguments.checks, table.to_csv(index=False, float_format="%.4g"))
     print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
     print(f"Log depth differs between sources by a standard deviation of {spread.sources:.2f}.")
 
@@ -207,4 +205,4 @@ def as_lines(content: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -18,14 +18,13 @@ Exit codes: 0 done, also where no surface is possible (fit.json's status and the
 from __future__ import annotations
 
 import argparse
-import sys
 
 from shapelaw.advice.answer.costs import WITHIN
 from shapelaw.advice.own_runs.columns import PER_NAT, unit_of_loss
 from shapelaw.advice.own_runs.given import add_run_options, add_runs, given_budgets, given_columns, out_folder
 from shapelaw.advice.surface.forms import LEAST_SHAPES
 from shapelaw.advice.surface.results import Options, analyse_surface, check_options, present_surface, sizes_of
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.report.write import show_results
 from shapelaw.specs.sizes import SizeAxis
 
@@ -90,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

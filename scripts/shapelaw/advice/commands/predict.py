@@ -11,7 +11,6 @@ Exit codes: 0 written, 2 unusable input.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,10 @@ import pandas as pd
 
 from shapelaw.advice.evidence.predicted import by_budget, predicted, read_public
 from shapelaw.advice.evidence.public import public_evidence
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.report.charts import Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import INK, MUTED, PAGE, SECOND
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import write_text
 
 
 def main() -> None:
@@ -35,8 +34,7 @@ def main() -> None:
     budgets = by_budget(table)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, frame in (("predicted", table), ("predicted_budgets", budgets)):
-        with replacing(arguments.out / f"{name}.csv") as temporary:
-            frame.to_csv(temporary, index=False, float_format="%.4g")
+        write_text(arguments.out / f"{name}.csv", frame.to_csv(index=False, float_format="%.4g"))
     figure_of(table).figure().savefig(arguments.out / "predicted.svg")
     print(budgets.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
 
@@ -67,4 +65,4 @@ def tokens_of(budget: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ from shapelaw.advice.evidence.public import MI250X, Network, machine_clock
 from shapelaw.advice.models.architectures import Architecture, make_architecture
 from shapelaw.advice.models.described import Model, architecture_of, model_text, why_not_judged
 from shapelaw.advice.models.pretrained import read_model
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.specs.making import shape_sentences
 from shapelaw.specs.shapes import Block, Shape
 from shapelaw.specs.sizes import SizeAxis
@@ -391,4 +390,4 @@ def bottlenecks(found: ShapeAnswer, given: Architecture | None) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

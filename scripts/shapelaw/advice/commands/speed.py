@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -26,7 +25,7 @@ from typing import Any, get_args
 from shapelaw.advice.answer.sizes import Counting, SizedShape, big, option_whole, shape_of_size
 from shapelaw.advice.answer.text import aligned
 from shapelaw.advice.evidence.clocks import decoding_weights, roofline_of
-from shapelaw.errors import UserError, command_line, exit_code, say
+from shapelaw.errors import UserError, command_line, end_with, say
 from shapelaw.specs.shapes import Block, Shape
 from shapelaw.storage.files import check_writable, replacing
 
@@ -250,4 +249,4 @@ def table_of(rows: Sequence[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)
