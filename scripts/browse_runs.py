@@ -7,7 +7,6 @@ runs of what was submitted last; what the server and the importer say goes to <r
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import socket
@@ -111,7 +110,8 @@ def _answers(port: int, server: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _parser() -> argparse.ArgumentParser:
+def main() -> int:
+    """Parse the command line and browse."""
     parser = command_line(__doc__)
     add = parser.add_argument
     add(
@@ -127,12 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",
     )
     add("--port", type=int, default=5000, help="port of the UI (default 5000)")
-    return parser
-
-
-def main() -> int:
-    """Parse the command line and browse."""
-    arguments = _parser().parse_args()
+    arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def work() -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shapelaw.corpora.documents import SPLITS
 from shapelaw.corpora.encoding import encode_corpus
-from shapelaw.errors import UserError, command_line, end_with, say
+from shapelaw.errors import command_line, end_with, refuse_below_one, say
 
 
 def main() -> None:
@@ -28,8 +28,7 @@ def main() -> None:
     )
     add("--workers", type=int, help="processes (default: one for each core that the command may use)")
     arguments = parser.parse_args()
-    if arguments.workers is not None and arguments.workers < 1:
-        raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")
+    refuse_below_one(arguments, "workers")
     store = encode_corpus(
         arguments.documents, arguments.tokenizer, arguments.split, arguments.out, arguments.workers
     )

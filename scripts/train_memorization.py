@@ -27,7 +27,7 @@ from typing import get_args
 
 import pandas as pd
 
-from shapelaw.errors import UserError, command_line, say
+from shapelaw.errors import UserError, command_line, refuse_below_one, say
 from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.jobs.resources import in_packs
 from shapelaw.settings.problems import add_keys, checked
@@ -55,10 +55,7 @@ def main() -> int:
             raise UserError("Give either --examples, all T to train, or --largest, two T to search between.")
         if arguments.largest is not None:
             _check_search(arguments)
-        if arguments.pack < 1:
-            raise UserError(f"--pack is {arguments.pack}; it must be at least 1.")
-        if not arguments.padding >= 1:
-            raise UserError(f"--padding is {arguments.padding:g}; it must be at least 1.")
+        refuse_below_one(arguments, "pack", "padding", "within")
         runtime = Runtime(
             arguments.device,
             arguments.threads,
@@ -99,8 +96,6 @@ def _check_search(arguments: argparse.Namespace) -> None:
     sizes = arguments.largest
     if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1]:
         raise UserError(f"--largest is {','.join(map(str, sizes))}; give two T, the smaller first.")
-    if arguments.within < 1:
-        raise UserError(f"--within is {arguments.within}; it must be at least 1.")
     if arguments.task != "classification":
         raise UserError("--largest asks for perfect memorization, which only a classification can reach.")
 

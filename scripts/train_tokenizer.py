@@ -29,7 +29,18 @@ from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 
 def main() -> None:
     """Parse the command line and write the tokenizer, or fetch GPT-2's files."""
-    parser = _parser()
+    parser = command_line(__doc__)
+    parser.add_argument("--documents", type=Path, help="documents.parquet of the corpus")
+    parser.add_argument("--vocab-size", type=int, help="number of token ids, at least 257")
+    parser.add_argument("--out", type=Path, help="the tokenizer.json to write")
+    own = parser.add_mutually_exclusive_group()
+    own.add_argument("--gpt2", action="store_true", help="a vocabulary of 50,257 is GPT-2's own")
+    own.add_argument(
+        "--gpt2-files",
+        type=Path,
+        help="the same, from a folder with tokenizer.json, or vocab.json and merges.txt",
+    )
+    own.add_argument("--fetch-gpt2", action="store_true", help="fetch GPT-2's files, and train nothing")
     arguments = parser.parse_args()
     if arguments.fetch_gpt2:
         folder = fetch_gpt2_files(DOWNLOADS)
@@ -43,22 +54,6 @@ def main() -> None:
     tokenizer, origin = _tokenizer(arguments)
     save_tokenizer(tokenizer, arguments.out)
     say(f"Wrote {arguments.out}: {arguments.vocab_size:,} ids, {origin}.")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = command_line(__doc__)
-    parser.add_argument("--documents", type=Path, help="documents.parquet of the corpus")
-    parser.add_argument("--vocab-size", type=int, help="number of token ids, at least 257")
-    parser.add_argument("--out", type=Path, help="the tokenizer.json to write")
-    own = parser.add_mutually_exclusive_group()
-    own.add_argument("--gpt2", action="store_true", help="a vocabulary of 50,257 is GPT-2's own")
-    own.add_argument(
-        "--gpt2-files",
-        type=Path,
-        help="the same, from a folder with tokenizer.json, or vocab.json and merges.txt",
-    )
-    own.add_argument("--fetch-gpt2", action="store_true", help="fetch GPT-2's files, and train nothing")
-    return parser
 
 
 def _tokenizer(arguments: argparse.Namespace) -> tuple[Tokenizer, str]:

@@ -17,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from shapelaw.campaign.config import load_config, runs_of, studies_of
-from shapelaw.errors import UserError, command_line, end_with
+from shapelaw.errors import UserError, command_line, end_with, refuse_below_one
 from shapelaw.jobs.ledger import job_content
 from shapelaw.jobs.plan import speed_of
 from shapelaw.jobs.resources import in_packs, pack_seconds
@@ -83,8 +83,7 @@ def main() -> None:
     config = _config(arguments.config, arguments.scale, arguments.study, arguments.cost_model)
     known = studies_of(config)
     studies = [study for study in config.studies if known[study].kind is not None]
-    if arguments.split < 1:
-        raise UserError(f"--split is {arguments.split}; it must be at least 1.")
+    refuse_below_one(arguments, "split")
     if not arguments.hours > 0:
         raise UserError(f"--hours is {arguments.hours:g}; it must be above zero.")
     if not studies:
@@ -110,10 +109,9 @@ def _config(path: Path, scale: str | None, studies: Sequence[str] | None, cost_m
     Raises:
         UserError: the config can't be read, or has problems.
     """
-    given = {"scale": scale, "studies": studies}
+    execution = None if cost_model is None else {"cost_model": cost_model}
+    given = {"scale": scale, "studies": studies, "execution": execution}
     values = layered([path], {name: value for name, value in given.items() if value is not None})
-    if cost_model is not None:
-        values["execution"] = {**(values.get("execution") or {}), "cost_model": cost_model}
     return load_config(values, ROOT / "workflow" / "scales", Path.cwd())
 
 

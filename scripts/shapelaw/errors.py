@@ -113,6 +113,18 @@ def command_line(description: str | None, usage: str | None = None) -> argparse.
     )
 
 
+def refuse_below_one(given: argparse.Namespace, *names: str) -> None:
+    """Check options that are at least 1 where they are given.
+
+    Raises:
+        UserError: one of them is less, or no number.
+    """
+    for name in names:
+        value = getattr(given, name)
+        if value is not None and not value >= 1:
+            raise UserError(f"--{name} is {value:g}; it must be at least 1.")
+
+
 INTERRUPTED = 130  # as of a process that ends by SIGINT
 
 
