@@ -114,6 +114,13 @@ def resources_of(wildcards, attempt):
     return ask(wildcards).first.at(*wanted, EXECUTION.most_minutes)
 
 
+def minutes_of(minutes):
+    """The time of an attempt at a job that takes so many minutes."""
+    return lambda wildcards, attempt: min(
+        minutes * ATTEMPTS.minutes(wildcards, attempt), EXECUTION.most_minutes
+    )
+
+
 def counts():
     """What the pool has of all runs, as it is now."""
     return counts_of(RESULTS, work().pool, replaced_corpora(collected()))
@@ -206,11 +213,6 @@ def heading(name):
     return heading_of(STUDIES[name], submitted().runs.get(name, {}).values())
 
 
-def subcategory_of(study, what):
-    """That of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
-    return f"{heading(study.name)}, {what}".replace(": ", ", ")
-
-
 def only_own(studies, page=None):
     """Refuse a report where files that it takes are those of another config."""
     if sentences := list(report_problems(submitted(), studies, page)):
@@ -220,7 +222,8 @@ def only_own(studies, page=None):
 def heading_in_report(study, what, wildcards):
     """The report's heading of a study's tables or figures; called where one is made."""
     only_own([study])
-    return subcategory_of(study, what)
+    # without a colon, which ends the name of Snakemake's link
+    return f"{heading(study.name)}, {what}".replace(": ", ", ")
 
 
 def page_in_report(wildcards, output):

@@ -40,9 +40,7 @@ rule train_tokenizer:
     threads: ENCODE_THREADS
     resources:
         mem_mb=lambda wildcards, attempt: TOKENIZER_MB * ATTEMPTS.memory(wildcards, attempt),
-        runtime=lambda wildcards, attempt: min(
-            60 * ATTEMPTS.minutes(wildcards, attempt), EXECUTION.most_minutes
-        ),
+        runtime=minutes_of(60),
     params:
         gpt2=lambda wildcards: shlex.join(gpt2_options(CORPORA[wildcards.corpus], int(wildcards.vocab_size))),
     message:
@@ -67,9 +65,7 @@ rule encode:
     resources:
         mem_mb=lambda wildcards, threads, attempt: (ENCODE_MB + WORKER_MB * threads)
         * ATTEMPTS.memory(wildcards, attempt),
-        runtime=lambda wildcards, attempt: min(
-            60 * ATTEMPTS.minutes(wildcards, attempt), EXECUTION.most_minutes
-        ),
+        runtime=minutes_of(60),
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:

@@ -41,10 +41,7 @@ rule measure_assumptions:
         "../../envs/shapelaw.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * ATTEMPTS.memory(wildcards, attempt),
-        runtime=lambda wildcards, attempt: min(
-            ASSUMPTION_MINUTES * len(section(CONFIG).models) * ATTEMPTS.minutes(wildcards, attempt),
-            EXECUTION.most_minutes,
-        ),
+        runtime=minutes_of(ASSUMPTION_MINUTES * len(section(CONFIG).models)),
     params:
         options=shlex.join(measuring_options(CONFIG)),
     message:

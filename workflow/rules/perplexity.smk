@@ -27,9 +27,7 @@ rule measure_perplexity:
     resources:
         gpu=min(EXECUTION.gpus, 1),
         mem_mb=lambda wildcards, attempt: PERPLEXITY_MB * ATTEMPTS.memory(wildcards, attempt),
-        runtime=lambda wildcards, attempt: min(
-            240 * ATTEMPTS.minutes(wildcards, attempt), EXECUTION.most_minutes
-        ),
+        runtime=minutes_of(240),
     params:
         options=lambda wildcards: shlex.join(
             perplexity_options(CONFIG.perplexity, CORPORA[run_of(wildcards).corpus])
