@@ -9,7 +9,6 @@ ratios are of medians. Where it is below 1.1 at most shapes the kernel goes (doc
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -19,7 +18,7 @@ import torch
 from machine import alternate, machine
 from peers import Step, llama_model, training_step, transformers_step
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.models.decoder import Decoder
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.shapes import Shape
@@ -61,4 +60,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -24,7 +24,6 @@ import importlib.util
 import itertools
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -39,7 +38,7 @@ from machine import alternate, machine, markdown, while_time_lasts
 from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape
@@ -343,4 +342,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

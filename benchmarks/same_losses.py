@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from language_training import CONTEXT, shape_of
 from machine import machine, markdown, while_time_lasts
 
 from shapelaw.corpora.token_store import open_token_store
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
 from shapelaw.storage.files import replacing
@@ -137,4 +136,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

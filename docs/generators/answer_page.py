@@ -8,7 +8,6 @@ They are what `shapelaw shape` says, by the committed fits (workflow/reference/e
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -36,7 +35,7 @@ from shapelaw.advice.evidence.public import (
 from shapelaw.advice.surface.answers import best_depth
 from shapelaw.advice.surface.average import Surface, fit_surface
 from shapelaw.advice.surface.forms import shapes_of
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.fits.inputs import TOKENS as TOKENS_TRAINED
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import pooled_noise
@@ -340,4 +339,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

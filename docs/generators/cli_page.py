@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 from page_parts import pipe_table
 from shapelaw.cli import COMMANDS
 from shapelaw.cli import main as shapelaw
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

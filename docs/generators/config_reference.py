@@ -10,7 +10,6 @@ Exit codes: 0 done, 2 a file can't be written.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import yaml
 
 from page_parts import pipe_table
 from shapelaw.campaign.config import Config
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 from shapelaw.storage.files import replacing
 from shapelaw.studies.grid.settings import FIELDS_OF
 
@@ -216,4 +215,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import command_line, end_with
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 120
@@ -94,4 +94,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

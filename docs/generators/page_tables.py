@@ -41,7 +41,7 @@ import pandas as pd
 import yaml
 
 import answer_page
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.fits.curves import status_sentence
 from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.specs.shapes import BLOCKS
@@ -312,4 +312,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)

@@ -9,14 +9,13 @@ or the page has no such marker.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path, PurePath
 
 import pandas as pd
 
 from page_parts import pipe_table, with_parts
 from shapelaw.campaign.config import load_config, runs_of
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, command_line, end_with
 from shapelaw.jobs.plan import cost_of, speed_of
 from shapelaw.storage.files import replacing
 from shapelaw.studies.registry import STUDIES
@@ -129,4 +128,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    end_with(main)
