@@ -14,7 +14,7 @@ from shapelaw.campaign.config import studies_of
 from shapelaw.campaign.findings import findings_page, read_finding
 from shapelaw.campaign.submission import read_submission
 from shapelaw.errors import UserError, command_line, did_you_mean, end_with
-from shapelaw.report.tables import writing_to
+from shapelaw.storage.files import write_text
 from shapelaw.studies.registry import STUDIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,8 +52,7 @@ def main() -> None:
         str(path.parent) for path in arguments.results.glob("*/fit.json") if path.parent.name not in asked
     )
     page = findings_page(found, "" if submission is None else submission.results_digest, others)
-    with writing_to(arguments.out.parent):
-        arguments.out.write_text(page, encoding="utf-8")
+    write_text(arguments.out, page)
 
 
 if __name__ == "__main__":
