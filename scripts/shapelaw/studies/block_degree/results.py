@@ -72,17 +72,6 @@ class DegreeAnalysis(NamedTuple):
     correlations: list[ranks.Correlation]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the time limit for an exact rank."""
-    parser.add_argument(
-        "--rank-seconds",
-        type=float,
-        default=ranks.SECONDS,
-        help="of one core, for the exact separation rank of a network; a longer one gets its upper bound (default: "
-        f"{ranks.SECONDS:g})",
-    )
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs.
 
@@ -90,7 +79,7 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table is missing or wrong.
     """
     given = measured_runs(arguments.input, arguments.keep, ("loss", DIVERGED))
-    return present(analyse(given, arguments.rank_seconds)).after(given.notes)
+    return present(analyse(given)).after(given.notes)
 
 
 def analyse(given: StudyRuns, rank_seconds: float = ranks.SECONDS) -> DegreeAnalysis:
