@@ -1,6 +1,7 @@
 """Runs of the degree study whose best rates and losses are known."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,10 @@ TRUE_LOSS = {1: 0.4, 2: 0.25, 3: 0.1, 4: 0.1}
 BEST_RATE = {1: 1e-2, 2: 3e-3, 3: 3e-3, 4: 1e-3}
 
 
-SEPARABLE = {"target": "separable", "mixture": "False", "inputs": 16, "width": 32, "steps": 1000}
+def separable(rows: Sequence[tuple[int, str, float, int, float]]) -> pd.DataFrame:
+    """Runs on separable targets by the target's rank, degrees, learning rate, seed and loss."""
+    runs = pd.DataFrame(rows, columns=["target_rank", "degrees", "learning_rate", "seed", "loss"])
+    return runs.assign(target="separable", mixture="False", inputs=16, width=32, steps=1000)
 
 
 def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
@@ -24,19 +28,10 @@ def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
                 off = abs(math.log(rate / BEST_RATE[degree]))
                 for seed in range(seeds):
                     value = loss * rank**0.3 * math.exp(0.5 * off + noise * random.standard_normal())
-                    rows.append(
-                        SEPARABLE
-                        | {
-                            "target_rank": rank,
-                            "degrees": ".".join([str(degree)] * (12 // degree)),
-                            "learning_rate": rate,
-                            "seed": seed,
-                            "loss": value,
-                            "steps_to_0.5": 100.0 * value,
-                            "steps_to_0.2": 500.0 * value if value < 0.2 else None,
-                        }
-                    )
-    return pd.DataFrame(rows)
+                    rows.append((rank, ".".join([str(degree)] * (12 // degree)), rate, seed, value))
+    runs = separable(rows)
+    late = (500.0 * runs["loss"]).where(runs["loss"] < 0.2)
+    return runs.assign(**{"steps_to_0.5": 100.0 * runs["loss"], "steps_to_0.2": late})
 
 
 def tuned_of(runs: pd.DataFrame) -> list[Tuned]:

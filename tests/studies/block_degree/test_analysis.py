@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from degree_runs import SEPARABLE, table, tuned_of
+from degree_runs import separable, table, tuned_of
 
 from shapelaw.errors import UserError
 from shapelaw.studies.block_degree.analysis import (
@@ -64,19 +64,11 @@ def simulated(
             logs_SR = shared[:, None] + mean + curve * (places - best) ** 2  # (seeds, rates)
             logs_SR = logs_SR + 0.15 * random.standard_normal(logs_SR.shape)
             rows += [
-                SEPARABLE
-                | {
-                    "target_rank": rank,
-                    "degrees": degrees,
-                    "width": width,
-                    "learning_rate": rate,
-                    "seed": seed,
-                    "loss": math.exp(logs_SR[seed, place]),
-                }
+                (rank, degrees, rate, seed, math.exp(logs_SR[seed, place]))
                 for seed in range(seeds)
                 for place, rate in enumerate(RATES)
             ]
-    return check_runs(pd.DataFrame(rows), "simulated runs")
+    return check_runs(separable(rows).assign(width=width), "simulated runs")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, SEPARABLE, TRUE_LOSS, table, tuned_of, with_mixtures
+from degree_runs import BEST_RATE, TRUE_LOSS, separable, table, tuned_of, with_mixtures
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
@@ -124,19 +124,9 @@ def ranked_table(follow: bool) -> pd.DataFrame:
             for seed in range(3):
                 floor = least_errors(draw_separable(8, target_rank, seed))[min(rank, target_rank)]
                 loss = floor + 1e-3 if follow else 0.1
-                rows.append(
-                    SEPARABLE
-                    | {
-                        "target_rank": target_rank,
-                        "degrees": degrees,
-                        "inputs": 8,
-                        "width": 4,
-                        "learning_rate": 1e-2,
-                        "seed": seed,
-                        "loss": loss * math.exp(0.05 * random.standard_normal()),
-                    }
-                )
-    return pd.DataFrame(rows)
+                off = math.exp(0.05 * random.standard_normal())
+                rows.append((target_rank, degrees, 1e-2, seed, loss * off))
+    return separable(rows).assign(inputs=8, width=4)
 
 
 @pytest.mark.slow
