@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.advice.own_runs.budgets import Budget
+from shapelaw.advice.surface.answers import BestDepth, best_depth
+from shapelaw.advice.surface.average import fit_surface
 from shapelaw.advice.surface.forms import Shapes
 from shapelaw.fits.inputs import check_runs
 
@@ -181,6 +183,20 @@ def draw_shapes(surface: Surface, design: Design, seed: int) -> tuple[Shapes, np
     seeds = np.where(np.arange(len(x)) < design.repeated, 3, 1)
     losses[np.arange(3) >= seeds[:, None]] = np.nan
     return Shapes(depth, width, size, np.nanmean(losses, axis=1), seeds.astype(float)), losses
+
+
+def standard_shapes(depth: np.ndarray, width: np.ndarray, loss: np.ndarray | float = 0.0) -> Shapes:
+    """Shapes of one seed each, whose blocks have 12 L d^2 parameters."""
+    size = 12.0 * depth * width**2
+    return Shapes(depth, width, size, np.zeros(len(size)) + loss, np.ones(len(size)))
+
+
+def best_depths(surface: Surface, design: Design, draws: int, seed: int = 0) -> list[tuple[BestDepth, float]]:
+    """What a surface fitted to such shapes says of three of their sizes, with the best depth that is true there."""
+    shapes, _ = draw_shapes(surface, design, seed)
+    fitted = fit_surface(shapes, None, draws=draws, seed=seed)
+    places = np.quantile(shapes.x, (0.3, 0.5, 0.7))
+    return [(best_depth(fitted, float(np.exp(x))), true_depth(surface, x)) for x in places]
 
 
 def permuted(shapes: Shapes, seed: int) -> Shapes:

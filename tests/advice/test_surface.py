@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,13 @@ import pytest
 from scattered_shapes import (
     UNLIKE,
     Design,
+    best_depths,
     by_aspect,
     draw_shapes,
     one_wall,
     permuted,
     power_law,
+    standard_shapes,
     symmetric,
     three_powers,
     true_depth,
@@ -89,9 +92,8 @@ def test_shapes_are_the_means_of_their_runs():
 
 
 def some(depth, width):
-    depth, width = np.array(depth, dtype=float), np.array(width, dtype=float)
-    size = 12.0 * depth * width**2
-    return forms.Shapes(depth, width, size, 3.0 - 0.1 * np.log(size), np.ones(len(depth)))
+    shapes = standard_shapes(np.array(depth, dtype=float), np.array(width, dtype=float))
+    return replace(shapes, loss=3.0 - 0.1 * shapes.x)
 
 
 @pytest.mark.parametrize(
@@ -200,14 +202,10 @@ def test_a_surface_of_a_fitted_form_comes_back():
 def test_intervals_hold_the_truth_of_surfaces_unlike_the_forms():
     """68% wanted; the benchmark has the table by surface and design."""
     held = []
-    for count in (12, 22, 40):
-        for truth in UNLIKE.values():
-            shapes, _ = draw_shapes(truth, Design(count), 0)
-            surface = fit_surface(shapes, None, draws=150, seed=0)
-            for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
-                found = best_depth(surface, float(np.exp(x)))
-                if found.status is forms.SurfaceStatus.CONVERGED:
-                    held.append(found.low <= true_depth(truth, x) <= found.high)
+    for count, surface in product((12, 22, 40), UNLIKE.values()):
+        for found, truth in best_depths(surface, Design(count), 150):
+            if found.status is forms.SurfaceStatus.CONVERGED:
+                held.append(found.low <= truth <= found.high)
     assert len(held) > 50
     assert 0.58 <= np.mean(held) <= 0.78
 
@@ -216,13 +214,9 @@ def test_intervals_hold_the_truth_of_surfaces_unlike_the_forms():
 def test_what_all_forms_do_wrong_is_in_the_intervals():
     """With many shapes and little noise the draws' own intervals contained the truth in 11 of 72 of these."""
     held = []
-    for truth in (by_aspect, one_wall):
-        for seed in range(6):
-            shapes, _ = draw_shapes(truth, Design(40, noise=0.001), seed)
-            surface = fit_surface(shapes, None, draws=100, seed=seed)
-            for x in np.quantile(shapes.x, [0.3, 0.5, 0.7]):
-                found = best_depth(surface, float(np.exp(x)))
-                held.append(found.low <= true_depth(truth, x) <= found.high)
+    for surface, seed in product((by_aspect, one_wall), range(6)):
+        for found, truth in best_depths(surface, Design(40, noise=0.001), 100, seed):
+            held.append(found.low <= truth <= found.high)
     assert 0.5 <= np.mean(held) <= 0.9
 
 
@@ -243,8 +237,7 @@ def test_seed_noise_is_used_and_exceeded_by_residuals():
 
 def test_shapes_of_one_size_are_enough_for_that_size():
     depth = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64], dtype=float)
-    width = np.sqrt(3e8 / 12 / depth)
-    shapes = forms.Shapes(depth, width, 12 * depth * width**2, np.zeros(10), np.ones(10))
+    shapes = standard_shapes(depth, np.sqrt(3e8 / 12 / depth))
     shapes = replace(shapes, loss=symmetric(shapes.x, shapes.z) + 1e-4 * np.sin(np.arange(10.0)))
     found = best_depth(fit_surface(shapes, None, draws=200), 3e8)
     assert found.status is forms.SurfaceStatus.CONVERGED
@@ -276,9 +269,9 @@ def test_levels_of_budgets_change_no_cost():
 def test_two_widths_of_many_depths_have_every_form():
     """Log size, log depth and their squares depend on each other there, so that one coefficient is free."""
     depth, width = np.repeat([1.0, 6.0, 8.0, 12.0, 24.0], 2), np.tile([32.0, 432.0], 5)
-    size = 12 * depth * width**2
-    loss = 3 + size**-0.2 + 0.01 * np.random.default_rng(0).standard_normal(10)
-    surface = fit_surface(forms.Shapes(depth, width, size, loss, np.ones(10)), None, draws=200)
+    shapes = standard_shapes(depth, width)
+    loss = 3 + shapes.size**-0.2 + 0.01 * np.random.default_rng(0).standard_normal(10)
+    surface = fit_surface(replace(shapes, loss=loss), None, draws=200)
     assert surface.usable
     assert {"quadratic", "smooth"} < {one.form.name for one in surface.forms}
     assert all(np.isfinite([one.weight, one.left_out, one.scatter]).all() for one in surface.forms)
@@ -289,9 +282,9 @@ def wide_shapes(loss, seed):
     depth, width = (
         grid.ravel() for grid in np.meshgrid([2.0, 4.0, 8.0, 16.0], [128.0, 192, 256, 384, 512, 768])
     )
-    size = 12.0 * depth * width**2
-    off = 0.005 * np.random.default_rng(seed).standard_normal(len(size))
-    return forms.Shapes(depth, width, size, loss(np.log(size), np.log(depth)) + off, np.ones(len(size)))
+    shapes = standard_shapes(depth, width)
+    off = 0.005 * np.random.default_rng(seed).standard_normal(len(depth))
+    return replace(shapes, loss=loss(shapes.x, shapes.z) + off)
 
 
 def test_the_chance_that_depth_does_nothing():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scattered_shapes import (
     Design,
+    best_depths,
     budget_of,
     draw_shapes,
     endless_wall,
@@ -14,8 +15,8 @@ from scattered_shapes import (
     middle_depth,
     power_law,
     skewed_law,
+    standard_shapes,
     symmetric,
-    true_depth,
 )
 
 from shapelaw.advice.answer.costs import Question
@@ -24,7 +25,7 @@ from shapelaw.advice.evidence.clocks import Clock
 from shapelaw.advice.own_runs.budgets import size_rule
 from shapelaw.advice.surface import answers
 from shapelaw.advice.surface.average import Surface, fit_surface
-from shapelaw.advice.surface.forms import Shapes, SurfaceStatus
+from shapelaw.advice.surface.forms import SurfaceStatus
 from shapelaw.advice.surface.results import Options, analyse_surface, penalty_figure, present_surface
 from shapelaw.specs.sizes import SizeAxis
 
@@ -74,12 +75,9 @@ def test_a_bound_holds_where_the_best_depth_lies_at_the_edge_of_the_shapes():
     """It promises 84%; by all forms' draws together it held in 5 of these 21."""
     held = []
     for seed in range(9):
-        shapes, _ = draw_shapes(skewed_law, Design(40), seed)
-        surface = fit_surface(shapes, None, draws=100, seed=seed)
-        for x in np.quantile(shapes.x, (0.3, 0.5, 0.7)):
-            found = answers.best_depth(surface, float(np.exp(x)))
+        for found, truth in best_depths(skewed_law, Design(40), 100, seed):
             if found.status is SurfaceStatus.DEEPER:
-                held.append(found.low < true_depth(skewed_law, x))
+                held.append(found.low < truth)
     assert len(held) > 15
     assert np.mean(held) > 0.7
 
@@ -88,12 +86,7 @@ def test_no_best_depth_is_told_where_deeper_is_always_better():
     """Forms that all have a best depth told one in 11 of 12, far below the deepest shape."""
     found = []
     for seed in range(4):
-        shapes, _ = draw_shapes(endless_wall, Design(40), seed)
-        surface = fit_surface(shapes, None, draws=100, seed=seed)
-        found += [
-            answers.best_depth(surface, float(np.exp(x))).status
-            for x in np.quantile(shapes.x, (0.3, 0.5, 0.7))
-        ]
+        found += [one.status for one, _ in best_depths(endless_wall, Design(40), 100, seed)]
     assert found.count(SurfaceStatus.DEEPER) >= 10
 
 
@@ -112,10 +105,10 @@ def test_noise_that_hides_the_optimum_is_said():
 def test_a_size_at_which_one_depth_alone_was_tried_is_not_told():
     shapes, _ = draw_shapes(symmetric, Design(20, noise=1e-4), 0)
     alone = np.append(shapes.depth, 16.0), np.append(shapes.width, 16384.0)
-    size = 12.0 * alone[0] * alone[1] ** 2
-    loss = np.append(shapes.loss, symmetric(np.log(size[-1:]), np.log([16.0])))
-    surface = fit_surface(Shapes(*alone, size, loss, np.ones(21)), None, draws=100)
-    assert answers.best_depth(surface, float(size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
+    more = standard_shapes(*alone)
+    loss = np.append(shapes.loss, symmetric(more.x[-1:], more.z[-1:]))
+    surface = fit_surface(replace(more, loss=loss), None, draws=100)
+    assert answers.best_depth(surface, float(more.size[-1])).status is SurfaceStatus.NOT_IDENTIFIABLE
     assert answers.penalties(surface)[-1].status is SurfaceStatus.NOT_IDENTIFIABLE
 
 
@@ -128,7 +121,7 @@ def test_one_depth_overtakes_another_where_their_losses_cross():
     best = np.log(4.0) + 0.5 * (np.log(size) - np.log(2e6))
     loss = power_law(np.log(size) + 4 - 0.3 * (np.log(depth) - best) ** 2)
     noise = 1e-4 * np.random.default_rng(0).standard_normal(24)
-    surface = fit_surface(Shapes(depth, widths, size, loss + noise, np.ones(24)), None, draws=100)
+    surface = fit_surface(standard_shapes(depth, widths, loss + noise), None, draws=100)
     first, second = answers.overtakings(surface)
     # equally far from the best depth: halfway between the two in log depth
     assert first.size == pytest.approx(2e6 * (np.sqrt(8.0) / 4.0) ** 2, rel=0.03)
@@ -225,7 +218,7 @@ def test_a_total_whose_blocks_are_smaller_than_any_tried_is_not_told_by_the_deep
     depth, width = (np.ravel(one) for one in np.meshgrid([1.0, 2.0, 4.0, 8.0], [64.0, 96, 128, 192, 256]))
     size, off = 12.0 * depth * width**2, np.log(depth) - math.log(3.0)
     loss = 10.0 * size**-0.1 + 0.02 * off**2 + 1e-3 * np.random.default_rng(0).standard_normal(20)
-    mine = own(fit_surface(Shapes(depth, width, size, loss, np.ones(20)), None, draws=100))
+    mine = own(fit_surface(standard_shapes(depth, width, loss), None, draws=100))
     said = mine.witness(asked(1.9e6, Counting(SizeAxis.TOTAL, 50257)))
     assert said.said == "can't tell"
     assert said.remarks[-1].startswith("Its sizes are parameters of the blocks, of which these have about 3")
