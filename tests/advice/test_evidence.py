@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -117,34 +118,24 @@ SERIES = [name for names in fit.SETS.values() for name in names]
 
 def best_at(size: float) -> float:
     """The log depth that is best in the made losses."""
-    return math.log(22.0) + 0.35 * math.log(size / 4e8)
+    return math.log(22.0) + 0.35 * np.log(size / 4e8)
 
 
 def made_table(
     scatter: float, seed: int = 0, budgets: tuple[float, ...] = (1e10, 3e10, 1e11)
 ) -> pd.DataFrame:
     """Losses with a ridge and a penalty of 0.03 t² nats; each shape is off by a number of its own at all budgets."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for depth, width in SHAPES:
-        size = 15.0 * depth * width**2
-        off = scatter * rng.standard_normal()
-        for tokens in budgets:
-            loss = 2.5 + 0.6 * (size / 4e8) ** -0.18 * (tokens / 3e10) ** 0.05 + 0.3 * (tokens / 3e10) ** -0.4
-            loss += 0.03 * (math.log(depth) - best_at(size)) ** 2 + off
-            for series in SERIES:
-                rows.append(
-                    {
-                        "depth": depth,
-                        "width": width,
-                        "block_params": size,
-                        "total_params": size + 2 * 50304 * width,
-                        "tokens": tokens,
-                        "loss": loss,
-                        "series": series,
-                    }
-                )
-    return pd.DataFrame(rows)
+    rows = product(SHAPES, budgets, SERIES)
+    table = pd.DataFrame(
+        [(*shape, tokens, series) for shape, tokens, series in rows],
+        columns=["depth", "width", "tokens", "series"],
+    )
+    size, tokens = 15.0 * table["depth"] * table["width"] ** 2, table["tokens"] / 3e10
+    loss = 2.5 + 0.6 * (size / 4e8) ** -0.18 * tokens**0.05 + 0.3 * tokens**-0.4
+    loss += 0.03 * (np.log(table["depth"]) - best_at(size)) ** 2
+    off = scatter * np.random.default_rng(seed).standard_normal(len(SHAPES))
+    loss += off.repeat(len(budgets) * len(SERIES))
+    return table.assign(block_params=size, total_params=size + 2 * 50304 * table["width"], loss=loss)
 
 
 DEPTHS_TRIED = np.linspace(0.5, 5.5, 201)
