@@ -1,6 +1,5 @@
 """The tables of a grid: what of it fails takes nothing else with it, and of odd grids nothing fails."""
 
-import argparse
 import json
 import math
 from collections.abc import Callable
@@ -119,6 +118,10 @@ def presented(runs: pd.DataFrame, axes: tuple[str, ...] = AXES, draws: int = 100
     return results.present(analysis.analyse_grid(runs, "x", Options(draws=draws), axes))
 
 
+def effects_of(runs: pd.DataFrame, *axes: str) -> pd.DataFrame:
+    return tables.effects_table(analyse_grid(runs, "x", Options(draws=200), axes))
+
+
 # of the first hundred those from 62 on take no branch that the others don't
 @pytest.mark.parametrize("numbers", [range(8), pytest.param(range(8, 62), marks=pytest.mark.slow)])
 @pd.option_context("mode.string_storage", "python")  # as scripts/analyse.py has it
@@ -228,7 +231,7 @@ def test_a_mean_over_settings_has_the_error_that_its_settings_show() -> None:
     cells = runs.groupby(["heads", "embedding_rank"], dropna=False).ngroup()
     off = 0.1 * np.random.default_rng(1).standard_normal(6)[cells]
     runs = runs.assign(test_loss=runs["test_loss"] + off, bits_per_byte=runs["bits_per_byte"] + off)
-    effects = tables.effects_table(analyse_grid(runs, "x", Options(draws=200), AXES))
+    effects = effects_of(runs, *AXES)
     found = effects[(effects["axis"] == "embedding_rank") & (effects["quantity"] == tables.DIFFERENCE)]
     single, (mean,) = found[found["settings"] == 1], found[found["settings"] == 3].to_dict("records")
     assert mean["err"] == pytest.approx(single["value"].std() / math.sqrt(3))
@@ -242,7 +245,7 @@ def test_a_mean_over_settings_has_the_error_that_its_settings_show() -> None:
 def test_a_batch_that_coincides_with_a_cell_is_told_beside_its_effect() -> None:
     runs = grid_runs(heads=(1, 2), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.01)
     whole = runs.assign(date=np.where(runs["heads"] == 2, "2026-11-27 10:00", "2026-11-26"))
-    told = tables.effects_table(analyse_grid(whole, "x", Options(draws=200), ("heads",)))
+    told = effects_of(whole, "heads")
     effect, ratio = told.to_dict("records")
     assert ratio["caution"] == ""
     assert effect["caution"] == "date coincides with the difference"
@@ -250,7 +253,7 @@ def test_a_batch_that_coincides_with_a_cell_is_told_beside_its_effect() -> None:
     without_noise = {**effect, "value": -0.25, "low": -0.25, "high": -0.25}  # seeds with equal losses
     assert "the loss falls by 0.25 nats per token (95%: 0.25 to 0.25;" in effect_words(without_noise)
     spread = runs.assign(date=np.where(runs["seed"] == 1, "2026-11-27", "2026-11-26"))
-    silent = tables.effects_table(analyse_grid(spread, "x", Options(draws=200), ("heads",)))
+    silent = effects_of(spread, "heads")
     assert set(silent["caution"]) == {""}
 
 
@@ -282,22 +285,22 @@ def test_no_depth_is_the_best_of_a_size_that_a_better_one_does_not_reach(
 def test_gaps_are_in_the_unit_in_which_the_cells_compare() -> None:
     """A deeper layer costs 0.05 bits per byte with either vocabulary, and 0.09 nats per token with 500."""
     runs = grid_runs(heads=(1,), ranks=(None,), seeds=2, noise=1e-6)
-    gaps = results.present(analyse_grid(runs, "x", Options(draws=200), AXES)).tables["gaps"]
+    gaps = presented(runs).tables["gaps"]
     name = "loss difference, deeper minus shallower (bits per byte)"
     assert gaps.read(gaps.frame)[name].tolist() == pytest.approx([0.05] * 4, abs=1e-5)
     assert "negative where the deeper one is better" in gaps.caption
     alone = runs.drop(columns="bits_per_byte")
-    gaps = results.present(analyse_grid(alone, "x", Options(draws=200), AXES)).tables["gaps"]
+    gaps = presented(alone).tables["gaps"]
     assert {*gaps.frame["unit"]} == {"nats per token"}
 
 
 def test_missing_bits_and_sizes_are_said() -> None:
     runs = grid_runs(heads=(1,), ranks=(None,)).drop(columns="bits_per_byte")
-    effects = tables.effects_table(analyse_grid(runs, "x", Options(draws=200), ("vocab_size",)))
+    effects = effects_of(runs, "vocab_size")
     assert effects["status"].tolist()[0] == tables.NO_BITS
     far = grid_runs(heads=(1,), vocab_sizes=(257,))
     far = far[(far["embedding_rank"].notna()) == (far["width"] == 16)]
-    effects = tables.effects_table(analyse_grid(far, "x", Options(draws=200), ("embedding_rank",)))
+    effects = effects_of(far, "embedding_rank")
     assert effects["status"].tolist()[0] == tables.NO_SIZES
 
 
@@ -314,15 +317,3 @@ def test_a_ratio_has_the_errors_of_both_and_a_bound_has_none() -> None:
     bound = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
     assert bound["status"] == NO_RATIO
     assert math.isnan(bound["ratio"])
-
-
-ONE_CELL = {"heads": (1,), "ranks": (8,), "vocab_sizes": (257,)}
-
-
-def test_a_table_of_runs_is_analysed_by_the_axes_of_a_command_line(tmp_path: Path) -> None:
-    grid_runs(**ONE_CELL).to_parquet(tmp_path / "runs.parquet")
-    parser = argparse.ArgumentParser()
-    results.add_options(parser)
-    words = parser.parse_args(["--draws", "200", "--axes", "depth", *AXES])
-    found = results.results(argparse.Namespace(input=tmp_path / "runs.parquet", keep=False, **vars(words)))
-    assert found.fit["cells"][0]["runs"] == 6
