@@ -93,6 +93,11 @@ def in_turn() -> Results:
     runs = todays_runs({("gpt2", steps, 0.001): 120.0 for steps in (1000, 4000)})
     deep = (runs["steps"] == 4000) & (runs["depth"] == 8)
     runs.loc[deep, "test_loss"] += np.where(runs.loc[deep, "width"].rank(method="dense") % 2, 0.3, -0.3)
+    return of_rates(runs)
+
+
+def of_rates(runs: pd.DataFrame) -> Results:
+    """Cells of blocks, steps and rates."""
     return todays.present(todays.analyse_cells(runs, "runs.csv", FAST))
 
 
@@ -175,6 +180,11 @@ def of_cells(runs: pd.DataFrame, *axes: str) -> Results:
     return grid(analyse_grid(runs, "x", Options(draws=200), axes))
 
 
+def without_bits(*heads: int) -> Results:
+    """Cells of two vocabularies whose losses have no common unit."""
+    return of_cells(grid_runs(heads=heads, ranks=(None,)).drop(columns="bits_per_byte"), *AXES)
+
+
 def moving() -> pd.DataFrame:
     """Two cells whose transitions lie at widths of 100 and 150."""
     grids = {2: 100.0, 4: 150.0}
@@ -218,18 +228,12 @@ CASES: dict[str, Callable[[], Results]] = {
     "grid_one_depth": lambda: grid(of_grid(depths=(2,), ranks=(None,))),
     "grid_one_shape": lambda: grid(of_grid(depths=(1,), widths=(16,), **ONE_CELL)),
     "grid_one_cell": lambda: grid(of_grid(**ONE_CELL)),
-    "grid_without_bits": lambda: of_cells(
-        grid_runs(heads=(1, 2), ranks=(None,)).drop(columns="bits_per_byte"), *AXES
-    ),
-    "grid_without_pairs": lambda: of_cells(
-        grid_runs(heads=(1,), ranks=(None,)).drop(columns="bits_per_byte"), *AXES
-    ),
+    "grid_without_bits": lambda: without_bits(1, 2),
+    "grid_without_pairs": lambda: without_bits(1),
     "grid_moving": lambda: of_cells(moving(), "heads"),
-    "undertraining": lambda: todays.present(todays.analyse_cells(undertraining_runs(), "runs.csv", FAST)),
-    "todays_decoder": lambda: todays.present(todays.analyse_cells(todays_runs(), "runs.csv", FAST)),
-    "todays_decoder_once": lambda: todays.present(
-        todays.analyse_cells(once(todays_runs()), "runs.csv", FAST)
-    ),
+    "undertraining": lambda: of_rates(undertraining_runs()),
+    "todays_decoder": lambda: of_rates(todays_runs()),
+    "todays_decoder_once": lambda: of_rates(once(todays_runs())),
     "todays_decoder_in_turn": in_turn,
     "vocabulary": lambda: vocabulary.present(of_series()),
     "vocabulary_level": lambda: vocabulary.present(of_vocabularies(vocabulary_runs(LEVEL), 300)),
