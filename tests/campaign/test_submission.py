@@ -28,6 +28,12 @@ def submitted(scale: str = "demo") -> submissions.Submission:
     return submissions.submission_of(config, REPOSITORY, REPOSITORY)
 
 
+def started(folder: Path, scale: str = "demo") -> tuple[submissions.Submission, Path]:
+    """What was written into a folder, and its file."""
+    submissions.write_submission(submitted(scale), folder)
+    return submitted(scale), folder / submitted(scale).path
+
+
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> None:
     """Every kind of run of every study."""
@@ -57,9 +63,7 @@ def test_results_are_those_of_another_start_that_asks_for_the_same() -> None:
 
 def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     """Also where an earlier config is started again: `make status` tells of the newest."""
-    submission = submitted()
-    submissions.write_submission(submission, tmp_path)
-    path = tmp_path / submission.path
+    submission, path = started(tmp_path)
     content = path.read_bytes()
     os.utime(path, (1.0, 1.0))
     submissions.write_submission(submission, tmp_path)
@@ -85,10 +89,9 @@ def test_a_start_is_repeated_alone(tmp_path: Path) -> None:
 
 
 def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:
-    first, second = submitted(), submitted("laptop")
-    submissions.write_submission(first, tmp_path)
+    first, _ = started(tmp_path)
     assert read_asked(tmp_path / "results") == {study: sorted(runs) for study, runs in first.runs.items()}
-    submissions.write_submission(second, tmp_path)
+    second, _ = started(tmp_path, "laptop")
     assert read_asked(tmp_path / "results") == {
         study: sorted({*runs, *second.runs[study]}) for study, runs in first.runs.items()
     }
@@ -125,13 +128,11 @@ def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> None:
-    submission = submitted()
-    path = tmp_path / submission.path
     with pytest.raises(
         UserError, match=r"can't be read .*; stop the workflow \(Ctrl-C\) and start it again\.$"
     ):
-        submissions.read_submission(path)
-    submissions.write_submission(submission, tmp_path)
+        submissions.read_submission(tmp_path / submitted().path)
+    _, path = started(tmp_path)
     path.write_text(path.read_text().replace('"steps"', '"step"', 1))
     with pytest.raises(UserError, match=f"was changed since: rm {path}, then stop the workflow"):
         submissions.read_submission(path)
@@ -142,9 +143,7 @@ def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> Non
 )
 def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> None:
     """As of a job that was submitted before the code was brought up to date."""
-    submission = submitted()
-    submissions.write_submission(submission, tmp_path)
-    path = tmp_path / submission.path
+    _, path = started(tmp_path)
     values = json.loads(path.read_text())
     runs = submissions.runs_file(path, values["runs"])
     specs = json.loads(runs.read_text())
