@@ -131,8 +131,8 @@ def test_tokens_are_fewer_for_costly_shapes_on_a_slow_machine(monkeypatch: pytes
 SMALL = ("100k", "--vocab", 100, "--depths", "4,2,2", "--seconds", 0.2, "--tokens-per-step", 128)
 
 
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "speed.csv").open(encoding="utf-8") as file:
+def rows(folder: Path, name: str = "speed.csv") -> list[dict[str, str]]:
+    with (folder / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -189,8 +189,7 @@ def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch
     asked = ("100k", "--vocab", 100, "--depths", "2,8", "--seconds", 0.2, "--decode")
     done = script("speed", *asked, "--batch", 3, "--context", 32, cwd=tmp_path)
     assert done.returncode == 0
-    with (tmp_path / "decode.csv").open(encoding="utf-8") as file:
-        found = list(csv.DictReader(file))
+    found = rows(tmp_path, "decode.csv")
     assert {(row["tokens_per_step"], row["context_length"]) for row in found} == {("3", "32")}
     cache = [2 * 3 * 32 * int(row["depth"]) * int(row["width"]) for row in found]
     weights = [int(row["block_params"]) + 100 * int(row["width"]) for row in found]
@@ -205,4 +204,3 @@ def test_decoding_is_measured_and_told_as_a_roofline(tmp_path: Path, monkeypatch
         assert "--speed decode.csv has times of decoding" in sentence_of(
             *asked, "--speed", "decode.csv", cwd=tmp_path
         )
-    assert "--speed no can't be read" in sentence_of("advisor_page", "--speed", "no", cwd=tmp_path)
