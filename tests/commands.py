@@ -1,11 +1,13 @@
 """The project's commands in this process, where what they import is imported already."""
 
 import io
+import json
 import runpy
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from matplotlib.figure import Figure
@@ -48,6 +50,11 @@ def output_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:
     done = script(name, *arguments, cwd=cwd)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def json_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> Any:
+    """The value that a script prints with --json."""
+    return json.loads(output_of(name, *arguments, "--json", cwd=cwd))
 
 
 def sentence_of(name: str, *arguments: object, cwd: Path = SCRIPTS.parent) -> str:

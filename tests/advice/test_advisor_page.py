@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 from browsers import needs_browser, started
-from commands import output_of, sentence_of
+from commands import json_of, output_of
 from model_configs import CONFIGS, NOT_COUNTED, config_of, folder_of
 from small import REPOSITORY
 
@@ -171,8 +171,7 @@ def test_it_computes_what_the_command_computes(browser: Any) -> None:
 def test_released_models_cost_what_the_command_says(browser: Any, tmp_path: Path) -> None:
     give(browser, vocab="32k", tokens="30B")
     here = {row[0]: row[-1] for row in rows_of(browser, "shipped")}
-    command = ("1.3B", "--vocab", "32k", "--tokens", "30B", "--json")
-    there = json.loads(output_of("shape", *command, cwd=tmp_path))
+    there = json_of("shape", "1.3B", "--vocab", "32k", "--tokens", "30B", cwd=tmp_path)
     for one in there["shipped"]:
         said = here[f"{one['name']} ({one['year']})"]
         if one["origin"]:
@@ -214,7 +213,7 @@ def test_it_says_what_its_command_says(browser: Any, tmp_path: Path, fields: dic
         command = command.replace("FOLDER", str(folder_of(family, tmp_path)))
     program, name, *options = shlex.split(command)
     assert (program, name) == ("shapelaw", "shape")
-    there = json.loads(output_of("shape", *options, "--json", cwd=tmp_path))
+    there = json_of("shape", *options, cwd=tmp_path)
     best = there["best"]
     said = re.search(r"Best depth: (\d+) layers? \(68%: (\d+) to (\d+)\)", text_of(browser, "answer"))
     assert said is not None
@@ -408,12 +407,12 @@ def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any, 
     give(browser, size="70B")  # 20 tokens for each parameter
     assert text_of(browser, "problem") == ""
     assert text_of(browser, "answer").startswith("Best depth: can't tell")
-    near = json.loads(output_of("shape", "70B", "--json", cwd=tmp_path))["nearest_told"]
+    near = json_of("shape", "70B", cwd=tmp_path)["nearest_told"]
     said = f"{near['size'] / 1e9:.3g}B: {near['depth']} layers ({near['low']} to {near['high']})."
     assert f"The nearest that it can tell is {said}" in text_of(browser, "flat")
     assert browser.find_elements("css selector", "#figure path.curve") == []
     give(browser, size="1.3B", tokens="10T")
-    near = json.loads(output_of("shape", "1.3B", "--tokens", "10T", "--json", cwd=tmp_path))["nearest_told"]
+    near = json_of("shape", "1.3B", "--tokens", "10T", cwd=tmp_path)["nearest_told"]
     said = f"is 3.5T tokens: {near['depth']} layers ({near['low']} to {near['high']})."
     assert "these are more than 10 times as many" in text_of(browser, "flat")
     assert said in text_of(browser, "flat")
@@ -504,5 +503,3 @@ def test_times_of_one_s_own_machine_come_first(tmp_path: Path) -> None:
     machines = json.loads(re.findall(r'"machines":(\{.*?\}\}),"normals"', text)[0])
     assert [*machines] == [str(speed), "mi250x", "h200"]
     assert math.dist(machines[str(speed)]["log_time"], machines["h200"]["log_time"]) == 0.0
-    refused = sentence_of("advisor_page", "--fit", "nowhere", "--out", "other.html", cwd=tmp_path)
-    assert "--fit nowhere has no transitions.csv" in refused

@@ -5,13 +5,12 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from commands import output_of
+from commands import json_of, output_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -214,13 +213,10 @@ def test_a_law_is_found_again_from_its_losses() -> None:
     assert found.size(1e20) == pytest.approx(true.size(1e20), rel=0.02)
 
 
-def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
-    return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
-
-
 def test_a_budget_in_flops_or_hours_has_an_answer(tmp_path: Path) -> None:
-    by_flops = numbers(tmp_path, "--flops", "2.7648e20", "--vocab", "32k")
-    by_hours = numbers(tmp_path, "--hours", 24, "--gpus", 8, "--flops-per-gpu", "4e14", "--vocab", "32k")
+    by_flops = json_of("shape", "--flops", "2.7648e20", "--vocab", "32k", cwd=tmp_path)
+    hours = ("--hours", 24, "--gpus", 8, "--flops-per-gpu", "4e14", "--vocab", "32k")
+    by_hours = json_of("shape", *hours, cwd=tmp_path)
     assert by_flops == by_hours
     assert by_flops["size"] == by_flops["budget"]["size"]
     assert by_flops["tokens"] == by_flops["budget"]["tokens"]

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from bottleneck_runs import rank_runs, write_redundancies
-from commands import output_of
+from commands import json_of, output_of
 from small import REPOSITORY
 
 from shapelaw.advice.models.architectures import make_architecture
@@ -57,7 +57,7 @@ def printed(*arguments: object) -> str:
 
 
 def rows(*arguments: object) -> dict[str, Any]:
-    return {row["architecture"]: row for row in json.loads(printed(*arguments, "--json"))}
+    return {row["architecture"]: row for row in json_of("bottlenecks", *arguments)}
 
 
 def test_the_shapes_of_the_committed_table_have_sources_and_their_published_parameters() -> None:

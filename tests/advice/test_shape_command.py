@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import output_of, sentence_of
+from commands import json_of, output_of, sentence_of
 from model_configs import folder_of
 from scattered_shapes import Design, draw_shapes, symmetric
 from small import PYTHON, REPOSITORY, SCRIPTS, command_path
@@ -17,7 +17,7 @@ LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 
 
 def numbers(folder: Path, *arguments: object) -> dict[str, Any]:
-    return dict(json.loads(output_of("shape", *arguments, "--json", cwd=folder)))
+    return dict(json_of("shape", *arguments, cwd=folder))
 
 
 def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Path) -> None:
