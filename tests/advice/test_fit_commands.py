@@ -35,19 +35,8 @@ def test_a_public_ladder_has_a_surface_for_each_number_of_tokens_a_parameter(tmp
     Of the 116M group at 20 tokens for each parameter, depths of 3 to 24, eight shapes alone have 11.8 layers as best.
     """
     table = REFERENCE / "bian_morph.csv"
-    said = output_of(
-        SURFACE,
-        table,
-        "--size",
-        "total",
-        "--sizes",
-        "118M,800M",
-        "--draws",
-        200,
-        "--out",
-        "out",
-        cwd=tmp_path,
-    )
+    asked = ("--size", "total", "--sizes", "118M,800M", "--draws", 200, "--out", "out")
+    said = output_of(SURFACE, table, *asked, cwd=tmp_path)
     assert "3 token budgets, one surface each." in said
     assert "left out" not in said
     fits = [fit_in(tmp_path / "out" / f"tokens-{ratio}-per-parameter") for ratio in (20.1, 40.5, 161)]
