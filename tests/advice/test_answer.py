@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.advice.answer import allocation, answer
-from shapelaw.advice.answer.costs import Best, Question, evidence_of
+from shapelaw.advice.answer.costs import Best, Question
 from shapelaw.advice.answer.formats import config_of, shape_for
 from shapelaw.advice.answer.numbers import as_json
 from shapelaw.advice.answer.sizes import Counting
@@ -25,14 +25,14 @@ from shapelaw.advice.evidence.public import Network, public_evidence, shipped_mo
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import published_json
 
-CONTENT = published_json("evidence")
-EVIDENCE = evidence_of(CONTENT)
-LAW = transitions_of(CONTENT["law"])
-LLAMA = Counting(vocab_size=32000)
+LAW = transitions_of(published_json("evidence")["law"])
+VOCAB_32K = Counting(vocab_size=32000)
 
 
-def answered(size: float, tokens: float = 3e10, counting: Counting = LLAMA, **more) -> answer.ShapeAnswer:
-    question = Question(size, counting, tokens, EVIDENCE.clock, equal_time=more.pop("equal_time", False))
+def answered(
+    size: float, tokens: float = 3e10, counting: Counting = VOCAB_32K, equal_time: bool = False, **more
+) -> answer.ShapeAnswer:
+    question = Question(size, counting, tokens, public_evidence().clock, equal_time=equal_time)
     return answer.public_answer(question, **more)
 
 
@@ -58,7 +58,7 @@ def test_a_weak_law_says_why() -> None:
 
 def test_a_model_that_was_made_from_another_is_not_priced() -> None:
     made = next(one for one in shipped_models(SizeAxis.TOTAL) if one.origin)
-    assert answer.price(made, Question(1.3e9, LLAMA, 3e11, EVIDENCE.clock)).cost is None
+    assert answer.price(made, Question(1.3e9, VOCAB_32K, 3e11, public_evidence().clock)).cost is None
 
 
 def test_shipped_models_have_the_sizes_that_their_numbers_make() -> None:
@@ -76,19 +76,12 @@ def test_the_vocabulary_of_the_law_is_its_formulas() -> None:
     assert 0.7 < low / high <= 1.0
 
 
-VOCAB_32K, BLOCKS = Counting(vocab_size=32000), 12 * 16 * 2048**2
+BLOCKS = 12 * 16 * 2048**2
 GIVEN = Network("Your shape", 16, 2048, BLOCKS, BLOCKS + 2 * 32000 * 2048, VOCAB_32K)
 
 
-def answered_by_text(
-    size: float, equal_time: bool = False, given: Network | None = None, tokens: float = 3e10
-) -> answer.ShapeAnswer:
-    question = Question(size, VOCAB_32K, tokens, public_evidence().clock, equal_time=equal_time)
-    return answer.public_answer(question, given=given)
-
-
 def test_a_given_shape_of_another_size_is_told_with_its_own() -> None:
-    text = text_of(answered_by_text(1.3e9, given=GIVEN))
+    text = text_of(answered(1.3e9, given=GIVEN))
     assert "has 936 million where 1.3 billion was asked (-28%)" in text
 
 
@@ -97,7 +90,7 @@ def _one_line(found: answer.ShapeAnswer) -> str:
 
 
 def test_what_can_t_be_told_is_said_with_its_range() -> None:
-    found = answered_by_text(7e9)
+    found = answered(7e9)
     text = text_of(found)
     assert "Best depth: can't tell. What the evidence leaves open lies between" in text
     assert "more than 3 times outside" in text.replace("\n", " ")
@@ -108,25 +101,22 @@ def test_what_can_t_be_told_is_said_with_its_range() -> None:
     assert numbers["best"]["low"] < numbers["best"]["high"]
     assert numbers["costs"] == []
     near = numbers["nearest_told"]
-    assert answered_by_text(near["size"]).by
-    assert not answered_by_text(1.05 * near["size"]).by
-    few = as_json(answered_by_text(1.3e9, tokens=1e6))["nearest_told"]
+    assert answered(near["size"]).by
+    assert not answered(1.05 * near["size"]).by
+    few = as_json(answered(1.3e9, tokens=1e6))["nearest_told"]
     assert (few["size"], few["tokens"]) == (1.3e9, 1e9)
-    many = answered_by_text(1.3e9, tokens=1e13)
+    many = answered(1.3e9, tokens=1e13)
     assert (many.nearest.question.size, many.nearest.question.tokens) == (
         1.3e9,
         pytest.approx(3.5e12, rel=0.01),
     )
     assert "Its losses end at 350 billion tokens: these are more than 10 times as many." in _one_line(many)
-    assert as_json(answered_by_text(1.3e9))["nearest_told"] is None
+    assert as_json(answered(1.3e9))["nearest_told"] is None
 
 
 def test_few_tokens_are_told_with_who_decides_and_what_more_of_them_change() -> None:
     """Before, 26 layers stood below an interval of 3 to 9 without a word."""
-    few, more = (
-        answer.public_answer(Question(1e8, Counting(vocab_size=8000), tokens, public_evidence().clock))
-        for tokens in (2e9, 3e10)
-    )
+    few, more = (answered(1e8, tokens, Counting(vocab_size=8000)) for tokens in (2e9, 3e10))
     said = _one_line(few)
     low, high = ends(more.best)
     assert (
@@ -139,7 +129,7 @@ def test_few_tokens_are_told_with_who_decides_and_what_more_of_them_change() -> 
 
 
 def test_at_equal_time_sizes_stand_in_place_of_times() -> None:
-    found = answered_by_text(1.3e9, equal_time=True)
+    found = answered(1.3e9, equal_time=True)
     assert "others as slow" in text_of(found).splitlines()[0]
     assert as_json(found)["size_means"] == "time"
 
@@ -188,7 +178,7 @@ def test_published_laws_say_what_their_papers_say() -> None:
 
 def test_no_other_size_of_the_same_flops_loses_less() -> None:
     """By the mean of the draws, with the best depth of each size."""
-    found = allocation.public_allocation(Counting(vocab_size=32000), 1e20, 0.005)
+    found = allocation.public_allocation(VOCAB_32K, 1e20, 0.005)
     (low, high), (least, most) = found.interval, found.flat
     assert low < least < found.size < most < high
     used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
@@ -197,7 +187,7 @@ def test_no_other_size_of_the_same_flops_loses_less() -> None:
 
 @pytest.mark.parametrize("flops", [1e17, 1e23])
 def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
-    found = allocation.public_allocation(Counting(vocab_size=32000), flops, 0.005)
+    found = allocation.public_allocation(VOCAB_32K, flops, 0.005)
     assert found.interval is None
     assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
     assert "the laws' mean" in " ".join(allocation.allocation_text(found).split())
@@ -264,10 +254,8 @@ def test_torchtitan_makes_the_feed_forward_width_again(depth: int, size: float, 
     call = ast.parse(config_of(shape, "torchtitan", 2048), mode="eval").body
     assert isinstance(call, ast.Call)
     args = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-    assert set(args) <= {
-        *("dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of", "ffn_dim_multiplier"),
-        "max_seq_len",
-    }
+    fields = "dim n_layers n_heads n_kv_heads vocab_size multiple_of ffn_dim_multiplier max_seq_len"
+    assert set(args) <= {*fields.split()}
     hidden = int(args["ffn_dim_multiplier"] * int(2 * 4 * args["dim"] / 3))
     step = args["multiple_of"]
     assert step * ((hidden + step - 1) // step) == shape.hidden_width
@@ -286,28 +274,11 @@ def test_nanochat_s_heads_are_shared_out_among_its_heads_of_keys(
 def test_litgpt_has_the_fields(tmp_path: Path) -> None:
     """`litgpt/config.py: Config` of Lightning-AI/litgpt at 0006c973, of which it reads a model_config.yaml."""
     config = yaml.safe_load(output_of("shape", *ASKED_FOR, "--format", "litgpt", "--depth", 24, cwd=tmp_path))
-    fields = {
-        *(
-            "name",
-            "block_size",
-            "vocab_size",
-            "padded_vocab_size",
-            "n_layer",
-            "n_embd",
-            "n_head",
-            "n_query_groups",
-        ),
-        *(
-            "head_size",
-            "intermediate_size",
-            "rotary_percentage",
-            "parallel_residual",
-            "bias",
-            "norm_class_name",
-        ),
-        "mlp_class_name",
-    }
-    assert set(config) == fields
+    fields = (
+        "name block_size vocab_size padded_vocab_size n_layer n_embd n_head n_query_groups head_size "
+        "intermediate_size rotary_percentage parallel_residual bias norm_class_name mlp_class_name"
+    )
+    assert set(config) == {*fields.split()}
     d, queries, keys = config["n_embd"], config["n_head"], config["n_query_groups"]
     block = d * config["head_size"] * 2 * (queries + keys) + 3 * d * config["intermediate_size"]
     assert config["n_layer"] * block + 2 * config["padded_vocab_size"] * d == pytest.approx(350e6, rel=0.01)
