@@ -23,39 +23,26 @@ def runs(seeds, noise=lambda width: 0.01, rng=None):
     return pd.DataFrame(rows, columns=["depth", "width", "seed", "loss"])
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-@pytest.mark.parametrize("loss", [9.87, 4.5])
-def test_one_of_several_seeds_is_off_by_itself(seeds, loss):
+@pytest.mark.parametrize(
+    ("seeds", "losses", "off", "pairs"),
+    [
+        *((seeds, {2 * seeds: loss}, [2 * seeds], []) for seeds in (3, 5) for loss in (9.87, 4.5)),
+        # of two nobody can say which is off: without the higher one noise of 0.008 and 0.018 fell to 0.0012
+        *((2, {4: loss}, [], [4, 5]) for loss in (9.87, 4.5)),
+        (3, {6: 0.5}, [6], []),  # the two that agree are right
+        (3, {6: 7.1, 7: 9.4}, [6, 7], []),  # without agreement the lowest
+        (
+            250,
+            {1000: 3.0},
+            [1000],
+            [],
+        ),  # all pairs would be half a million, and slopes between those 10 to the 11
+    ],
+)
+def test_of_the_seeds_of_a_shape_those_are_off_that_are(seeds, losses, off, pairs):
     table = runs(seeds)
-    table.loc[2 * seeds, "loss"] = loss
-    off, pairs = off_twins(table)
-    assert table.index[off].tolist() == [2 * seeds]
-    assert not pairs.any()
-
-
-@pytest.mark.parametrize("loss", [9.87, 4.5])
-def test_of_two_seeds_nobody_can_say_which_is_off(loss):
-    """The higher one was left out, so that noise of 0.008 and 0.018 beside it fell to 0.0012."""
-    table = runs(2)
-    table.loc[4, "loss"] = loss
-    off, pairs = off_twins(table)
-    assert not off.any()
-    assert table.index[pairs].tolist() == [4, 5]
-
-
-def test_of_three_seeds_the_two_that_agree_are_right_and_without_agreement_the_lowest():
-    table = runs(3)
-    table.loc[6, "loss"] = 0.5
-    assert table.index[off_twins(table)[0]].tolist() == [6]
-    table.loc[[6, 7], "loss"] = [7.1, 9.4]
-    assert table.index[off_twins(table)[0]].tolist() == [6, 7]
-
-
-def test_of_hundreds_of_seeds_the_one_is_off_that_is():
-    """All pairs of 250 seeds of 15 shapes would be half a million, and the slopes between those 10 to the 11."""
-    table = runs(250)
-    table.loc[1000, "loss"] += 0.5
-    assert table.index[off_twins(table)[0]].tolist() == [1000]
+    table.loc[[*losses], "loss"] = [*losses.values()]
+    assert [table.index[found].tolist() for found in off_twins(table)] == [off, pairs]
 
 
 def test_rows_of_another_setting_side_by_side_are_no_small_noise():
