@@ -37,8 +37,14 @@ def config_of(family: str) -> dict[str, Any]:
     return {"model_type": family, **CONFIGS[family]}
 
 
+def written(folder: Path, config: dict[str, Any] | str) -> Path:
+    """A folder with a config.json, of a config or of a text."""
+    folder.mkdir(exist_ok=True)
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    return folder
+
+
 def folder_of(family: str, place: Path) -> Path:
     """A folder in `place` with that config."""
-    (place / family).mkdir()
-    (place / family / "config.json").write_text(json.dumps(config_of(family)), encoding="utf-8")
-    return place / family
+    return written(place / family, config_of(family))

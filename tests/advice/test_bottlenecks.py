@@ -1,6 +1,5 @@
 """Bottlenecks: their texts, rows and sentences, the command, and the committed table of well-known architectures."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 from bottleneck_runs import rank_runs, write_redundancies
 from commands import json_of, output_of
+from model_configs import written
 from small import REPOSITORY
 
 from shapelaw.advice.models.architectures import make_architecture
@@ -142,8 +142,7 @@ def test_a_model_s_folder(tmp_path: Path) -> None:
     """Four layers as DeepSeek-V3's: heads of 128 values are H d_a = 16,384; 7,168, its width, was read."""
     sizes = {"hidden_size": 7168, "num_attention_heads": 128, "v_head_dim": 128, "vocab_size": 129280}
     config = {"model_type": "deepseek_v3", **sizes, "num_hidden_layers": 4, "num_experts_per_tok": 8}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    found = rows("--model", tmp_path)[tmp_path.name]
+    found = rows("--model", written(tmp_path, config))[tmp_path.name]
     assert (found["bottleneck"], found["attention_width"], found["depth"]) == ("attention ratio", 16384, 4)
     assert found["attention_ratio"] == pytest.approx(2.29, abs=0.01)
     assert found["params"] == found["model"]["params"]

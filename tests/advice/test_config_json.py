@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+from model_configs import written
 from small import listed
 
 from shapelaw.advice.models.architectures import Architecture, architecture_of_row, make_architecture
@@ -36,8 +37,7 @@ def test_a_folder_without_a_config_that_is_a_text_is_a_sentence(tmp_path: Path) 
 def test_a_path_is_told_from_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "config.json").write_text("{}")
+    written(tmp_path / "mine", {})
     assert local_path("mine") == Path("mine")
     assert local_path("~/mine") == tmp_path / "mine"
     assert local_path("/no/where") == Path("/no/where")

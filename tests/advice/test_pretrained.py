@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_configs import NOT_COUNTED, config_of
+from model_configs import NOT_COUNTED, config_of, written
 from small import REPOSITORY
 
 from shapelaw.advice.models import described
@@ -22,13 +22,6 @@ pytest.importorskip("transformers")
 
 DECODER, MIXTURE, ENCODER = described.Kind.DENSE_DECODER, described.Kind.MIXTURE, described.Kind.ENCODER
 BOTH, STATES, IMAGE = described.Kind.ENCODER_DECODER, described.Kind.STATE_SPACE, described.Kind.IMAGE
-
-
-def written(folder: Path, config: dict[str, Any] | str) -> Path:
-    folder.mkdir(exist_ok=True)
-    text = config if isinstance(config, str) else json.dumps(config)
-    (folder / "config.json").write_text(text, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture
