@@ -1,4 +1,4 @@
-"""The memorization studies from their keys to runs, and from a table of runs to files."""
+"""The memorization studies from their keys to runs, from a table of runs to files, and which heads are saturated."""
 
 import json
 from pathlib import Path
@@ -7,23 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import output_of
-from memorizing_networks import BEND, HEAD_COUNTS, HEAD_DIMS, simulate, study_of
+from memorizing_networks import BEND, HEAD_COUNTS, HEAD_DIMS, save_weights, simulate, study_of, weights
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import Capacity, CapacityStatus
+from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.specs.kinds import spec_from_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.studies.memorization import analysis as tables
+from shapelaw.studies.memorization import saturation
 from shapelaw.studies.memorization.analysis import (
     ALONG_HEAD_DIM,
     ALONG_HEADS,
     comparison_table,
 )
 from shapelaw.studies.memorization.results import _heads, saturated_titles
-from shapelaw.studies.memorization.saturation import RELU_COLUMNS, relu_results
 
 
 def test_the_command_reads_the_least_table(tmp_path):
@@ -35,10 +36,10 @@ def test_the_command_reads_the_least_table(tmp_path):
 
 
 def test_another_table_is_refused(tmp_path: Path) -> None:
-    columns = [name for name in RELU_COLUMNS if name not in ("relu_units", "relu")]
+    columns = [name for name in saturation.RELU_COLUMNS if name not in ("relu_units", "relu")]
     pd.DataFrame([dict.fromkeys(columns, 0)]).to_csv(tmp_path / "relu.csv", index=False)
     with pytest.raises(UserError, match=r"has no relu_units, relu; make it again: rm "):
-        relu_results(tmp_path / "relu.csv")
+        saturation.relu_results(tmp_path / "relu.csv")
 
 
 def test_a_gain_beyond_the_context_is_found():
@@ -128,3 +129,57 @@ def test_a_grids_last_batch_wins_over_the_sections() -> None:
     runs = runs_of(config, "memorization_heads", REPOSITORY).values()
     assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
     assert all(spec_from_dict(run.to_dict()) == run for run in runs)
+
+
+def checked(*rows):
+    """(heads, T, seed, accuracy)."""
+    table = pd.DataFrame(rows, columns=["heads", "examples", "seed", "accuracy"])
+    return check_memorization_runs(table.assign(context=32, head_dim=64), "runs.csv")
+
+
+def test_agreement_with_the_published_sizes():
+    def verdicts(*rows):
+        found = saturation.analyse_saturation(checked(*rows), None)
+        return saturation.comparison_table(found)["agrees"].tolist()
+
+    assert verdicts((4, 550, 0, 1.0), (4, 600, 0, 0.9)) == ["yes"]
+    assert verdicts((4, 300, 0, 1.0), (4, 350, 0, 0.9)) == ["no"]
+    assert verdicts((4, 300, 0, 1.0)) == ["open"]
+    assert verdicts((4, 300, 0, 0.9)) == ["no"]
+    assert verdicts((5, 300, 0, 0.9)) == ["open"]
+
+
+def test_the_threshold_is_above_099(tmp_path):
+    above = np.nextafter(np.float32(0.99), np.float32(1))
+    save_weights(tmp_path / "a", "edge", np.array([[0.99, above]], dtype=np.float32))
+    (one,) = saturation.read_attention(tmp_path / "a")
+    # 0.99 as a float32 is just below 0.99
+    assert one.saturated.tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"heads": None}, "lacks heads"),
+        ({"examples": 7}, r"largest_weight has the shape \(6, 4\); \(examples, heads\) is \(7, 4\)"),
+        ({"largest_weight": np.full((6, 4), 1.5)}, r"must be in \(0, 1\]"),
+        ({"largest_weight": np.full((6, 4), np.nan)}, r"must be in \(0, 1\]"),
+        ({"largest_weight": np.array([["a"] * 4] * 6)}, "can't be read as .npz"),
+    ],
+)
+def test_wrong_files_are_named(tmp_path, changes, said):
+    save_weights(tmp_path / "a", "one", weights(), **changes)
+    with pytest.raises(UserError, match=said):
+        saturation.read_attention(tmp_path / "a")
+
+
+def test_files_that_are_no_archives_and_empty_folders(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(UserError, match=r"has no \.npz files"):
+        saturation.read_attention(tmp_path / "a")
+    save_weights(tmp_path / "a", "whole", weights())
+    cut = (tmp_path / "a" / "whole.npz").read_bytes()
+    for content in (b"no archive", b"", cut[: len(cut) // 2]):
+        (tmp_path / "a" / "whole.npz").write_bytes(content)
+        with pytest.raises(UserError, match=r"can't be read as \.npz"):
+            saturation.read_attention(tmp_path / "a")
