@@ -17,20 +17,8 @@ from hypothesis import strategies as st
 
 from shapelaw.advice.answer import laws
 from shapelaw.advice.answer.costs import DEPTHS, evidence_of
-from shapelaw.advice.evidence import fit
+from shapelaw.advice.evidence import checks, fit
 from shapelaw.advice.evidence import losses as formula
-from shapelaw.advice.evidence.checks import (
-    Miss,
-    against_law,
-    best_depths,
-    between,
-    costs_between,
-    growth,
-    left_out_losses,
-    log_blocks_at,
-    spread_between_sources,
-    without_each_shape,
-)
 from shapelaw.advice.evidence.predicted import by_budget, predicted, size_terms
 from shapelaw.advice.evidence.public import MODELS, public_evidence, shipped_models
 from shapelaw.errors import UserError
@@ -250,14 +238,14 @@ def fitted() -> fit.Fitted:
 
 
 def test_equal_totals_leave_less_for_the_blocks_of_wide_networks() -> None:
-    blocks = log_blocks_at(1e8, "equal total")
+    blocks = checks.log_blocks_at(1e8, "equal total")
     assert (np.diff(blocks) > 0).all()
     assert (blocks < math.log(1e8)).all()
-    assert log_blocks_at(1e8, "equal blocks") == pytest.approx(np.full_like(DEPTHS, math.log(1e8)))
+    assert checks.log_blocks_at(1e8, "equal blocks") == pytest.approx(np.full_like(DEPTHS, math.log(1e8)))
 
 
 def test_series_of_the_same_networks_predict_each_other() -> None:
-    found = between(*(fitted().surface(fit.SETS[name]) for name in ("full rate", "half rate")))
+    found = checks.between(*(fitted().surface(fit.SETS[name]) for name in ("full rate", "half rate")))
     assert max(abs(one.off) for misses in found.values() for one in misses) < 0.1
     at_equal_blocks = found["equal blocks"]
     assert [one.moved for one in at_equal_blocks] == pytest.approx([1.0] * len(at_equal_blocks), abs=0.05)
@@ -266,7 +254,9 @@ def test_series_of_the_same_networks_predict_each_other() -> None:
 
 
 def test_costs_of_the_same_networks_come_out_as_said() -> None:
-    misses, scale = costs_between(fitted().surface(fit.SETS["full rate"]), fitted(), fit.SETS["half rate"])
+    misses, scale = checks.costs_between(
+        fitted().surface(fit.SETS["full rate"]), fitted(), fit.SETS["half rate"]
+    )
     assert scale == pytest.approx(1.0, abs=0.1)
     assert np.sqrt(np.mean([one.off**2 for one in misses])) < 0.01
     assert np.mean([one.held() for one in misses]) > 0.5
@@ -275,35 +265,37 @@ def test_costs_of_the_same_networks_come_out_as_said() -> None:
 def test_left_out_shapes_are_held_about_as_often_as_said_and_a_jackknife_is_about_as_wide_as_the_draws() -> (
     None
 ):
-    held = np.mean([one.held() for one in left_out_losses(fitted(), fit.SETS["full rate"])])
+    held = np.mean([one.held() for one in checks.left_out_losses(fitted(), fit.SETS["full rate"])])
     assert 0.55 <= held <= 0.85
-    misses = without_each_shape(fitted(), fit.SETS["half rate"])["equal blocks"]
+    misses = checks.without_each_shape(fitted(), fit.SETS["half rate"])["equal blocks"]
     ratio = [one.off / one.own for one in misses]
     assert 0.3 < np.median(ratio) < 2.0
 
 
 def test_another_source_that_is_off_by_a_known_amount_gives_its_spread() -> None:
-    misses = against_law(fitted(), lambda size: math.exp(best_at(size) + 0.4))
+    misses = checks.against_law(fitted(), lambda size: math.exp(best_at(size) + 0.4))
     assert [one.off for one in misses] == pytest.approx([0.4] * len(misses), abs=0.12)
     own = float(np.mean([one.own**2 for one in misses]))
     off = float(np.mean([one.off**2 for one in misses]))
-    assert spread_between_sources([misses]) == pytest.approx(math.sqrt((off - own) / 2.0))
-    none = [Miss(0.0, 0.0, 0.0, 0.0)]
-    assert spread_between_sources([misses, none]) == pytest.approx(math.sqrt((off - own) / 4.0))
-    same = against_law(
-        fitted(), lambda size: math.exp(best_depths(fitted().surface(SERIES), size, 3e10, "equal blocks")[0])
+    assert checks.spread_between_sources([misses]) == pytest.approx(math.sqrt((off - own) / 2.0))
+    none = [checks.Miss(0.0, 0.0, 0.0, 0.0)]
+    assert checks.spread_between_sources([misses, none]) == pytest.approx(math.sqrt((off - own) / 4.0))
+    same = checks.against_law(
+        fitted(),
+        lambda size: math.exp(checks.best_depths(fitted().surface(SERIES), size, 3e10, "equal blocks")[0]),
     )
-    assert spread_between_sources([same]) == 0.0
+    assert checks.spread_between_sources([same]) == 0.0
 
 
 def test_growth_is_what_errors_have_beyond_the_draws() -> None:
-    one = Miss(0.5, 0.3, -0.3, 0.3, 2.0)
-    assert growth([[one, one]]) == pytest.approx(0.4 / 2.0)
-    assert growth([[Miss(0.1, 0.3, -0.3, 0.3, 2.0)]]) == 0.0
-    assert growth([[Miss(0.1, 0.3, -0.3, 0.3, 2.0)], [one]]) == pytest.approx(0.2)  # the worst of the groups
+    one = checks.Miss(0.5, 0.3, -0.3, 0.3, 2.0)
+    assert checks.growth([[one, one]]) == pytest.approx(0.4 / 2.0)
+    near = checks.Miss(0.1, 0.3, -0.3, 0.3, 2.0)
+    assert checks.growth([[near]]) == 0.0
+    assert checks.growth([[near], [one]]) == pytest.approx(0.2)  # the worst of the groups
     with pytest.raises(UserError, match="too few sizes or budgets"):
-        growth([[Miss(0.1, 0.3, -0.3, 0.3, 0.1)]])
-    off = Miss(0.35, 0.2, -0.2, 0.2, 0.0, 1.0)
+        checks.growth([[checks.Miss(0.1, 0.3, -0.3, 0.3, 0.1)]])
+    off = checks.Miss(0.35, 0.2, -0.2, 0.2, 0.0, 1.0)
     assert (off.held(), off.held(0.3)) == (False, True)  # a moved interval holds more
 
 
@@ -328,14 +320,14 @@ def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> Non
     assert content["time"]["work"] == pytest.approx(0.25, abs=1e-3)
     assert content["time"]["depth"] == pytest.approx(-0.4, abs=1e-3)
     assert content["command"] == "shapelaw evidence losses.csv"
-    checks = pd.read_csv(tmp_path / "checks.csv")
-    assert set(checks["left_out"]) >= {
+    rows = pd.read_csv(tmp_path / "checks.csv")
+    assert set(rows["left_out"]) >= {
         "all runs of the half rate",
         "Levine et al. 2020, table 4a",
         "all runs of Bian et al. 2025, 20N",
         "each shape of Bian et al. 2025, 20N",
     }
-    assert checks["held"].dropna().between(0, 1).all()
+    assert rows["held"].dropna().between(0, 1).all()
     assert content["range"]["tokens"][0] == 1610612736 < content["range"]["level_tokens"][0] == 10**10
     text = json.dumps(content)
     assert "loss" not in content["groups"][0]
