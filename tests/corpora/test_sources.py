@@ -66,15 +66,8 @@ def test_files_that_are_not_read_are_told(tmp_path: Path, capsys: pytest.Capture
 
 def test_hidden_copies_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of notebooks, editors and other systems' archives, whose copies would stand in the test set too."""
-    names = (
-        "a.txt",
-        ".a.txt.swp",
-        ".ipynb_checkpoints/a-checkpoint.txt",
-        "__MACOSX/a.txt",
-        "a.txt~",
-        "a.txt.bak",
-    )
-    for name in names:
+    names = "a.txt .a.txt.swp .ipynb_checkpoints/a-checkpoint.txt __MACOSX/a.txt a.txt~ a.txt.bak"
+    for name in names.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"A text of {name}.")
     assert read(Folder(tmp_path)) == [("a.txt:0", "A text of a.txt.")]
