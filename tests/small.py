@@ -13,6 +13,7 @@ from shapelaw.specs.runs import Run, Training
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "scripts"
 COMMANDS = REPOSITORY / "tests" / "bin"  # that stand before the machine's own
+LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"  # committed runs
 PYTHON = sys.executable
 
 

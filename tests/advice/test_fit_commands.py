@@ -9,13 +9,12 @@ import pytest
 from commands import output_of, script
 from loss_surfaces import grid_of, simulate
 from scattered_shapes import Design, draw_shapes, symmetric
-from small import REPOSITORY
+from small import LAPTOP
 
 from shapelaw.advice.answer.laws import own_surface
 from shapelaw.specs.cost import read_cost_model
 from shapelaw.studies.study import REFERENCE
 
-LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 SURFACE, TRANSITIONS = "fit_surface", "fit_transitions"
 
 

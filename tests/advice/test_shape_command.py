@@ -11,9 +11,7 @@ import pytest
 from commands import json_of, output_of, sentence_of
 from model_configs import folder_of
 from scattered_shapes import Design, draw_shapes, symmetric
-from small import PYTHON, REPOSITORY, SCRIPTS, command_path
-
-LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
+from small import LAPTOP, PYTHON, SCRIPTS, command_path
 
 
 def numbers(folder: Path, *arguments: object) -> dict[str, Any]:

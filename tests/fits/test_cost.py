@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import REPOSITORY, listed
+from small import LAPTOP, listed
 
 from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost
@@ -16,7 +16,6 @@ from shapelaw.specs.cost import CostModel, run_seconds
 from shapelaw.specs.making import make_shape
 from shapelaw.specs.runs import Run, Training
 
-LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 GRID = [(1, 64), (2, 352), (4, 48), (4, 352), (8, 32), (8, 248), (16, 32), (16, 176)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from grid_runs import HEADS_COST, RANK_COST, analysed, grid_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import REPOSITORY
+from small import LAPTOP
 
 from shapelaw.errors import Parts, UserError
 from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths
@@ -24,8 +24,6 @@ from shapelaw.studies.grid.cells import (
     typed,
 )
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
-
-RESULTS = REPOSITORY / "docs" / "results"
 
 
 def names(table: pd.DataFrame, *axes: str, **options) -> list[str]:
@@ -135,7 +133,7 @@ def test_wrong_tables_and_axes_are_sentences(change, axes, sentence: str) -> Non
 
 
 def test_the_committed_runs_are_one_cell_and_a_copy_with_other_heads_is_another() -> None:
-    runs = pd.read_parquet(RESULTS / "laptop_depth_width.parquet")
+    runs = pd.read_parquet(LAPTOP)
     assert names(runs) == ["all runs"]
     other = runs.assign(heads=4, attention_dim=runs["width"] // 4, seed=runs["seed"] + 10)
     assert names(pd.concat([runs, other])) == ["H = 2", "H = 4"]
@@ -177,7 +175,6 @@ def test_pairs_that_differ_in_one_thing_are_those_of_all_pairs():
 
 
 FEW = Options(draws=200)
-LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 
 
 @pytest.mark.parametrize(
