@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.advice.answer.costs import Costs, Question, ask, evidence_of
+from shapelaw.advice.answer.costs import Costs, Question, as_quick, ask, evidence_of
 from shapelaw.advice.answer.laws import PUBLISHED, read_law
 from shapelaw.advice.answer.sizes import Counting
-from shapelaw.advice.evidence.clocks import Clock, Serving, as_quick, log_blocks_at, log_work, read_clock
+from shapelaw.advice.evidence.clocks import Clock, Serving, log_blocks_at, log_work, read_clock
 from shapelaw.advice.evidence.public import transitions_of
 from shapelaw.errors import UserError
 from shapelaw.fits.line import Floats
@@ -187,10 +186,11 @@ def test_a_roofline_tells_the_published_latencies_of_three_shapes() -> None:
 
 def test_sizes_that_are_as_quick_take_that_time() -> None:
     serving, counting = Serving(1, 4096, 3.3e12), Counting(vocab_size=32000)
-    times = partial(serving.log_times, vocab_size=32000, context=2048)
+    question = Question(1.3e9, counting, 3e10, serving)
+    times = question.log_times
     grid = np.log(np.arange(2.0, 40.0))
     wanted = float(times(log_blocks_at(1.3e9, counting, np.log([20.0])), np.log([20.0]))[0])
-    sizes = as_quick(times, wanted, np.full_like(grid, 1.3e9), counting, grid)
+    sizes = as_quick(question, wanted, np.full_like(grid, 1.3e9), grid)
     assert times(log_blocks_at(sizes, counting, grid), grid) == pytest.approx(
         np.full_like(grid, wanted), abs=1e-4
     )

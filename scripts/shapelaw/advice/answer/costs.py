@@ -45,6 +45,8 @@ SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])
 UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
 COARSE = 8  # depths of a grid among which one is looked at first
 NUDGE = 0.02  # e-folds of size over which slopes are taken
+SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
+TURNS = 12  # steps at most
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,17 @@ class Evidence:
         assert isinstance(self.draws, Draws)
         scores = np.random.default_rng(1).permutation(clocks.normal_scores(len(self.draws)))
         return self.draws.scaled(self.spread.scale * scores)
+
+    def moved(
+        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: float, errors: Floats | None
+    ) -> Floats:
+        """(D, p) losses of other recipes, with ridges moved by `shift` standard deviations and blocks by errors."""
+        moves = shift * self.normals
+        losses = self.recipes.losses(log_blocks, log_depth, log_tokens, moves)
+        if errors is None:
+            return losses
+        larger = self.recipes.losses(log_blocks + NUDGE, log_depth, log_tokens, moves)
+        return losses + (larger - losses) / NUDGE * errors
 
     def beyond(self, blocks: float, total: float | None, depth: float) -> float:
         """E-folds beyond the sizes and best depths at which costs are told; at most 0 where they are.
@@ -286,18 +299,13 @@ class Costs:
         log_depth = np.log([self.best.depth])
         return float(self._middle(self._along(log_depth), log_depth)[0])
 
-    @cached_property
-    def _moved_best(self) -> Floats:
-        """(D,) losses of the best depth."""
-        log_depth = np.log([self.best.depth])
-        return self._moved(self._along(log_depth), log_depth)[:, 0]
-
     def _moved(self, log_blocks: Floats, log_depth: Floats) -> Floats:
         """(D, p) losses by the draws, with their ridges moved, and at equal time their sizes."""
         errors = self.block_errors
         if errors is not None:
             errors = np.stack([np.interp(log_depth, self.grid, row) for row in errors])
-        return _moved(self.evidence, self.question, log_blocks, log_depth, self.shift, errors)
+        log_tokens = math.log(self.question.tokens)
+        return self.evidence.moved(log_blocks, log_depth, log_tokens, self.shift, errors)
 
     def _middle(self, log_blocks: Floats, log_depth: Floats) -> Floats:
         """(p,) losses by all draws together."""
@@ -325,7 +333,8 @@ class Costs:
         value = np.maximum(self._middle(log_blocks, log_depth) - self._least, 0.0)
         moved, least = self._moved(log_blocks, log_depth), self.moved_least
         if self.evidence.few_shapes:
-            best = self._moved_best
+            log_best = np.log([self.best.depth])
+            best = self._moved(self._along(log_best), log_best)[:, 0]
             ends = [
                 interval_of_few(one, least, best, float(c)) for one, c in zip(moved.T, value, strict=True)
             ]
@@ -448,7 +457,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     same = middle if question.asked_depth is None else math.log(question.asked_depth)
     errors = _block_errors(evidence, question, sizes, same) if question.equal_time else None
     unmoved = shift == 0.0 and errors is None and evidence.recipes is evidence.draws
-    moved = own if unmoved else _moved(evidence, question, log_blocks, grid, shift, errors)
+    moved = own if unmoved else evidence.moved(log_blocks, grid, log_tokens, shift, errors)
     places, moved_least = lowest(moved, grid)
     ends = [np.quantile(one, (LOW, HIGH)) for one in (places, lowest(own, grid)[0])]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
@@ -464,23 +473,6 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     own_low, own_high = min(own_low, depth), max(own_high, depth)
     best = Best(depth, min(low, own_low), max(high, own_high), own_low, own_high)
     return Costs(question, evidence, sizes, log_blocks, best, shift, moved_least, errors)
-
-
-def _moved(
-    evidence: Evidence,
-    question: Question,
-    log_blocks: Floats,
-    log_depth: Floats,
-    shift: float,
-    block_errors: Floats | None,
-) -> Floats:
-    """(D, p) losses by the draws, with ridges moved by `shift` standard deviations and blocks by (D, p) errors."""
-    moves, log_tokens = shift * evidence.normals, math.log(question.tokens)
-    losses = evidence.recipes.losses(log_blocks, log_depth, log_tokens, moves)
-    if block_errors is None:
-        return losses
-    larger = evidence.recipes.losses(log_blocks + NUDGE, log_depth, log_tokens, moves)
-    return losses + (larger - losses) / NUDGE * block_errors
 
 
 def _block_errors(evidence: Evidence, question: Question, sizes: Floats, log_same: float) -> Floats:
@@ -505,12 +497,36 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
     log_tokens, at, grid = math.log(question.tokens), math.log(question.asked_depth or 24.0), evidence.grid
     sizes = np.full_like(grid, question.size)
     asked = question.log_times(clocks.log_blocks_at(sizes, question.counting, grid), grid)
-    for _ in range(clocks.TURNS):
+    for _ in range(TURNS):
         wanted = float(np.interp(at, grid, asked))
-        sizes = clocks.as_quick(question.log_times, wanted, sizes, question.counting, grid)
+        sizes = as_quick(question, wanted, sizes, grid)
         log_blocks, before = clocks.log_blocks_at(sizes, question.counting, grid), at
         if question.asked_depth is None:
             at, _ = lowest_mean(evidence.draws, log_blocks, grid, log_tokens)
-        if abs(at - before) < clocks.SETTLED:
+        if abs(at - before) < SETTLED:
             break
     return sizes
+
+
+def as_quick(question: Question, wanted: float, sizes: Floats, log_depth: Floats) -> Floats:
+    """(p,) sizes that take `wanted`, a log of seconds a token, at (p,) logs of depths, by secants from (p,) `sizes`.
+
+    A depth that has no size so quick, beside its embedding or its launches, gets nearly none.
+    """
+    counting = question.counting
+    least = 1.01 * counting.fixed + 1e4
+
+    def off(log_sizes: Floats) -> Floats:
+        log_blocks = clocks.log_blocks_at(np.exp(log_sizes), counting, log_depth)
+        return question.log_times(log_blocks, log_depth) - wanted
+
+    before = np.log(sizes)
+    missed, now = off(before), before + 0.1
+    for _ in range(TURNS):
+        here = off(now)
+        slope = np.clip((here - missed) / np.where(now == before, 1.0, now - before), 0.05, 2.0)
+        before, missed = now, here
+        now = np.maximum(now - np.clip(here / slope, -2.0, 2.0), math.log(least))
+        if np.abs(now - before).max() < SETTLED:
+            break
+    return np.exp(now)

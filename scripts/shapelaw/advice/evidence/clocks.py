@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,8 +20,6 @@ from shapelaw.advice.evidence.losses import Floats, least_squares
 from shapelaw.errors import UserError
 from shapelaw.specs.shapes import STATE_BYTES, Shape
 
-SETTLED = 1e-5  # change of log depths and sizes at which steps towards equal times end
-TURNS = 12  # steps at most
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 
 
@@ -88,14 +86,12 @@ class Clock:
         """Logs of seconds a token, at logs of works and depths."""
         return np.asarray(self.exponent * work + parabola(self.log_depth, log_depth) @ self.log_time)
 
-    def log_times(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
-    ) -> Floats:
+    def log_times(self, log_blocks: Floats, log_depth: Floats, vocab_size: int, context: int) -> Floats:
         """(p,) logs of seconds a token at (p,) logs of blocks and depths."""
         return self.at(log_work(log_blocks, log_depth, vocab_size, context), log_depth)
 
     def errors(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: int, context: int, count: int
     ) -> Floats:
         """(count, p) draws of the errors of `log_times`, wider where no such work was timed."""
         work = log_work(log_blocks, log_depth, vocab_size, context)
@@ -124,34 +120,6 @@ def log_blocks_at(sizes: Floats | float, counting: Counting, log_depth: Floats) 
     counting.require_room(float(np.min(sizes)))
     widths = counting.widths_at(np.broadcast_to(sizes, log_depth.shape), np.exp(log_depth))
     return np.asarray(math.log(12.0) + log_depth + 2.0 * np.log(widths))
-
-
-def as_quick(
-    log_times: Callable[[Floats, Floats], Floats],
-    wanted: float,
-    sizes: Floats,
-    counting: Counting,
-    log_depth: Floats,
-) -> Floats:
-    """(p,) sizes that take `wanted`, a log of seconds a token, at (p,) logs of depths, by secants from (p,) `sizes`.
-
-    A depth that has no size so quick, beside its embedding or its launches, gets nearly none.
-    """
-    least = 1.01 * counting.fixed + 1e4
-
-    def off(log_sizes: Floats) -> Floats:
-        return log_times(log_blocks_at(np.exp(log_sizes), counting, log_depth), log_depth) - wanted
-
-    before = np.log(sizes)
-    missed, now = off(before), before + 0.1
-    for _ in range(TURNS):
-        here = off(now)
-        slope = np.clip((here - missed) / np.where(now == before, 1.0, now - before), 0.05, 2.0)
-        before, missed = now, here
-        now = np.maximum(now - np.clip(here / slope, -2.0, 2.0), math.log(least))
-        if np.abs(now - before).max() < SETTLED:
-            break
-    return np.exp(now)
 
 
 def parabola(known: Floats, at: Floats) -> Floats:
@@ -308,9 +276,7 @@ class Serving:
         """
         return self.bytes_read(weights, depth, kv_width) / self.bandwidth + depth * self.layer_seconds
 
-    def log_times(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int
-    ) -> Floats:
+    def log_times(self, log_blocks: Floats, log_depth: Floats, vocab_size: int, context: int) -> Floats:
         """(p,) logs of seconds a step at (p,) logs of blocks and depths; the context is that of the cache."""
         depth, width = np.exp(log_depth), np.exp(log_width(log_blocks, log_depth))
         kv_width = width
@@ -320,7 +286,7 @@ class Serving:
         return np.asarray(np.log(self.seconds(weights, depth, kv_width)))
 
     def errors(
-        self, log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: int, count: int
+        self, log_blocks: Floats, log_depth: Floats, vocab_size: int, context: int, count: int
     ) -> Floats:
         """(count, p) zeros: a roofline is taken as it is."""
         return np.zeros((count, len(log_depth)))
