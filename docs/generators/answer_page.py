@@ -144,13 +144,9 @@ def _budgets() -> str:
     for flops in BUDGETS:
         found = public_allocation(Counting(vocab_size=VOCAB), flops, WITHIN)
         told = ("can't tell", "–", "–")
-        if found.interval is not None and found.flat is not None:
-            (low, high), (least, most) = found.interval, found.flat
-            told = (
-                f"{big(found.size)} ({big(low)} to {big(high)})",
-                big(found.tokens),
-                f"{big(least)} to {big(most)}",
-            )
+        if found.low is not None and found.high is not None and found.flat is not None:
+            size, (least, most) = f"{big(found.size)} ({big(found.low)} to {big(found.high)})", found.flat
+            told = size, big(found.tokens), f"{big(least)} to {big(most)}"
         rows.append((powers_of_ten(flops), *told, *(big(law.size(flops)) for law in found.laws)))
     return pipe_table([(*names, *(law.name for law in found.laws)), *rows])
 

@@ -179,7 +179,7 @@ def test_published_laws_say_what_their_papers_say() -> None:
 def test_no_other_size_of_the_same_flops_loses_less() -> None:
     """By the mean of the draws, with the best depth of each size."""
     found = allocation.public_allocation(VOCAB_32K, 1e20, 0.005)
-    (low, high), (least, most) = found.interval, found.flat
+    (least, most), low, high = found.flat, found.low, found.high
     assert low < least < found.size < most < high
     used = allocation.FLOPS_A_PARAMETER * found.size * found.tokens
     assert 1.0 < used / 1e20 < 1.2  # the embedding is not multiplied
@@ -188,7 +188,7 @@ def test_no_other_size_of_the_same_flops_loses_less() -> None:
 @pytest.mark.parametrize("flops", [1e17, 1e23])
 def test_beyond_the_evidence_only_laws_tell(flops: float) -> None:
     found = allocation.public_allocation(VOCAB_32K, flops, 0.005)
-    assert found.interval is None
+    assert found.low is None
     assert found.size == pytest.approx(math.exp(np.mean([math.log(law.size(flops)) for law in found.laws])))
     assert "the laws' mean" in " ".join(allocation.allocation_text(found).split())
 

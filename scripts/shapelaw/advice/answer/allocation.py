@@ -76,21 +76,20 @@ class Allocation:
     Attributes:
         flops: the budget.
         size: parameters as the question counts them, and `tokens` to train them on.
+        low, high: 68% interval of the size, which holds how far sources differ; None where only laws tell it.
+        flat: the smallest and the largest size that cost less than `within` nats at this budget; None as the interval.
         within: nats that count as nothing.
         laws: of other labs.
-        name: whose losses tell the size.
-        interval: 68% interval of the size, which holds how far sources differ; None where only laws tell it.
-        flat: the smallest and the largest size that cost less than `within` nats at this budget; None as `interval`.
     """
 
     flops: float
     size: float
     tokens: float
+    low: float | None
+    high: float | None
+    flat: tuple[float, float] | None
     within: float
     laws: tuple[Law, ...]
-    name: str
-    interval: tuple[float, float] | None = None
-    flat: tuple[float, float] | None = None
 
 
 def public_allocation(counting: Counting, flops: float, within: float) -> Allocation:
@@ -139,14 +138,14 @@ def public_allocation(counting: Counting, flops: float, within: float) -> Alloca
         or not 0 < mean.argmin() < len(mean) - 1
     ):
         tokens = flops / (FLOPS_A_PARAMETER * guess)
-        return Allocation(flops, guess, tokens, within, tuple(laws), evidence.name)
+        return Allocation(flops, guess, tokens, None, None, None, within, tuple(laws))
     ends = np.quantile(lowest(losses, log_sizes)[0], (LOW, HIGH)) - middle
     down, up = (math.hypot(float(end), apart) for end in ends)
-    interval = size * math.exp(-down), size * math.exp(up)
     fine = np.linspace(log_sizes[0], log_sizes[-1], 601)
     nothing = np.exp(fine[np.interp(fine, log_sizes, mean) - mean.min() < within])
     flat = float(nothing[0]), float(nothing[-1])
-    return Allocation(flops, size, tokens, within, tuple(laws), evidence.name, interval, flat)
+    low, high = size * math.exp(-down), size * math.exp(up)
+    return Allocation(flops, size, tokens, low, high, flat, within, tuple(laws))
 
 
 def _best_of_size(counting: Counting, flops: float, size: float) -> tuple[Floats, float, float, float]:
@@ -186,15 +185,16 @@ def allocation_text(found: Allocation) -> str:
         f"{powers_of_ten(found.flops)} FLOPs: {big(found.size)} parameters on {big(found.tokens)} tokens, "
         f"{found.tokens / found.size:.3g} for each parameter"
     )
-    if found.interval is None or found.flat is None:
-        head += f"; that is the laws' mean, since the losses of {found.name} don't reach so far."
+    name = public_evidence().name
+    if found.low is None or found.high is None or found.flat is None:
+        head += f"; that is the laws' mean, since the losses of {name} don't reach so far."
     else:
-        (low, high), (least, most) = found.interval, found.flat
+        least, most = map(big, found.flat)
         head += (
-            f" (68%: {big(low)} to {big(high)}, by how far sources differ). {big(least)} to {big(most)} cost less than "
-            f"{found.within:g} nats."
+            f" (68%: {big(found.low)} to {big(found.high)}, by how far sources differ). {least} to {most} cost less "
+            f"than {found.within:g} nats."
         )
-        rows.insert(1, _row(found.name, found.size, found.tokens))
+        rows.insert(1, _row(name, found.size, found.tokens))
     return f"{wrapped(head)}\n\n{aligned(rows, str.ljust)}"
 
 
@@ -207,14 +207,4 @@ def _row(
 
 def allocation_json(found: Allocation) -> dict[str, Any]:
     """The same as numbers."""
-    low, high = found.interval or (None, None)
-    return {
-        "flops": found.flops,
-        "size": found.size,
-        "tokens": found.tokens,
-        "low": low,
-        "high": high,
-        "flat": found.flat,
-        "within": found.within,
-        "laws": [{"name": law.name, "size": law.size(found.flops)} for law in found.laws],
-    }
+    return vars(found) | {"laws": [{"name": law.name, "size": law.size(found.flops)} for law in found.laws]}
