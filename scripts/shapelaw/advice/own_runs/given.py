@@ -52,29 +52,15 @@ def add_run_options(parser: argparse.ArgumentParser, ending: str) -> None:
         help=f"folder for all results (default: {ending[1:]} of runs.csv go to runs{ending})",
     )
     parser.add_argument("--experiment", metavar="NAME", help="the experiment to read, with --mlflow")
-    parser.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="ROLE=NAME",
-        help=f"the column of a role, if its name isn't recognized; roles: {', '.join(ROLES)}, and what networks may "
-        f"differ in: {', '.join(SETTINGS)}; may be repeated",
-    )
-    parser.add_argument(
-        "--best-of",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="of several values of it at one shape, such as of learning_rate, take the best by the mean loss over "
-        "seeds; may be repeated",
-    )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="only the runs with this value, such as learning_rate=4e-3; may be repeated",
-    )
+    roles = f"roles: {', '.join(ROLES)}, and what networks may differ in: {', '.join(SETTINGS)}"
+    best = "of several values of it at one shape, such as of learning_rate, take the best by the mean loss over seeds"
+    for option, form, about in (
+        ("--column", "ROLE=NAME", f"the column of a role, if its name isn't recognized; {roles}"),
+        ("--best-of", "COLUMN", best),
+        ("--only", "COLUMN=VALUE", "only the runs with this value, such as learning_rate=4e-3"),
+    ):
+        repeated = f"{about}; may be repeated"
+        parser.add_argument(option, action="append", default=[], metavar=form, help=repeated)
     parser.add_argument(
         "--keep",
         action="store_true",
