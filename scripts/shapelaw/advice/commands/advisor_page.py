@@ -17,13 +17,10 @@ from pathlib import Path
 from shapelaw.advice.answer.costs import CONTEXT
 from shapelaw.advice.answer.laws import PUBLISHED, own_law
 from shapelaw.advice.answer.page import content_of, page_of
-from shapelaw.advice.evidence.clocks import read_clock
-from shapelaw.advice.evidence.public import MI250X, machine_clock, public_evidence
+from shapelaw.advice.evidence.public import MI250X, machine_clock
 from shapelaw.errors import command_line, end_with
 from shapelaw.specs.sizes import GPT2_VOCAB_SIZE
 from shapelaw.storage.files import write_text
-
-PUBLIC_MACHINES = (MI250X, "h200")
 
 
 def main() -> None:
@@ -41,10 +38,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     own_laws = [] if arguments.fit in (None, PUBLISHED) else [own_law(arguments.fit)]
-    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in PUBLIC_MACHINES}
-    if arguments.speed:
-        own = read_clock(arguments.speed, GPT2_VOCAB_SIZE, CONTEXT, public_evidence().clock)
-        clocks = {str(arguments.speed): own} | clocks
+    machines = [*([arguments.speed] if arguments.speed else []), MI250X, "h200"]
+    clocks = {str(name): machine_clock(name, GPT2_VOCAB_SIZE, CONTEXT) for name in machines}
     write_text(arguments.out, page_of(content_of(own_laws, clocks)))
 
 

@@ -7,10 +7,10 @@ budget, and the told cost of the shape. What is left are the errors of the told 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,7 @@ def without_each_shape(runs: pd.DataFrame, evidence: Evidence, fitted: Fitted) -
 
 def _with_told(runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     columns = ["told", "low", "high", "best_depth"]
-    told = pd.DataFrame([_told(run, evidence) for run in runs.to_dict("records")], runs.index, columns)
+    told = pd.DataFrame([_told(run, evidence) for run in runs.itertuples()], runs.index, columns)
     return runs[list(COLUMNS)].join(told)
 
 
@@ -91,13 +91,11 @@ def _measured(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(groups)
 
 
-def _told(run: dict[Hashable, object], evidence: Evidence) -> tuple[float, float, float, float]:
-    total, vocab = float(run["total_params"]), int(run["vocab_size"])  # type: ignore[arg-type,call-overload]
-    depth, width = int(run["depth"]), int(run["width"])  # type: ignore[call-overload]
-    counting = Counting(SizeAxis.TOTAL, vocab, bool(run["tied"]))
-    costs = ask(evidence, Question(total, counting, float(run["tokens"]), evidence.clock))  # type: ignore[arg-type]
-    blocks = total - (1 if counting.tied else 2) * vocab * width
-    cost = costs.at(depth, blocks)
+def _told(run: Any, evidence: Evidence) -> tuple[float, float, float, float]:
+    total, counting = float(run.total_params), Counting(SizeAxis.TOTAL, int(run.vocab_size), bool(run.tied))
+    costs = ask(evidence, Question(total, counting, float(run.tokens), evidence.clock))
+    blocks = total - (1 if counting.tied else 2) * counting.vocab_size * int(run.width)
+    cost = costs.at(int(run.depth), blocks)
     return cost.value, cost.low, cost.high, costs.best.depth
 
 

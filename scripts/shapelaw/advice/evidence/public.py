@@ -131,7 +131,7 @@ def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
     """The training times of a machine: `mi250x`, `h200`, or those of a speed.csv.
 
     Args:
-        machine: a name, or a file of `shapelaw speed`.
+        machine: a name, or a file of `shapelaw speed`: a path, or a text with an ending.
         vocab_size, context: of the networks that were timed, where the file doesn't say.
 
     Raises:
@@ -144,7 +144,7 @@ def machine_clock(machine: str | Path, vocab_size: int, context: int) -> Clock:
     if name == "h200":
         measured = read_clock(H200, vocab_size, context, public)
         return replace(measured, name="H200", source="one H200, 16,384 tokens per step")
-    if not Path(machine).suffix:
+    if not (isinstance(machine, Path) or Path(machine).suffix):
         raise UserError(
             f"--machine is {machine}; give mi250x, h200 or a file of `shapelaw speed`, such as speed.csv."
         )
