@@ -49,23 +49,14 @@ def read_model(folder: Path) -> Model:
     if family in known.CONFIG_MAPPING:
         return _built(known, config, name, source)
     if relative := _family_of(known, config):
-        return _noted(
-            _built(known, {**config, "model_type": relative}, name, source),
-            f"transformers has no model type {family!r}: it is counted as {relative}, whose class it names.",
-        )
+        why = f"transformers has no model type {family!r}: it is counted as {relative}, whose class it names."
+        return _built(known, {**config, "model_type": relative}, name, source, why)
     for key in NESTED:
         inner = config.get(key)
         if isinstance(inner, dict) and inner.get("model_type") in known.CONFIG_MAPPING:
-            return _noted(
-                _built(known, inner, name, source),
-                f"transformers has no model type {family!r}: its {key} ({inner['model_type']}) is described, and "
-                "whatever stands beside it is not counted.",
-            )
+            why = f"transformers has no model type {family!r}: its {key} ({inner['model_type']}) {_ALONE}"
+            return _built(known, inner, name, source, why)
     return by_fields(config, family, name, source)
-
-
-def _noted(found: Model, note: str) -> Model:
-    return replace(found, notes=(note, *found.notes))
 
 
 def _library(source: str) -> Any:
@@ -98,6 +89,7 @@ def _family_of(known: Any, config: Mapping[str, Any]) -> str:
     return ""
 
 
+_ALONE = "is described, and whatever stands beside it is not counted."
 # --- what transformers builds -------------------------------------------------------------------------------------
 
 _UNUSED = frozenset(  # of weights, kernels and code, which may ask for packages, a card, or the network
@@ -118,8 +110,11 @@ _HEADS = (  # of transformers' tables of classes, in the order in which a family
 )
 
 
-def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Model:
+def _built(known: Any, config: Mapping[str, Any], name: str, source: str, *said: str) -> Model:
     """The model that transformers builds of a config whose family it knows.
+
+    Args:
+        said: of its notes those that come first.
 
     Raises:
         UserError: it refuses.
@@ -127,7 +122,7 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
     import torch
 
     family = str(config["model_type"])
-    notes: list[str] = []
+    notes = [*said]
     settings = None
     try:
         with warnings.catch_warnings(), torch.device("meta"):
@@ -138,11 +133,9 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
     except Exception as error:  # whatever another library's code raises at numbers that it doesn't expect
         text = settings and built.text_config(settings)
         if text and text.model_type != family and text.model_type in known.CONFIG_MAPPING:
-            return _noted(
-                _built(known, text.to_dict(), name, source),
-                f"transformers can't build all of it ({_reason(error)}): its text's part ({text.model_type}) is "
-                "described, and whatever stands beside it is not counted.",
-            )
+            part = f"its text's part ({text.model_type}) {_ALONE}"
+            why = f"transformers can't build all of it ({_reason(error)}): {part}"
+            return _built(known, text.to_dict(), name, source, *said, why)
         remedy = "install that" if isinstance(error, ImportError) else "correct the config"
         raise UserError(
             f"{source} makes no model of transformers' family {family} ({_reason(error)}); {remedy}, or give the "
