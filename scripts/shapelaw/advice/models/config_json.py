@@ -228,6 +228,7 @@ PLAIN = {
     "qwen3": Plain("Qwen3ForCausalLM", True, 128, qk_norm="head"),
     "smollm3": Plain("SmolLM3ForCausalLM", True, tied=True),
 }
+_COUNTED = ("width", "depth", "heads", "vocab_size", "ff_width")  # under these names
 LLAMA_NAMES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
 GPT2_NAMES = ("n_embd", "n_layer", "n_head", "vocab_size", "n_inner")
 # options that add or take away parameters: where one is set, the model is built
@@ -247,21 +248,20 @@ def plain_model(config: Mapping[str, Any], name: str, source: str) -> Model | No
         return None
     if any(config.get(option) for option in UNUSUAL) and family != "gpt_neox":
         return None
-    width, depth, heads, vocab_size, ff_width = map(config.get, GPT2_NAMES if is_gpt2 else LLAMA_NAMES)
+    named = zip(_COUNTED, GPT2_NAMES if is_gpt2 else LLAMA_NAMES, strict=True)
+    numbers: dict[str, Any] = {field: config.get(key) for field, key in named}
     positions = config.get("n_positions", GPT2_POSITIONS) if is_gpt2 else 0
-    kv_heads, head_dim = heads, plain.head_dim
+    kv_heads, head_dim = numbers["heads"], plain.head_dim
     if plain.biases != "all":
         own_kv_heads = config.get("num_key_value_heads")
-        kv_heads = heads if own_kv_heads is None and not plain.needs_kv_heads else own_kv_heads
+        kv_heads = kv_heads if own_kv_heads is None and not plain.needs_kv_heads else own_kv_heads
         head_dim = config.get("head_dim") or head_dim
-    elif is_gpt2 and ff_width is None and isinstance(width, int):
-        ff_width = 4 * width
-    numbers: list[Any] = [width, depth, heads, vocab_size, ff_width, kv_heads, head_dim or 1]
-    if not all(isinstance(number, int) and number > 0 for number in numbers) or not isinstance(
-        positions, int
-    ):
+    elif is_gpt2 and numbers["ff_width"] is None and isinstance(numbers["width"], int):
+        numbers["ff_width"] = 4 * numbers["width"]
+    counts = [*numbers.values(), kv_heads, head_dim or 1]
+    if not (all(isinstance(one, int) and one > 0 for one in counts) and isinstance(positions, int)):
         return None
-    width, depth, heads, vocab_size, ff_width, kv_heads, _ = numbers
+    width, depth, heads, vocab_size, ff_width = numbers.values()
     head_dim = head_dim or width // heads
     given = config.get("tie_word_embeddings")
     tied = plain.tied if given is None else bool(given)
@@ -280,15 +280,11 @@ def plain_model(config: Mapping[str, Any], name: str, source: str) -> Model | No
         params=depth * block + last + width * (vocab_size * (1 if tied else 2) + positions),
         block_params=depth * block,
         tied=tied,
-        depth=depth,
-        width=width,
-        heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
         key_dim=head_dim,
-        ff_width=ff_width,
-        vocab_size=vocab_size,
         context=positions,
+        **numbers,
     )
     check_heads(model, config)
     return model
