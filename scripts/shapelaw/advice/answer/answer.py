@@ -122,7 +122,6 @@ class ShapeAnswer:
         costs: what the evidence says, or where it doesn't reach and a surface of one's own does, what that says.
         best: the best depth with its predictive interval; by the own fit where the evidence doesn't reach.
         by: who says so; empty where nobody can.
-        public: the name of the evidence, which says so wherever it reaches.
         advised: the shape of the best depth; None where it can't be told.
         rows: the table of costs; empty where the evidence can't tell them.
         witnesses: in the order in which they are heard.
@@ -141,7 +140,6 @@ class ShapeAnswer:
     costs: Costs
     best: Best
     by: str
-    public: str
     advised: SizedShape | None
     rows: tuple[Row, ...]
     witnesses: tuple[Witness, ...]
@@ -197,7 +195,6 @@ def public_answer(
         costs,
         best,
         by,
-        evidence.name,
         advised,
         rows,
         tuple(witnesses),

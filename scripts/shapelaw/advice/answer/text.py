@@ -251,7 +251,7 @@ def _few_tokens(found: ShapeAnswer) -> str:
 
 def by_own_surface(found: ShapeAnswer) -> bool:
     """Whether the table of costs is a surface's of the user's own, where the public evidence doesn't reach."""
-    return bool(found.rows) and found.by != found.public
+    return bool(found.rows) and found.costs.evidence.few_shapes
 
 
 def _witnesses(witnesses: Iterable[Witness]) -> str:
