@@ -150,13 +150,10 @@ def estimate(
             if basis is Basis.PUBLISHED and math.isnan(point.value):
                 basis = Basis.BETWEEN
             return Estimate(point.value, point.low, point.high, basis, one.source)
-    for some in (near, of_kind):
-        beyond = [one for one in some if one.points[-1].strongest < strength]
-        if beyond:
-            break
-    else:
+    beyond = [one for one in of_kind if one.points[-1].strongest < strength]
+    if not beyond:
         return None
-    last = max(beyond, key=lambda one: one.points[-1].strongest)
+    last = max([one for one in beyond if one in near] or beyond, key=lambda one: one.points[-1].strongest)
     return Estimate(math.nan, last.points[-1].least, 1.0, Basis.EXTRAPOLATED, last.source)
 
 
