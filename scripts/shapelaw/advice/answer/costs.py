@@ -67,16 +67,6 @@ class Spread:
     per_log_fewer: float
     scale: float
 
-    def shift(self, sizes_out: float, tokens_out: float) -> float:
-        """The standard deviation by which ridges are moved.
-
-        Args:
-            sizes_out: e-folds by which blocks lie outside of the evidence's.
-            tokens_out: the same of tokens, below zero where they are fewer.
-        """
-        by_tokens = self.per_log_tokens if tokens_out > 0 else self.per_log_fewer
-        return math.hypot(self.sources, self.per_log_size * sizes_out, by_tokens * tokens_out)
-
 
 # draws of a loss surface: those of public losses, or of a surface of one's own
 Drawn: TypeAlias = "Draws | OwnSurface"
@@ -128,6 +118,13 @@ class Evidence:
         assert isinstance(self.draws, Draws)
         scores = np.random.default_rng(1).permutation(clocks.normal_scores(len(self.draws)))
         return self.draws.scaled(self.spread.scale * scores)
+
+    def shift(self, blocks: float, tokens: float) -> float:
+        """The standard deviation by which ridges are moved for networks of these blocks and tokens."""
+        spread = self.spread
+        by_tokens = spread.per_log_tokens if tokens > self.tokens[0] else spread.per_log_fewer
+        by_size = spread.per_log_size * outside(blocks, self.blocks)
+        return math.hypot(spread.sources, by_size, by_tokens * outside(tokens, self.tokens))
 
     def moved(
         self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: float, errors: Floats | None
@@ -450,10 +447,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     together = own.mean(axis=0)
     middle = float(lowest(together[None], grid)[0][0])
     blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
-    tokens_out = math.copysign(
-        outside(question.tokens, evidence.tokens), question.tokens - evidence.tokens[0]
-    )
-    shift = evidence.spread.shift(outside(blocks, evidence.blocks), tokens_out)
+    shift = evidence.shift(blocks, question.tokens)
     same = middle if question.asked_depth is None else math.log(question.asked_depth)
     errors = _block_errors(evidence, question, sizes, same) if question.equal_time else None
     unmoved = shift == 0.0 and errors is None and evidence.recipes is evidence.draws
