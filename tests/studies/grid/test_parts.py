@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import not_drawn, script
+from commands import not_drawn, script, sentence_of
 from grid_runs import AXES, grid_runs
 
 from shapelaw.errors import UserError
@@ -317,3 +317,9 @@ def test_a_ratio_has_the_errors_of_both_and_a_bound_has_none() -> None:
     bound = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
     assert bound["status"] == NO_RATIO
     assert math.isnan(bound["ratio"])
+
+
+def test_the_axes_of_a_command_line_are_those_of_the_analysis(tmp_path: Path) -> None:
+    grid_runs(heads=(1,), ranks=(8,), vocab_sizes=(257,)).to_parquet(tmp_path / "runs.parquet")
+    asked = ("mine", "--input", "runs.parquet", "--axes", "rate", "--out", "out")
+    assert "no column rate, which is listed as an axis" in sentence_of("analyse", *asked, cwd=tmp_path)
