@@ -331,6 +331,7 @@ def test_an_attempt_advances_by_a_checkpoint_of_its_own(attempts: Attempts, tmp_
     assert not attempts.end(NAME, "FAILED").advanced
     attempts.begin(NAME)
     checkpoint(tmp_path, 200)
+    (tmp_path / "step-best.pt").touch()  # of a user
     (tmp_path / "live.json").write_text(json.dumps({"step": 250, "steps": 1000}))
     ended = attempts.end(NAME, "CANCELLED")
     assert ended.advanced

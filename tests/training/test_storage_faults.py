@@ -102,8 +102,11 @@ def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
     checkpoints = checkpoints_of(place, RUN)
     (checkpoints / "step-0000000050.pt").rename(checkpoints / "step-0000000058.pt")
     os.truncate(checkpoints / "step-0000000058.pt", 1000)
+    own = checkpoints / "step-best.pt"  # of a user
+    own.touch()
     stop(RUN, stores, place, 52, EVERY_STEP)
     assert [path.stem for path in checkpoint_paths(checkpoints)] == ["step-0000000052", "step-0000000051"]
+    own.unlink()
     finish(place, 52)
 
 

@@ -23,7 +23,7 @@ from shapelaw.specs.cost import LEAST_STEP_SECONDS, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import STATE_BYTES
-from shapelaw.storage.files import written
+from shapelaw.storage.files import STEPS, written
 from shapelaw.storage.pool import RUNS
 
 Level = Literal["small", "medium", "large"]
@@ -230,7 +230,7 @@ class Attempts:
 
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
-    patterns = ("step-*.pt", "summary.json")
+    patterns = (STEPS, "summary.json")
     paths = (path for folder in folders for pattern in patterns for path in folder.glob(pattern))
     return max(map(written, paths), default=0.0)
 
@@ -246,7 +246,7 @@ def _place(folders: Sequence[Path]) -> str:
     if len(notes) != 1:
         return ""
     ((folder, note),) = notes.items()
-    steps = [int(path.stem[5:]) for path in folder.glob("step-*.pt")]
+    steps = [int(path.stem[5:]) for path in folder.glob(STEPS)]
     runs = [one for one in folders if one.parent.name == RUNS]
     done = sum((one / "summary.json").is_file() for one in runs)
     of_job = f" of run {done + 1} of {len(runs)}" if len(runs) > 1 else ""

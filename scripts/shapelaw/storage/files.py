@@ -16,6 +16,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes a record whole
+STEPS = f"step-{10 * '[0-9]'}.pt"  # the pattern of checkpoints; a user's file beside them is none
 _ADVICE = {
     errno.ENOSPC: "free some space and start again",
     errno.EDQUOT: "free some of your quota and start again",

@@ -18,7 +18,7 @@ import torch
 
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
-from shapelaw.storage.files import delete_leftovers, disk_errors, replacing
+from shapelaw.storage.files import STEPS, delete_leftovers, disk_errors, replacing
 from shapelaw.storage.records import read_spec
 
 SCHEMA_VERSION = 2
@@ -56,7 +56,7 @@ def checkpoint_path(directory: Path, step: int) -> Path:
 
 def checkpoint_paths(directory: Path) -> list[Path]:
     """The checkpoints of a directory, newest first."""
-    return sorted(directory.glob("step-*.pt"), reverse=True)
+    return sorted(directory.glob(STEPS), reverse=True)
 
 
 def newest_step(directory: Path) -> int:
