@@ -148,3 +148,10 @@ def test_a_config_that_cannot_be_read(tmp_path: Path, content: bytes | None, sai
         read_values(path)
     assert str(error.value).startswith(f"The config {path}")
     assert said in str(error.value)
+
+
+def test_a_merge_of_a_merge_has_no_key_twice(tmp_path: Path) -> None:
+    """Though the last one is merged before the one that stands deeper is read."""
+    path = tmp_path / "config.yaml"
+    path.write_text("a: &a {k: 0}\nb: {c: &c {<<: *a, k: 1}}\nd: {<<: *c, m: 2}\n")
+    assert read_values(path) == {"a": {"k": 0}, "b": {"c": {"k": 1}}, "d": {"k": 1, "m": 2}}

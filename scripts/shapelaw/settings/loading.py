@@ -72,7 +72,8 @@ def read_values(path: Path) -> dict[str, Any]:
 class _Loader(yaml.SafeLoader):
     """Refuses a mapping that has a key twice: YAML takes the last one and says nothing."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: dict[Any, Any]) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)  # as it stands: what it merges comes later
         lines: dict[str, int] = {}
         for key, _ in node.value:
             name, line = str(key.value), key.start_mark.line + 1
@@ -82,7 +83,7 @@ class _Loader(yaml.SafeLoader):
                     "one of them out."
                 )
             lines[name] = line
-        return super().construct_mapping(node, deep)
+        return node
 
 
 def load_settings(
