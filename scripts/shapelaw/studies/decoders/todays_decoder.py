@@ -28,13 +28,7 @@ from shapelaw.report.charts import Chart
 from shapelaw.report.tables import grouped, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, assembled
 from shapelaw.studies.grid import tables
-from shapelaw.studies.grid.analysis import (
-    CellAnalysis,
-    cell_name,
-    checked_runs,
-    pooled,
-    require_two_depths,
-)
+from shapelaw.studies.grid.analysis import CellAnalysis, cell_name, checked_runs, pooled, require_two_depths
 from shapelaw.studies.grid.cells import (
     Best,
     Cell,

@@ -15,14 +15,7 @@ from pydantic import Field
 from shapelaw.settings import sections
 from shapelaw.settings.problems import ordinal
 from shapelaw.specs.kinds import MEMORIZATION
-from shapelaw.specs.memorizers import (
-    ContextType,
-    LastBatch,
-    LogitScale,
-    MemorizationRun,
-    Memorizer,
-    Task,
-)
+from shapelaw.specs.memorizers import ContextType, LastBatch, LogitScale, MemorizationRun, Memorizer, Task
 from shapelaw.studies.study import Key, Study
 
 ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
